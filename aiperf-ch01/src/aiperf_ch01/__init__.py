@@ -1,0 +1,1 @@
+"""Chapter 1: what a launch costs, and how to make fewer of them."""

@@ -1,0 +1,430 @@
+"""What an author writes: a workload, a baseline and variants of it, in one file.
+
+    bench = Benchmark(goal="speed", clock="device")
+
+    @bench.workload(smoke={"n": 4096}, cpu={"n": 1 << 22}, cuda={"n": 1 << 28})
+    def inputs(n, device, generator): ...        # the values, renewed before every sample
+
+    @bench.reference(tolerance=exact)
+    def reference(a): ...                        # the right answer, computed by the judge
+
+    @bench.cost
+    def cost(n): ...                             # the least bytes and operations
+
+    @bench.baseline(device="cpu", kind="naive")
+    def strided(a): ...
+
+    @bench.variant(device="cpu", why="...")
+    class Wide:
+        def prepare(self, a): ...                # untimed; may look at shapes, not at values
+        def run(self, a): ...
+
+The functions name what they want: sizes by the names in the presets, inputs by the keys that `inputs` returns. Nothing
+here runs a benchmark; the harness reads the declarations.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from attrs import Factory, define, field, frozen
+
+from aiperf_core.cost import Cost
+from aiperf_core.errors import BenchmarkError
+from aiperf_core.requirements import ACCEPTED, is_requirement
+from aiperf_core.tolerance import TOLERANCES, Tolerance
+
+GOALS = ("speed", "latency", "throughput", "memory")
+CLOCKS = ("device", "wall")
+CACHES = ("cold", "warm")
+DEVICES = ("cpu", "cuda")
+KINDS = ("reasonable", "naive", "antipattern")
+BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
+
+Params = dict[str, float]
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@frozen
+class Lossy:
+    """The declaration of a variant that changes the answer by design: its quality metric and the most it may reach."""
+
+    metric: str
+    budget: float
+
+
+def lossy(metric: str, *, at_most: float) -> Lossy:
+    """Declare what a lossy variant may cost: `metric` is a built-in one or one that the workload declares.
+
+    Built in are `rel_l2`, `max_abs_error` and `one_minus_cosine`, each zero for a perfect answer.
+    """
+    return Lossy(metric, at_most)
+
+
+@frozen
+class Implementation:
+    """Code that does the work on one kind of device, and what was declared of it."""
+
+    name: str
+    role: str
+    device: str
+    code: Callable[..., Any]
+    where: str
+    why: str = ""
+    kind: str | None = None
+    requires: tuple[str, ...] = ()
+    builds_on: str | None = None
+    lossy: Lossy | None = None
+
+    @property
+    def is_class(self) -> bool:
+        """Whether the code is a class with `prepare` and `run` rather than a function."""
+        return inspect.isclass(self.code)
+
+
+@frozen
+class Workload:
+    """The work itself: sizes, inputs, what may be prepared ahead, what a call may change."""
+
+    inputs: Callable[..., dict[str, Any]]
+    presets: Mapping[str, Params]
+    state: tuple[str, ...] = ()
+    static: Callable[..., dict[str, Any]] | None = None
+
+
+@define
+class Benchmark:
+    """A target's declarations, filled by its decorators from top to bottom of the file.
+
+    goal: what a variant improves: `speed`, `latency`, `throughput` or `memory`.
+    clock: `device` for the GPU's own time, `wall` for what the caller waits for, launches included.
+    cache: `cold` flushes the last-level cache before every sample; `warm` leaves the fresh inputs in it, for work that
+        lives there by design (its bytes then set no bound).
+    """
+
+    goal: str
+    clock: str = "device"
+    cache: str = "cold"
+    metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
+    implementations: list[Implementation] = field(init=False, factory=list)
+    where: str = field(init=False, default=Factory(lambda: _caller()))
+    _workload: Workload | None = field(init=False, default=None)
+    _static: Callable[..., dict[str, Any]] | None = field(init=False, default=None)
+    _reference: Callable[..., Any] | None = field(init=False, default=None)
+    _tolerance: Tolerance | None = field(init=False, default=None)
+    _cost: Callable[..., Cost] | None = field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._accept("goal", self.goal, GOALS)
+        self._accept("clock", self.clock, CLOCKS)
+        self._accept("cache", self.cache, CACHES)
+
+    # --- declarations, in the order of a file
+
+    def workload(self, *, state: Iterable[str] = (), **presets: Params) -> Callable[[Decorated], Decorated]:
+        """Declare the inputs and their sizes.
+
+        The function takes the sizes by name, `device` and `generator`, and returns a dict of inputs: tensors, numbers
+        or nested containers of them. The harness calls it with a new seed before every sample and copies the values
+        to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and presets named after a
+        device are its default. `state` names inputs that a call may change; the harness restores them.
+        """
+
+        def declare(function: Decorated) -> Decorated:
+            where = _where(function)
+            if self._workload is not None:
+                self._mistake(where, "declares a second workload; a target has one")
+            self._check_presets(where, presets)
+            sizes = next(iter(presets.values()))
+            self._check_arguments(where, function, {*sizes, "device", "generator"})
+            self._workload = Workload(function, presets, tuple(state))
+            return function
+
+        return declare
+
+    def static(self, function: Decorated) -> Decorated:
+        """Declare arguments that may be prepared ahead: weights, an index built once.
+
+        The function has the form of the workload's. Its values are drawn once a process and stay; `prepare` may read
+        them, and the time that it takes is printed beside the result.
+        """
+        self._static = function
+        return function
+
+    def reference(self, *, tolerance: Tolerance) -> Callable[[Decorated], Decorated]:
+        """Declare the right answer and how far from it an output may lie.
+
+        The judge calls the function with inputs by name, floating-point ones in float64 unless the tolerance is exact.
+        It returns what an implementation must return: the same structure, the same shapes.
+        """
+
+        def declare(function: Decorated) -> Decorated:
+            if not isinstance(tolerance, Tolerance):
+                accepted = ", ".join(TOLERANCES)
+                self._mistake(_where(function), f"has tolerance={tolerance!r}; accepted are {accepted}")
+            self._reference, self._tolerance = function, tolerance
+            return function
+
+        return declare
+
+    def cost(self, function: Decorated) -> Decorated:
+        """Declare the least work: a function of the sizes that returns a `Cost`."""
+        self._cost = function
+        return function
+
+    def metric(self, function: Decorated) -> Decorated:
+        """Declare a quality metric, `f(output, reference) -> float`, zero for a perfect answer, named after itself."""
+        self.metrics[function.__name__] = function
+        return function
+
+    def baseline(
+        self, *, device: str | Iterable[str], kind: str, name: str | None = None, requires: str | Iterable[str] = ()
+    ) -> Callable[[Decorated], Decorated]:
+        """Declare what the variants are compared with: one baseline a device.
+
+        `kind` is `reasonable` (a competent first version), `naive` (plausible) or `antipattern` (teaches by being
+        bad, and is left out of summaries).
+        """
+
+        def declare(code: Decorated) -> Decorated:
+            self._accept("kind", kind, KINDS, _where(code))
+            self._add(code, "baseline", device, name=name, requires=requires, kind=kind)
+            return code
+
+        return declare
+
+    def variant(
+        self,
+        *,
+        device: str | Iterable[str],
+        why: str,
+        name: str | None = None,
+        requires: str | Iterable[str] = (),
+        builds_on: str | None = None,
+        lossy: Lossy | None = None,
+    ) -> Callable[[Decorated], Decorated]:
+        """Declare an implementation that should be better, and in one sentence the mechanism that makes it so.
+
+        `builds_on` names the rung below it on a ladder where each adds one mechanism; the result then shows the gain of
+        that step too. `lossy` declares that it changes the answer by design, within a budget.
+        """
+
+        def declare(code: Decorated) -> Decorated:
+            if not isinstance(why, str) or not why.strip():
+                self._mistake(_where(code), "is a variant without a reason; say in why='...' what makes it faster")
+            self._add(code, "variant", device, name=name, requires=requires, why=why, builds_on=builds_on, lossy=lossy)
+            return code
+
+        return declare
+
+    def yardstick(
+        self, *, device: str | Iterable[str], why: str = "", name: str | None = None, requires: str | Iterable[str] = ()
+    ) -> Callable[[Decorated], Decorated]:
+        """Declare a library call that is timed beside the variants and never counted as one of them."""
+
+        def declare(code: Decorated) -> Decorated:
+            self._add(code, "yardstick", device, name=name, requires=requires, why=why)
+            return code
+
+        return declare
+
+    # --- what the harness reads
+
+    @property
+    def task(self) -> Workload:
+        """The workload, with its static arguments. Only to be asked of a benchmark that passed `check`."""
+        assert self._workload is not None
+        declared = self._workload
+        return Workload(declared.inputs, declared.presets, declared.state, self._static)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """The tolerance of the reference."""
+        assert self._tolerance is not None
+        return self._tolerance
+
+    def work(self, params: Params) -> Cost:
+        """The cost at one size."""
+        assert self._cost is not None
+        cost = call_with(self._cost, params)
+        if not isinstance(cost, Cost):
+            self._mistake(_where(self._cost), f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
+        return cost
+
+    def answer(self, params: Params, inputs: Mapping[str, Any]) -> Any:
+        """The reference's answer for these inputs."""
+        assert self._reference is not None
+        return call_with(self._reference, {**params, **inputs})
+
+    @property
+    def reference_where(self) -> str:
+        """File and line of the reference, for messages."""
+        assert self._reference is not None
+        return _where(self._reference)
+
+    def on(self, device: str) -> list[Implementation]:
+        """The implementations for a device: baseline, variants in the file's order, yardsticks."""
+        here = [one for one in self.implementations if one.device == device]
+        return sorted(here, key=lambda one: ("baseline", "variant", "yardstick").index(one.role))
+
+    def check(self) -> None:
+        """Raise a `BenchmarkError` for what is missing or contradicts itself once the whole file was read."""
+        if self._workload is None:
+            self._mistake(self.where, "has no workload; declare one with @bench.workload(smoke={...})")
+        if self._reference is None:
+            self._mistake(self.where, "has no reference; declare the right answer with @bench.reference(tolerance=...)")
+        if self._cost is None:
+            self._mistake(self.where, "has no cost; declare the least work with @bench.cost")
+        if self._static is not None:
+            sizes = next(iter(self.task.presets.values()))
+            self._check_arguments(_where(self._static), self._static, {*sizes, "device", "generator"})
+        self._check_arguments(_where(self._cost), self._cost, set(next(iter(self.task.presets.values()))))
+        for device in {one.device for one in self.implementations}:
+            self._check_device(device)
+        if not self.implementations:
+            self._mistake(self.where, "has no implementation; declare a @bench.baseline and a @bench.variant")
+
+    # --- mistakes
+
+    def _add(self, code: Callable[..., Any], role: str, device: str | Iterable[str], **declared: Any) -> None:
+        where = _where(code)
+        name = declared.pop("name") or _snake_case(code.__name__)
+        requires = declared.pop("requires")
+        requires = (requires,) if isinstance(requires, str) else tuple(requires)
+        for text in requires:
+            if not is_requirement(text):
+                self._mistake(where, f"requires {text!r}; accepted are {ACCEPTED}")
+        if inspect.isclass(code) and not callable(getattr(code, "run", None)):
+            self._mistake(where, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)")
+        for one in (device,) if isinstance(device, str) else tuple(device):
+            self._accept("device", one, DEVICES, where)
+            twin = next((other for other in self.implementations if (other.name, other.device) == (name, one)), None)
+            if twin:
+                self._mistake(where, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}")
+            self.implementations.append(Implementation(name, role, one, code, where, requires=requires, **declared))
+
+    def _check_device(self, device: str) -> None:
+        here = self.on(device)
+        baselines = [one for one in here if one.role == "baseline"]
+        if not baselines:
+            self._mistake(here[0].where, f"has no baseline to compare with on {device!r}; declare @bench.baseline for it")
+        if len(baselines) > 1:
+            self._mistake(baselines[1].where, f"is a second baseline for {device!r}; the first is at {baselines[0].where}")
+        names = [one.name for one in here]
+        for one in here:
+            if one.builds_on is not None and one.builds_on not in names:
+                self._mistake(one.where, f"builds on {one.builds_on!r}; known on {device!r} are {', '.join(names)}")
+            if one.lossy and one.lossy.metric not in (*BUILT_IN_METRICS, *self.metrics):
+                accepted = ", ".join((*BUILT_IN_METRICS, *self.metrics))
+                self._mistake(one.where, f"has the metric {one.lossy.metric!r}; accepted are {accepted}")
+
+    def _check_presets(self, where: str, presets: Mapping[str, Params]) -> None:
+        if "smoke" not in presets:
+            found = ", ".join(presets) or "none"
+            self._mistake(where, f"has no preset of sizes named 'smoke' (found: {found}); give smoke={{...}}")
+        sizes = set(presets["smoke"])
+        for name, preset in presets.items():
+            if set(preset) != sizes:
+                self._mistake(where, f"has sizes {sorted(preset)} in preset {name!r}, but {sorted(sizes)} in 'smoke'")
+            for key, value in preset.items():
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are numbers")
+
+    def _check_arguments(self, where: str, function: Callable[..., Any], accepted: set[str]) -> None:
+        unknown = [name for name in _argument_names(function) if name not in accepted]
+        if unknown:
+            self._mistake(where, f"takes {', '.join(map(repr, unknown))}; accepted are {', '.join(sorted(accepted))}")
+
+    def _accept(self, what: str, value: str, accepted: tuple[str, ...], where: str | None = None) -> None:
+        if value not in accepted:
+            self._mistake(where or self.where, f"has {what}={value!r}; accepted are {', '.join(accepted)}")
+
+    def _mistake(self, where: str, what: str) -> NoReturn:
+        raise BenchmarkError(f"{where}: {what}.")
+
+
+def call_with(function: Callable[..., Any], available: Mapping[str, Any]) -> Any:
+    """Call a function with those of the available arguments that its signature names."""
+    return bind(function, available)()
+
+
+def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> Callable[[], Any]:
+    """Bind a function to those of the available arguments that its signature names.
+
+    A function that takes `**kwargs` is given all of them. Raises `BenchmarkError` where it names one that is not there.
+    """
+    names = _argument_names(function)
+    missing = [name for name in names if name not in available]
+    if missing:
+        raise BenchmarkError(
+            f"{_where(function)}: asks for {', '.join(map(repr, missing))}; there are {', '.join(sorted(available))}."
+        )
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+        return partial(function, **available)
+    optional = {one.name for one in parameters if one.default is not one.empty and one.name in available}
+    return partial(function, **{name: available[name] for name in (*names, *optional)})
+
+
+def _argument_names(function: Callable[..., Any]) -> list[str]:
+    """Names of the arguments that a call must give."""
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    return [one.name for one in parameters if one.kind in named and one.default is one.empty]
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _where(code: Callable[..., Any]) -> str:
+    """File and line of a function or class, and its name."""
+    source = inspect.unwrap(code)
+    module = inspect.getmodule(source)
+    file = getattr(module, "__file__", None) or getattr(getattr(source, "__code__", None), "co_filename", "?")
+    line = getattr(getattr(source, "__code__", None), "co_firstlineno", None)
+    if line is None and inspect.isclass(source):
+        run = getattr(source, "run", None)
+        line = getattr(getattr(run, "__code__", None), "co_firstlineno", None)
+    return f"{file}:{line or '?'} ({source.__name__})"
+
+
+def _caller() -> str:
+    """File of the benchmark that is being declared: the first frame outside this module and attrs."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name != __name__ and not name.startswith("attr") and not frame.f_code.co_filename.startswith("<attrs"):
+            return frame.f_code.co_filename
+        frame = frame.f_back
+    return "?"
+
+
+def load_benchmark(target: Any) -> Benchmark:
+    """Import the module of a target (a record with `name` and `module`) and return its checked `Benchmark`.
+
+    Raises `BenchmarkError` that names the target and the file for every mistake of its author, a failing import
+    included.
+    """
+    try:
+        module = importlib.import_module(target.module)
+    except BenchmarkError as error:
+        raise BenchmarkError(f"{target.name!r} cannot be used. {error}") from None
+    except Exception as error:
+        raise BenchmarkError(
+            f"{target.name!r} cannot be used: importing {target.module!r} raised {type(error).__name__}: {error}"
+        ) from error
+    found = [value for value in vars(module).values() if isinstance(value, Benchmark)]
+    if len(found) != 1:
+        raise BenchmarkError(
+            f"{target.name!r} cannot be used: {module.__file__} has {len(found)} Benchmark objects at module level; "
+            "accepted is one, as in: bench = Benchmark(goal='speed')"
+        )
+    try:
+        found[0].check()
+    except BenchmarkError as error:
+        raise BenchmarkError(f"{target.name!r} cannot be used. {error}") from None
+    return found[0]

@@ -1,0 +1,19 @@
+"""The commands that come with aiperf, contributed through the hooks that every plugin has."""
+
+from collections.abc import Iterable
+
+from aiperf_core.commands import Command
+from aiperf_core.hookspecs import hookimpl
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the built-in commands, in the order in which a newcomer needs them."""
+    yield Command("list", "List the benchmarks that are installed.", "aiperf_core.cli.list:list_targets")
+    yield Command("run", "Run benchmarks and judge their results.", "aiperf_core.cli.run:run")
+    yield Command("show", "Show the results of a run.", "aiperf_core.cli.show:show")
+    yield Command("kernels", "Compile every kernel of the installed benchmarks.", "aiperf_core.cli.kernels:kernels")
+    yield Command(
+        "plugins", "List the plugins, and those set aside with the reason.", "aiperf_core.cli.plugins:plugins"
+    )
+    yield Command("doctor", "Say what this machine can run, and what it lacks.", "aiperf_core.cli.doctor:doctor")

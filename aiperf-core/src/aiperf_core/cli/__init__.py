@@ -1,0 +1,1 @@
+"""The command `aiperf`: one file a subcommand. Nothing outside this folder prints."""

@@ -1,0 +1,140 @@
+"""The command `aiperf`: a group whose subcommands come from plugins and are imported when they are called."""
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiperf_core import __version__
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.targets import nearest
+
+# What a shell reports for a program that Ctrl-C ended: 128 + SIGINT.
+INTERRUPTED = 130
+
+
+class Shell(click.Group):
+    """The group. A subcommand finds the loaded `Plugins` in its context: `@click.pass_obj`.
+
+    It ends with the exit code that a subcommand returns, if it returns one. A handled error is one paragraph on stderr;
+    anything else is a bug and keeps its traceback.
+    """
+
+    def __init__(self, plugins: Plugins) -> None:
+        super().__init__(
+            name="aiperf",
+            help="Run benchmarks of GPU and AI-systems work whose numbers can be believed.",
+            context_settings={"help_option_names": ["-h", "--help"], "obj": plugins},
+            callback=_help_when_alone,
+            invoke_without_command=True,
+            subcommand_metavar="COMMAND ...",
+        )
+        self.params.append(
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_version,
+                help="Show the version.",
+            )
+        )
+        self.plugins = plugins
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the subcommands, in the order in which the plugins contribute them."""
+        return list(self.plugins.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand. One of a stranger's that cannot be imported is their bug, told without our traceback."""
+        installed = self.plugins.commands.get(cmd_name)
+        if installed is None:
+            return None
+        try:
+            return installed.command.resolve()
+        except Exception as error:
+            if installed.distribution == "aiperf-core":
+                raise
+            owner = f"{installed.distribution} {installed.version}"
+            cause = f"{type(error).__name__}: {error}"
+            raise AiperfError(f"'{cmd_name}' of plugin {owner} cannot be loaded: {cause}") from error
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand, or name the nearest one."""
+        name = args[0]
+        if name not in self.plugins.commands and not name.startswith("-"):
+            hint = nearest(name, self.plugins.commands) or " See them all: aiperf --help"
+            skipped = " Plugins were skipped, see: aiperf plugins" if self.plugins.set_aside else ""
+            raise UsageError(f"{name!r} is not a command.{hint}{skipped}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands by their summaries, without importing them."""
+        rows = [(name, installed.command.summary) for name, installed in self.plugins.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def main(  # type: ignore[override]  # click writes the same as overloads
+        self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        """Run the command line and exit, as click does, with our errors and exit codes."""
+        if not standalone_mode:
+            return super().main(args, standalone_mode=False, **extra)
+        try:
+            returned = super().main(args, standalone_mode=False, **extra)
+            sys.stdout.flush()
+            code = returned if isinstance(returned, int) else ExitCode.OK
+        except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
+            code = _report(error)
+        except BrokenPipeError:
+            # The reader has gone, as in `aiperf list | head -1`. Python would complain of it once more on exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = ExitCode.FAILED
+        sys.exit(int(code))
+
+
+def main() -> None:
+    """Entry point of the console scripts and of `python -m aiperf_core`."""
+    called_as = Path(sys.argv[0]).name
+    try:
+        shell = Shell(load_plugins())
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    shell.main(prog_name=called_as if called_as == "aiperf-bench" else "aiperf")
+
+
+def _report(error: BaseException) -> int:
+    """Say what went wrong, in one paragraph, and return the exit code."""
+    if isinstance(error, click.exceptions.Abort):
+        return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else ExitCode.FAILED
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    message, code = str(error), getattr(error, "exit_code", ExitCode.FAILED)
+    if isinstance(error, click.ClickException):
+        message = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        message += f" See: {error.ctx.command_path} --help"
+    click.echo(f"aiperf: {message}", err=True)
+    return int(code)
+
+
+@click.pass_context
+def _help_when_alone(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    strangers = {f"{one.distribution} {one.version}" for one in ctx.obj.loaded if one.distribution != "aiperf-core"}
+    plugins = ", ".join(sorted(strangers)) or "none"
+    click.echo(f"aiperf {__version__} (Python {platform.python_version()}, plugins: {plugins})")
+    ctx.exit()

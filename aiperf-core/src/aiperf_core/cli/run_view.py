@@ -1,0 +1,143 @@
+"""What a run looks like in a terminal: its course while it goes on (stderr), its results afterwards (stdout)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.live import Live
+from rich.text import Text
+
+from aiperf_core.cli.screen import Screen, consoles
+from aiperf_core.results import jsontext, records, units
+from aiperf_core.results.look import words
+from aiperf_core.results.models import SkippedTarget, TargetResult
+from aiperf_core.results.notes import where_of
+from aiperf_core.results.summary import Finished, headline, render_summary
+from aiperf_core.results.table import render, render_skipped
+
+__all__ = ["Finished", "RunView", "Screen", "consoles", "print_json", "print_result", "print_summary"]
+
+BAR = 16
+
+
+class RunView:
+    """Shows a run's course. A context manager, so that an interrupted run leaves the terminal as it was.
+
+    In a terminal there is one line that changes; it is drawn only when the run reports something, since a thread that
+    redraws would take processor time from what is being measured. Elsewhere each change of phase is a line of its own.
+    Between `target_finished` and the next `target_started` other output may be printed.
+    """
+
+    def __init__(self, err: Screen, quiet: bool = False) -> None:
+        self._err = err
+        self._quiet = quiet
+        self._live: Live | None = None
+        self._head = ""
+        self._phase = ""
+        self._implementation: str | None = None
+        self._told = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def target_started(self, name: str, index: int, total: int) -> None:
+        """A target's turn has come: number `index` of `total`, counted from 1."""
+        self._head = f"[{index}/{total}] {words(name)}"
+        self._phase, self._implementation, self._told = "start", None, ""
+        if self._quiet:
+            return
+        if self._err.terminal:
+            # Without redirecting: what goes to standard output must get there, not here.
+            self._live = Live(
+                console=self._err.console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._show()
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """The target enters a phase (`compile`, `warm up`, `sample`), of one implementation or of all."""
+        self._phase, self._implementation = words(text), implementation
+        self._show()
+
+    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        """A block is done: number `block` of so far `blocks`, with an estimate of the time left."""
+        if self._live:
+            self._draw(block, blocks, seconds_left)
+
+    def target_finished(self, result: Finished) -> None:
+        """The target is done: one line stays."""
+        self._stop()
+        if not self._quiet:
+            self._err.print(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
+
+    def _show(self) -> None:
+        if self._live:
+            self._draw(None, None, None)
+        elif not self._quiet and self._phase != self._told:
+            # A line a phase tells where a run in CI hangs; a line an implementation or a block would drown it.
+            self._told = self._phase
+            self._err.print(Text(f"{self._head}: {self._phase}"))
+
+    def _draw(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
+        assert self._live
+        line = Text(self._head, no_wrap=True, overflow="crop")
+        line.append(f"  {self._phase}", "cyan")
+        if self._implementation:
+            line.append(f" {words(self._implementation)}")
+        if block is not None:
+            line.append("  ").append_text(self._bar(block, blocks))
+            line.append(f"  block {block}" + (f" of {blocks}" if blocks else ""))
+        if seconds_left is not None:
+            line.append(f"  {units.span(seconds_left)} left", "dim")
+        self._live.update(line, refresh=True)
+
+    def _bar(self, block: int, blocks: int | None) -> Text:
+        if not blocks:
+            return Text()
+        done = min(BAR, round(BAR * block / blocks))
+        full, empty = ("#", "-") if self._err.look.plain else ("━", "─")
+        return Text.assemble((full * done, "green"), (empty * (BAR - done), "dim"))
+
+    def _stop(self) -> None:
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+
+def print_result(out: Screen, result: Finished, where: Path | None = None) -> None:
+    """Print the table of a target. `where` is the bundle, as the user would type it."""
+    if isinstance(result, TargetResult):
+        out.print(render(result, out.look, out.console.width, _shown(where)), Text())
+    else:
+        out.print(render_skipped(result, out.look), Text())
+
+
+def print_summary(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
+    """Print a line for each of many targets, the count of verdicts and where the bundle lies."""
+    out.print(render_summary(results, out.look))
+    if where:
+        out.print(where_of(_shown(where) or "", out.look, out.console.width))
+
+
+def print_json(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
+    """Print the records as they stand on disk, as one JSON document."""
+    done = [records.document(one) for one in results if isinstance(one, TargetResult)]
+    skipped = [records.document(one) for one in results if isinstance(one, SkippedTarget)]
+    out.write(jsontext.dumps({"bundle": str(where) if where else None, "targets": done, "skipped": skipped}))
+
+
+def _shown(path: Path | None) -> str | None:
+    """A path as it can be typed here, which is shorter from the current folder."""
+    if path is None:
+        return None
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,88 @@
+"""`aiperf show`: the results in a bundle, or what a target declares."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiperf_core.errors import BundleError, ExitCode
+from aiperf_core.plugins import Plugins
+
+
+@click.command("show")
+@click.argument("what", metavar="TARGET_OR_BUNDLE")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every sample.")
+@click.pass_obj
+def show(plugins: Plugins, what: str, as_json: bool) -> ExitCode:
+    """Show the results of a run, or what a target declares.
+
+    A folder is shown as the results of a run. Anything else is a target (ch07.memory_access) or a pattern of several:
+    their sizes and costs, how their answers are judged, and their implementations.
+    """
+    if _is_path(what):
+        return _show_bundle(Path(what), as_json)
+    _show_targets(plugins, what, as_json)
+    return ExitCode.OK
+
+
+def _is_path(what: str) -> bool:
+    """Whether a bundle is meant. A folder that happens to be called `ch07` is none unless it holds a manifest."""
+    from aiperf_core.results.bundle import MANIFEST
+
+    return "/" in what or what in (".", "..") or Path(what).is_file() or (Path(what) / MANIFEST).exists()
+
+
+def _show_bundle(path: Path, as_json: bool) -> ExitCode:
+    from aiperf_core.cli.bundle_view import render_manifest
+    from aiperf_core.cli.run_view import Finished, consoles, print_result, print_summary
+    from aiperf_core.results.bundle import Bundle
+
+    bundle = Bundle.open(path)
+    manifest = bundle.manifest
+    results: list[Finished] = []
+    broken: list[BundleError] = []
+    for name in bundle.targets:
+        try:
+            results.append(bundle.target(name))
+        except BundleError as error:
+            broken.append(error)
+    out, _ = consoles()
+    if as_json:
+        out.write(_as_json(path, manifest, results))
+    else:
+        out.print(render_manifest(manifest, path, out.look))
+        results += manifest.skipped
+        for result in results:
+            print_result(out, result)
+        if len(results) > 1:
+            print_summary(out, results)
+    for problem in broken:
+        click.echo(f"aiperf: {problem}", err=True)
+    return ExitCode.FAILED if broken else ExitCode.OK
+
+
+def _as_json(path: Path, manifest: Any, results: list[Any]) -> str:
+    from aiperf_core.results import jsontext, records
+
+    targets = [records.document(one) for one in results]
+    return jsontext.dumps({"bundle": str(path), "manifest": records.document(manifest), "targets": targets})
+
+
+def _show_targets(plugins: Plugins, pattern: str, as_json: bool) -> None:
+    selections = plugins.select((pattern,))
+    from aiperf_core.benchmark import load_benchmark
+    from aiperf_core.cli.run_view import consoles
+    from aiperf_core.cli.target_view import chosen, describe, render_target
+    from aiperf_core.results import jsontext
+
+    out, _ = consoles()
+    described = []
+    for selection in selections:
+        benchmark = load_benchmark(selection.target)
+        implementations = chosen(selection.target, benchmark, selection.implementations)
+        if as_json:
+            described.append(describe(selection.target, benchmark, implementations))
+        else:
+            out.print(render_target(selection.target, benchmark, implementations, out.look))
+    if as_json:
+        out.write(jsontext.dumps({"targets": described}))

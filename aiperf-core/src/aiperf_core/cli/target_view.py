@@ -1,0 +1,151 @@
+"""What a target declares, as a terminal shows it: the lesson, the sizes and what they cost, the implementations."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import asdict
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from aiperf_core.benchmark import DEVICES, Benchmark, Implementation
+from aiperf_core.errors import UsageError
+from aiperf_core.results import units
+from aiperf_core.results.look import Look, words
+from aiperf_core.targets import InstalledTarget, nearest
+
+# `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
+LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
+
+
+def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str]) -> list[Implementation]:
+    """The implementations to show by device: those named, or all. Raises UsageError for a name that is not there."""
+    known = {one.name for one in benchmark.implementations}
+    for name in sorted(names - known):
+        hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
+        raise UsageError(f"{target.name!r} has no implementation {name!r}.{hint}")
+    everywhere = [one for device in DEVICES for one in benchmark.on(device)]
+    return [one for one in everywhere if not names or one.name in names]
+
+
+def describe(
+    target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation]
+) -> dict[str, Any]:
+    """What a target declares, as plain data for `--json`."""
+    presets = benchmark.task.presets
+    return {
+        **asdict(target),
+        "lesson": lesson(target),
+        "clock": benchmark.clock,
+        "cache": benchmark.cache,
+        "tolerance": str(benchmark.tolerance),
+        "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
+        "implementations": [
+            asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
+        ],
+    }
+
+
+def lesson(target: InstalledTarget) -> str:
+    """The docstring of a target's module, which was imported."""
+    return inspect.cleandoc(sys.modules[target.module].__doc__ or target.summary)
+
+
+def render_target(
+    target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation], look: Look
+) -> RenderableType:
+    """A target's whole declaration."""
+    facts = _labelled()
+    facts.add_row("goal", words(benchmark.goal))
+    facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
+    facts.add_row("answer", look.text(str(benchmark.tolerance)))
+    facts.add_row("package", f"{target.distribution} {target.version}")
+    head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
+    parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
+    return Group(*parts, Text(), _implementations(implementations, look), Text())
+
+
+def _reflowed(docstring: str) -> Group:
+    """A docstring wrapped anew, since source lines are longer than a terminal's.
+
+    `Workload   text` becomes a label and a paragraph beside it, which the indented lines below it belong to.
+    """
+    parts: list[RenderableType] = []
+    for block in docstring.split("\n\n"):
+        # A line at the margin that carries a label begins a section; any other goes on with what came before.
+        sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
+        grid = _labelled()
+        for section in sections:
+            match = LABELLED.fullmatch(section)
+            if match:
+                grid.add_row(Text(match["label"], "bold"), words(match["text"]))
+            else:
+                parts += [Text(words(section)), Text()]
+        if grid.row_count:
+            parts += [grid, Text()]
+    return Group(*parts)
+
+
+def _labelled() -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _presets(benchmark: Benchmark, look: Look) -> Table:
+    costs = {name: benchmark.work(sizes) for name, sizes in benchmark.task.presets.items()}
+    table = _table(look)
+    table.add_column("preset", no_wrap=True)
+    table.add_column("sizes", overflow="fold")
+    for heading in ("reads", "writes", "arithmetic"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    extras = [name for name in ("wire_bytes", "tokens") if any(getattr(cost, name) for cost in costs.values())]
+    for name in extras:
+        table.add_column({"wire_bytes": "wire", "tokens": "tokens"}[name], justify="right", no_wrap=True)
+    for name, sizes in benchmark.task.presets.items():
+        cost = costs[name]
+        shown = " ".join(f"{key}={units.parameter(value)}" for key, value in sizes.items())
+        more = [units.size(cost.wire_bytes) if extra == "wire_bytes" else f"{cost.tokens:,.0f}" for extra in extras]
+        arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
+        table.add_row(name, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more)
+    return table
+
+
+def _implementations(implementations: Iterable[Implementation], look: Look) -> Table:
+    table = _table(look)
+    table.add_column("device", no_wrap=True)
+    table.add_column("implementation", overflow="fold", max_width=40)
+    table.add_column("what it is", overflow="fold")
+    before = ""
+    for one in implementations:
+        if before:
+            table.add_row()
+        about = Text(_role(one), "dim" if one.role != "variant" else "")
+        about.append("\n" + _demands(one) if _demands(one) else "", "dim")
+        table.add_row(one.device if one.device != before else "", Text(words(one.name), "bold"), about)
+        before = one.device
+    return table
+
+
+def _role(one: Implementation) -> str:
+    if one.role == "baseline":
+        return f"{one.kind} baseline"
+    why = words(one.why)
+    return why if one.role == "variant" else f"yardstick{f': {why}' if why else ''}"
+
+
+def _demands(one: Implementation) -> str:
+    parts = [
+        f"needs {', '.join(one.requires)}" if one.requires else "",
+        f"builds on {one.builds_on}" if one.builds_on else "",
+        f"lossy: {one.lossy.metric} at most {one.lossy.budget:g}" if one.lossy else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _table(look: Look) -> Table:
+    return Table(box=look.box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")

@@ -1,0 +1,33 @@
+"""The work that a target cannot avoid: the bytes it must move and the operations it must do."""
+
+from attrs import field, frozen
+
+from aiperf_core.errors import BenchmarkError
+
+PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+
+
+@frozen(kw_only=True)
+class Cost:
+    """The least that any implementation must do for one call.
+
+    `bytes_read` and `bytes_written` are compulsory traffic: every input once, every output once. `flops` counts a
+    multiply-add as two. `precision` is the arithmetic that the work declares, and thereby the ceiling that it is
+    measured against. `wire_bytes` is what each rank must send, `tokens` (or samples, requests) what a call delivers.
+    """
+
+    bytes_read: float = 0.0
+    bytes_written: float = 0.0
+    flops: float = 0.0
+    precision: str = field(default="fp32")
+    wire_bytes: float = 0.0
+    tokens: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("bytes_read", "bytes_written", "flops", "wire_bytes", "tokens"):
+            if not getattr(self, name) >= 0:
+                raise BenchmarkError(f"a cost cannot have {name}={getattr(self, name)!r}; accepted is a number from 0")
+        if self.precision not in PRECISIONS:
+            raise BenchmarkError(f"a cost has precision={self.precision!r}; accepted are {', '.join(PRECISIONS)}")
+        if not (self.bytes_read or self.bytes_written or self.flops or self.wire_bytes):
+            raise BenchmarkError("a cost of nothing was declared; give bytes_read, bytes_written, flops or wire_bytes")

@@ -1,0 +1,1 @@
+"""What touches a device: synchronising, flushing caches, timing one call, counting memory, measuring ceilings."""

@@ -1,0 +1,95 @@
+"""Timing on the processor: the monotonic clock, with the process's own processor time beside it."""
+
+import ctypes
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aiperf_core.devices.timing import MemoryUse, Timed
+
+# A working set of so many times the last-level cache evicts itself, and needs no flush.
+_SELF_EVICTING = 4
+_FLUSH_FACTOR = 2
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_MAX = -4
+
+
+class CpuDevice:
+    """The processor of this machine."""
+
+    name = "cpu"
+
+    def __init__(self, working_set_bytes: int) -> None:
+        keep_freed_memory()
+        llc = last_level_cache_bytes()
+        self._flush: torch.Tensor | None = None
+        if working_set_bytes < _SELF_EVICTING * llc:
+            self._flush = torch.zeros(_FLUSH_FACTOR * llc, dtype=torch.uint8)
+        self._rss_at_reset = 0
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: calls on the processor return when they are done."""
+
+    def flush(self) -> None:
+        """Write twice the last-level cache, unless the working set evicts itself."""
+        if self._flush is not None:
+            self._flush.fill_(0)
+
+    def time(self, call: Callable[[], Any], clock: str) -> Timed:
+        """Time one call. Both clocks are the monotonic one here, so `clock` changes nothing."""
+        cpu = time.process_time_ns()
+        start = time.perf_counter_ns()
+        result = call()
+        stop = time.perf_counter_ns()
+        cpu = time.process_time_ns() - cpu
+        return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, hidden=False)
+
+    def reset_memory(self) -> None:
+        """Reset the kernel's record of the peak resident set to the present one."""
+        reset_peak_rss()
+        self._rss_at_reset = process_bytes("VmRSS")
+
+    def memory(self) -> MemoryUse:
+        """Growth of the resident set since the reset. The peak is that of the whole process."""
+        grown = max(0, process_bytes("VmHWM") - self._rss_at_reset)
+        return MemoryUse(peak_bytes=grown, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=grown)
+
+
+def keep_freed_memory() -> None:
+    """Have malloc keep what is freed, instead of returning large blocks to the kernel.
+
+    Otherwise every call that allocates its output would pay for touching fresh pages, which is a lesson of its own and
+    not part of the others; and poison left in freed blocks would not be found by the next call.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def last_level_cache_bytes() -> int:
+    """Size of the largest cache of the first processor, or 32 MiB where the kernel does not say."""
+    sizes = []
+    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = file.read_text().strip()
+        sizes.append(int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]] if text[-1] in "KMG" else int(text))
+    return max(sizes, default=32 << 20)
+
+
+def reset_peak_rss() -> None:
+    """Reset VmHWM, where the kernel allows it (a peak from before the reset is then counted too)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pass
+
+
+def process_bytes(key: str) -> int:
+    """A figure of this process from the kernel, such as `VmRSS`, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    return 0

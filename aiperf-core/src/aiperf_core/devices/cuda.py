@@ -1,0 +1,120 @@
+"""Timing on an NVIDIA GPU.
+
+By the `device` clock, a blocking kernel holds the GPU while the host queues the call; then the start event, the call's
+work and the end event run back to back, and launch latency does not count. Every stream of the context waits for the
+start event, and the end event comes after the work of every stream: work on a side stream is neither early nor missed.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from aiperf_core.devices.cpu import process_bytes, reset_peak_rss
+from aiperf_core.devices.timing import MemoryUse, Timed
+from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.kernels import cuda_source
+
+_source = cuda_source("hold.cu")
+
+HOLD_LIMIT_NS = 50_000_000
+# A call that lets the blocking kernel run into its limit so often waits for the GPU by itself; it cannot be hidden.
+_MAX_TIMEOUTS = 2
+_FLUSH_FACTOR = 2
+
+
+class CudaDevice:
+    """The current CUDA device of this process."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        self._runtime, self._driver = _bindings()
+        torch.cuda.init()
+        l2_bytes = torch.cuda.get_device_properties().L2_cache_size
+        self._flush = torch.empty(_FLUSH_FACTOR * l2_bytes, dtype=torch.uint8, device="cuda")
+        self._go = torch.zeros(1, dtype=torch.int32, pin_memory=True)
+        self._timed_out = torch.zeros(1, dtype=torch.int32, pin_memory=True)
+        self._hold = _source.kernel("hold")
+        self._timeouts = 0
+        self._context = self._ask(self._driver.cuCtxGetCurrent())
+        self._rss_at_reset = 0
+
+    def synchronize(self) -> None:
+        """Wait for all streams of the device."""
+        torch.cuda.synchronize()
+
+    def flush(self) -> None:
+        """Write twice the L2, after lines that were made to persist in it were released."""
+        self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
+        self._flush.zero_()
+
+    def time(self, call: Callable[[], Any], clock: str) -> Timed:
+        """Time one call by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
+        torch.cuda.synchronize()
+        return self._time_wall(call) if clock == "wall" else self._time_device(call)
+
+    def _time_wall(self, call: Callable[[], Any]) -> Timed:
+        cpu = time.process_time_ns()
+        start = time.perf_counter_ns()
+        result = call()
+        torch.cuda.synchronize()
+        stop = time.perf_counter_ns()
+        cpu = time.process_time_ns() - cpu
+        return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, hidden=False)
+
+    def _time_device(self, call: Callable[[], Any]) -> Timed:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()  # an event exists on the device only once it was recorded
+        end.record()
+        torch.cuda.synchronize()
+        hide = self._timeouts < _MAX_TIMEOUTS
+        cpu = time.process_time_ns()
+        if hide:
+            self._go[0] = self._timed_out[0] = 0
+            self._hold(self._go.data_ptr(), self._timed_out.data_ptr(), HOLD_LIMIT_NS, grid=1, block=1)
+        try:
+            start.record()
+            self._ask(self._driver.cuCtxWaitEvent(self._context, self._driver.CUevent(start.cuda_event)))
+            result = call()
+            self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(end.cuda_event)))
+        finally:
+            self._go[0] = 1
+        torch.cuda.synchronize()
+        cpu = time.process_time_ns() - cpu
+        hidden = hide and not int(self._timed_out[0])
+        self._timeouts += int(hide and not hidden)
+        return Timed(result, start.elapsed_time(end) / 1e3, None, cpu / 1e9, hidden)
+
+    def reset_memory(self) -> None:
+        """Forget the allocator's peak and return its free blocks."""
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        reset_peak_rss()
+        self._rss_at_reset = process_bytes("VmRSS")
+
+    def memory(self) -> MemoryUse:
+        """Peak of the allocator, less what the harness itself holds; what is allocated and reserved now."""
+        return MemoryUse(
+            peak_bytes=torch.cuda.max_memory_allocated() - self._flush.numel(),
+            allocated_bytes=torch.cuda.memory_allocated() - self._flush.numel(),
+            reserved_bytes=torch.cuda.memory_reserved(),
+            host_peak_bytes=max(0, process_bytes("VmHWM") - self._rss_at_reset),
+        )
+
+    @staticmethod
+    def _ask(result: tuple[Any, ...]) -> Any:
+        if int(result[0]) != 0:
+            raise AiperfError(f"CUDA failed while timing a call: {result[0]}. See the state of the GPU with: nvidia-smi")
+        return result[1] if len(result) > 1 else None
+
+
+def _bindings() -> tuple[Any, Any]:
+    try:
+        from cuda.bindings import driver, runtime
+    except ImportError:
+        raise SkipError("needs the package 'cuda-bindings' (pip install 'aiperf-core[cuda]')") from None
+    if not hasattr(driver, "cuCtxRecordEvent"):
+        raise SkipError("needs cuda-bindings 12.5 or later, to wait for every stream (pip install -U cuda-bindings)")
+    return runtime, driver

@@ -1,0 +1,93 @@
+"""The NVIDIA devices of this machine, found without torch. Nothing here raises."""
+
+import ctypes
+import os
+from pathlib import Path
+
+from attrs import frozen
+
+
+@frozen
+class Gpu:
+    """A GPU as its driver describes it. `capability` is the compute capability, such as '9.0'."""
+
+    name: str
+    memory_bytes: int
+    capability: str
+
+
+@frozen
+class Nvidia:
+    """The NVIDIA driver and its GPUs. `problem` says why there are none, empty when there are some."""
+
+    driver: str = ""
+    cuda: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    problem: str = ""
+
+
+def has_cuda_device() -> bool:
+    """Whether a CUDA program started now would find a device."""
+    # CUDA reads this list up to its first invalid entry, so an empty one and a leading -1 hide every device.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
+        return False
+    found = nvidia()
+    # Some embedded boards have CUDA but no NVML.
+    return bool(found.gpus) or (not found.driver and _count_through_libcuda() > 0)
+
+
+def nvidia() -> Nvidia:
+    """Ask NVML, which opens no CUDA context and so neither takes GPU memory nor disturbs what runs there."""
+    try:
+        import pynvml
+    except ImportError:
+        return Nvidia(problem="nvidia-ml-py is not installed")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return Nvidia(problem=_why_no_driver())
+    try:
+        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
+        gpus = tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+        return Nvidia(
+            driver=pynvml.nvmlSystemGetDriverVersion(),
+            cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
+            gpus=gpus,
+            problem="" if gpus else "the NVIDIA driver is loaded but reports no GPU",
+        )
+    except pynvml.NVMLError as error:
+        return Nvidia(problem=f"the NVIDIA driver answers with an error: {error}")
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(index: int) -> Gpu:
+    import pynvml
+
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Gpu(pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetMemoryInfo(handle).total, f"{major}.{minor}")
+
+
+def _why_no_driver() -> str:
+    """Tell a GPU whose driver is missing from no GPU at all, by what is on the PCI bus."""
+    nvidia_vendor, display = "0x10de", "0x03"
+    for device in Path("/sys/bus/pci/devices").glob("*"):
+        try:
+            vendor, kind = ((device / name).read_text().strip() for name in ("vendor", "class"))
+        except OSError:
+            continue
+        if vendor == nvidia_vendor and kind.startswith(display):
+            return "an NVIDIA GPU is in this machine but its driver is not loaded"
+    return "no NVIDIA GPU was found"
+
+
+def _count_through_libcuda() -> int:
+    try:
+        libcuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    started = libcuda.cuInit(0) == 0
+    return count.value if started and libcuda.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0

@@ -1,0 +1,103 @@
+"""Messages between the harness's processes: JSON frames over a Unix socket, with file descriptors where needed.
+
+JSON and not pickle: a worker runs code that is not trusted, and reading its messages must not execute anything.
+"""
+
+import json
+import select
+import socket
+import struct
+import time
+from typing import Any
+
+Message = dict[str, Any]
+
+MAX_FRAME_BYTES = 16 << 20
+_HEADER = struct.Struct("!I")
+_MAX_FDS = 4
+
+
+class ChannelClosedError(Exception):
+    """The other side is gone: it closed the socket, exited or was killed."""
+
+
+class ChannelTimeoutError(Exception):
+    """The other side did not answer in time."""
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a frame of this protocol."""
+
+
+class Channel:
+    """One end of a connection. Not thread-safe."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+
+    @staticmethod
+    def pair() -> tuple["Channel", "Channel"]:
+        """Return two connected ends."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        return Channel(ours), Channel(theirs)
+
+    def fileno(self) -> int:
+        """The socket's descriptor, for `select`."""
+        return self.sock.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        self.sock.close()
+
+    def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+        """Send one message; `fds` (at most four) travel with it. Raises `ChannelClosedError`."""
+        body = json.dumps(message, separators=(",", ":")).encode()
+        if len(body) > MAX_FRAME_BYTES:
+            raise ProtocolError(f"a message of {len(body)} bytes is larger than the limit of {MAX_FRAME_BYTES}")
+        frame = _HEADER.pack(len(body)) + body
+        try:
+            sent = socket.send_fds(self.sock, [frame], list(fds)) if fds else self.sock.send(frame)
+            if sent < len(frame):
+                self.sock.sendall(frame[sent:])
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """Return the next message; `timeout` in seconds. Descriptors that travel with it stand under `fds`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        head, fds = self._read(_HEADER.size, deadline)
+        (length,) = _HEADER.unpack(head)
+        if length > MAX_FRAME_BYTES:
+            raise ProtocolError(f"a frame announces {length} bytes; the limit is {MAX_FRAME_BYTES}")
+        body, more = self._read(length, deadline)
+        try:
+            message = json.loads(body)
+        except ValueError as error:
+            raise ProtocolError(f"a frame is not JSON: {error}") from error
+        if not isinstance(message, dict):
+            raise ProtocolError(f"a frame holds {type(message).__name__}; accepted is an object")
+        if fds or more:
+            message["fds"] = [*fds, *more]
+        return message
+
+    def _read(self, count: int, deadline: float | None) -> tuple[bytes, list[int]]:
+        chunks: list[bytes] = []
+        fds: list[int] = []
+        while count:
+            self._wait(deadline)
+            try:
+                data, got, _, _ = socket.recv_fds(self.sock, min(count, 1 << 20), _MAX_FDS)
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from error
+            if not data:
+                raise ChannelClosedError("end of stream")
+            chunks.append(data)
+            fds.extend(got)
+            count -= len(data)
+        return b"".join(chunks), fds
+
+    def _wait(self, deadline: float | None) -> None:
+        remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([self.sock], [], [], remaining)
+        if not ready:
+            raise ChannelTimeoutError

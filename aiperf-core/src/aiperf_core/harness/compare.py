@@ -1,0 +1,96 @@
+"""Comparing an output with the reference, in float64, a piece at a time so that large outputs need little memory."""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from attrs import frozen
+
+from aiperf_core.tolerance import ELEMENT_FACTOR, Tolerance
+
+_PIECE = {"cpu": 1 << 20, "cuda": 1 << 26}
+
+
+@frozen
+class Comparison:
+    """How far an output is from the reference: 1.0 at the limit of the tolerance. `error` says what is beyond it."""
+
+    worst: float
+    error: str | None = None
+
+
+def compare_tensors(path: str, out: torch.Tensor, reference: torch.Tensor, tolerance: Tolerance) -> Comparison:
+    """Compare tensors of one shape. Integers and booleans must agree exactly whatever the tolerance."""
+    if tolerance.is_exact or not (out.is_floating_point() or out.is_complex()):
+        return _compare_bits(path, out, reference.to(out.dtype))
+    name = path or "the output"
+    error_squares = reference_squares = 0.0
+    for one, right in _pieces(out, reference):
+        unlike = ~((one == right) | (one.isfinite() & right.isfinite()) | (one.isnan() & right.isnan()))
+        if bool(unlike.any()):
+            count = sum(int((a.isfinite() != b.isfinite()).sum()) for a, b in _pieces(out, reference))
+            return Comparison(math.inf, f"{name}: {count:,} of {out.numel():,} elements are NaN or infinite")
+        difference = torch.where(right.isfinite(), one - right, 0).abs()
+        error_squares += float((difference * difference).sum())
+        reference_squares += float(torch.where(right.isfinite(), right, 0).abs().square().sum())
+    if error_squares == 0.0:
+        return Comparison(0.0)
+    if reference_squares == 0.0:
+        return Comparison(math.inf, f"{name} is not zero where the reference is zero everywhere")
+    rms = math.sqrt(reference_squares / reference.numel())
+    relative = math.sqrt(error_squares / reference_squares)
+    element = max(_worst_element(one, right, rms) for one, right in _pieces(out, reference))
+    worst = max(relative / tolerance.rel_l2, element / (ELEMENT_FACTOR * tolerance.rel_l2))
+    if worst <= 1.0:
+        return Comparison(worst)
+    return Comparison(
+        worst,
+        f"{name}: relative L2 error {relative:.3g}, largest element error {element:.3g} of its scale; "
+        f"allowed are {tolerance.rel_l2:g} and {ELEMENT_FACTOR * tolerance.rel_l2:g}",
+    )
+
+
+def compare_numbers(path: str, out: float, reference: float, tolerance: Tolerance) -> Comparison:
+    """Compare two numbers."""
+    one = torch.tensor([out], dtype=torch.float64)
+    return compare_tensors(path, one, torch.tensor([reference], dtype=torch.float64), tolerance)
+
+
+def _worst_element(out: torch.Tensor, reference: torch.Tensor, rms: float) -> float:
+    scale = reference.abs() + rms
+    ratio = torch.where(reference.isfinite(), (out - reference).abs() / scale, 0)
+    return float(ratio.max())
+
+
+def _compare_bits(path: str, out: torch.Tensor, reference: torch.Tensor) -> Comparison:
+    integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
+    bits = integers[out.element_size()]
+    one, right = (tensor.contiguous().reshape(-1).view(bits) for tensor in (out, reference))
+    if torch.equal(one, right):
+        return Comparison(0.0)
+    unlike = (one != right).nonzero()
+    place = int(unlike[0]) * out.numel() // max(one.numel(), 1)
+    found, wanted = out.reshape(-1)[place].item(), reference.reshape(-1)[place].item()
+    return Comparison(
+        math.inf,
+        f"{path or 'the output'}: {len(unlike):,} of {out.numel():,} elements differ; the first, at flat index "
+        f"{place:,}, is {found!r} and should be {wanted!r}",
+    )
+
+
+def _pieces(out: torch.Tensor, reference: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    step = _PIECE.get(out.device.type, 1 << 20)
+    wide = torch.complex128 if out.is_complex() or reference.is_complex() else torch.float64
+    flat, right = out.reshape(-1), reference.reshape(-1)
+    for start in range(0, flat.numel(), step):
+        yield flat[start : start + step].to(wide), right[start : start + step].to(wide)
+
+
+def quality(metric: str, out: torch.Tensor, reference: torch.Tensor) -> float:
+    """A built-in quality metric over two tensors, zero for a perfect answer."""
+    one, right = out.double().reshape(-1), reference.double().reshape(-1)
+    if metric == "max_abs_error":
+        return float((one - right).abs().max())
+    if metric == "rel_l2":
+        return float((one - right).norm() / right.norm())
+    return float(1 - torch.nn.functional.cosine_similarity(one, right, dim=0))

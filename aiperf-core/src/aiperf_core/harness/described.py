@@ -1,0 +1,46 @@
+"""What the supervisor knows of a benchmark: plain records, told by a process that imported it."""
+
+from typing import Any
+
+from attrs import field, frozen
+
+
+@frozen
+class TargetRef:
+    """A target's name and the module that holds it."""
+
+    name: str
+    module: str
+
+
+@frozen
+class DescribedImplementation:
+    """An implementation's declarations. `lossy` holds `metric` and `budget`."""
+
+    name: str
+    role: str
+    device: str
+    where: str
+    why: str = ""
+    kind: str | None = None
+    requires: list[str] = field(factory=list)
+    builds_on: str | None = None
+    lossy: dict[str, Any] | None = None
+
+
+@frozen
+class Described:
+    """A target's declarations, and its source file with the file's SHA-256."""
+
+    goal: str
+    clock: str
+    cache: str
+    presets: dict[str, dict[str, Any]]
+    tolerance: str
+    file: str
+    sha256: str
+    implementations: list[DescribedImplementation]
+
+    def on(self, device: str) -> list[DescribedImplementation]:
+        """The implementations for a device: baseline, variants, yardsticks."""
+        return [one for one in self.implementations if one.device == device]

@@ -1,0 +1,53 @@
+"""A process that imports benchmarks to tell what they declare, so that the supervisor need not import them."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+from attrs import asdict
+
+from aiperf_core.benchmark import DEVICES, Benchmark, load_benchmark
+from aiperf_core.harness.channel import Channel, Message
+from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.harness.service import serve
+
+
+class Describer:
+    """The handler of a describer's requests."""
+
+    def do_describe(self, target: Message) -> Message:
+        """Import one target; its declarations."""
+        ref = TargetRef(**target)
+        return asdict(_describe(load_benchmark(ref), sys.modules[ref.module].__file__ or ""))
+
+
+def _describe(benchmark: Benchmark, file: str) -> Described:
+    return Described(
+        goal=benchmark.goal,
+        clock=benchmark.clock,
+        cache=benchmark.cache,
+        presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
+        tolerance=str(benchmark.tolerance),
+        file=file,
+        sha256=hashlib.sha256(Path(file).read_bytes()).hexdigest(),
+        implementations=[
+            DescribedImplementation(
+                name=one.name,
+                role=one.role,
+                device=one.device,
+                where=one.where,
+                why=one.why,
+                kind=one.kind,
+                requires=list(one.requires),
+                builds_on=one.builds_on,
+                lossy=asdict(one.lossy) if one.lossy else None,
+            )
+            for device in DEVICES
+            for one in benchmark.on(device)
+        ],
+    )
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    serve(channel, Describer())

@@ -1,0 +1,162 @@
+"""A process with torch imported, from which every other process of a run is forked.
+
+A fresh process then costs milliseconds instead of the seconds that importing torch takes. The server itself runs no
+benchmark code, makes no tensor and never touches the GPU, so a child starts as clean as if it had imported torch itself.
+
+It answers one request, `spawn`, and reports `exited` for each child. Children lead a process group of their own (the
+supervisor kills groups), die with the server, and write what they print to a log file. Their orphans are handed to the
+server, which kills them when it ends: no process outlives a run.
+"""
+
+import ctypes
+import faulthandler
+import gc
+import importlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from aiperf_core.harness.channel import Channel, ChannelClosedError
+
+PRELOAD = ("torch", "numpy")
+ROLES = {
+    "describer": "aiperf_core.harness.describer",
+    "judge": "aiperf_core.harness.judge",
+    "worker": "aiperf_core.harness.worker",
+    "prober": "aiperf_core.harness.prober",
+}
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def serve(control: Channel) -> None:
+    """Import torch, then fork children on request until the supervisor closes the control channel."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    for name in PRELOAD:
+        importlib.import_module(name)
+    # Frozen objects stay out of collections in the children, whose pages then stay shared.
+    gc.collect()
+    gc.freeze()
+    wakeup = _wake_on_sigchld()
+    control.send({"ready": True})
+    children: set[int] = set()
+    try:
+        while True:
+            readable, _, _ = select.select([control, wakeup], [], [])
+            if wakeup in readable:
+                os.read(wakeup, 4096)
+                _report_exits(control, children)
+            if control in readable:
+                children.add(_spawn(control, wakeup))
+    except ChannelClosedError:
+        pass
+    finally:
+        _kill_descendants()
+
+
+def _wake_on_sigchld() -> int:
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    return read_end
+
+
+def _report_exits(control: Channel, children: set[int]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if pid in children:
+            children.discard(pid)
+            control.send({"exited": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _spawn(control: Channel, wakeup: int) -> int:
+    request = control.receive()
+    (fd,) = request.pop("fds")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            control.close()
+            os.close(wakeup)
+            code = _child(fd, **request)
+        finally:
+            os._exit(code)
+    os.close(fd)
+    control.send({"spawned": pid})
+    return pid
+
+
+def _child(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
+    os.setsid()
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _redirect(log)
+    # A hanging child is asked where it hangs before it is killed.
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    _prefer_as_victim()
+    if memory_limit_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes))
+    try:
+        module: Any = importlib.import_module(ROLES[role])
+        module.main(Channel(socket.socket(fileno=fd)))
+    except ChannelClosedError:
+        return 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def _redirect(log: str) -> None:
+    null = os.open(os.devnull, os.O_RDONLY)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.close(null)
+    os.close(out)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)
+
+
+def _prefer_as_victim() -> None:
+    """Let the kernel's out-of-memory killer take this process rather than the supervisor."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass
+
+
+def _kill_descendants() -> None:
+    import psutil
+
+    for process in psutil.Process().children(recursive=True):
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
+
+
+if __name__ == "__main__":
+    serve(Channel(socket.socket(fileno=int(sys.argv[1]))))

@@ -1,0 +1,229 @@
+"""The judge: the process that owns a target's data and compares outputs with the reference.
+
+It imports the benchmark for its workload and never runs an implementation. Inputs lie in memory that the workers map; the
+judge alone knows the seeds from which their values come.
+"""
+
+import copy
+import math
+from typing import Any
+
+import torch
+from attrs import asdict
+
+from aiperf_core.benchmark import BUILT_IN_METRICS, call_with, load_benchmark
+from aiperf_core.devices.cpu import keep_freed_memory
+from aiperf_core.errors import BenchmarkError
+from aiperf_core.harness import arena, tree
+from aiperf_core.harness.channel import Channel, Message
+from aiperf_core.harness.compare import Comparison, compare_numbers, compare_tensors, quality
+from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.service import serve
+
+
+class Judge:
+    """The handler of the judge's requests."""
+
+    def do_open(self, target: Message, device: str, params: dict[str, float], seed: int) -> Message:
+        """Make the inputs and the place for outputs; return the problem as the workers need it, and its cost."""
+        keep_freed_memory()
+        self._name, self._device, self._params = target["name"], device, params
+        self._benchmark = load_benchmark(TargetRef(**target))
+        task = self._benchmark.task
+        self._fresh = self._draw(task.inputs, seed)
+        self._static = self._draw(task.static, seed) if task.static else {}
+        self._check_names(task.state)
+        layout = tree.Layout()
+        self._inputs_shape = self._describe(self._fresh, layout, "the workload")
+        self._static_shape = self._describe(self._static, layout, "the static arguments")
+        self._inputs, inputs_arena, fds = arena.create(layout.total_bytes, device)
+        self._write(self._static_shape, self._static)
+        self._write(self._inputs_shape, self._fresh)
+        answer = self._benchmark.answer(params, self._arguments(wide=False))
+        layout = tree.Layout()
+        self._output_shape = self._describe(answer, layout, f"the reference ({self._benchmark.reference_where})")
+        self._outputs, outputs_arena, more = arena.create(layout.total_bytes, device)
+        self._answer: Any = None
+        problem = {
+            "device": device,
+            "params": params,
+            "inputs": self._inputs_shape,
+            "static": self._static_shape,
+            "output": self._output_shape,
+            "inputs_arena": inputs_arena,
+            "outputs_arena": outputs_arena,
+            "working_set_bytes": tree.tensor_bytes(self._inputs_shape)
+            + tree.tensor_bytes(self._static_shape)
+            + tree.tensor_bytes(self._output_shape),
+        }
+        return {
+            "problem": problem,
+            "cost": asdict(self._benchmark.work(params)),
+            "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
+            "output_bytes": tree.tensor_bytes(self._output_shape),
+            "fds": (*fds, *more),
+        }
+
+    def do_renew(self, seed: int) -> Message:
+        """Draw new values and write them over the old ones; return the numbers among the inputs."""
+        self._fresh = self._draw(self._benchmark.task.inputs, seed)
+        shape = self._describe(self._fresh, tree.Layout(), "the workload")
+        if _without_numbers(shape) != _without_numbers(self._inputs_shape):
+            raise BenchmarkError(
+                f"{self._name!r}: the workload returned inputs of another structure or size for another seed; accepted "
+                "are the same shapes and dtypes for every seed (pad what varies)."
+            )
+        self._write(self._inputs_shape, self._fresh)
+        self._answer = None
+        return {key: one for key, one in self._fresh.items() if isinstance(one, bool | int | float)}
+
+    def do_changed(self, thorough: bool) -> list[str]:
+        """Paths of inputs whose bits are not those that were written (state excepted).
+
+        `thorough` compares every bit, of static arguments too; otherwise sums over the bits must agree.
+        """
+        state = set(self._benchmark.task.state)
+        if thorough:
+            changed = self._unequal(self._inputs_shape, self._fresh, state)
+            return changed + self._unequal(self._static_shape, self._static, set())
+        now = self._sums()
+        return [path for path, total in self._written.items() if now[path] != total and _root(path) not in state]
+
+    def do_repair(self) -> None:
+        """Write the present values again, static ones too, after something changed them."""
+        self._write(self._static_shape, self._static)
+        self._write(self._inputs_shape, self._fresh)
+
+    def do_compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
+        """Compare what lies in the outputs with the reference for the present values."""
+        if self._answer is None:
+            self._answer = self._benchmark.answer(self._params, self._arguments(wide=not self._exact))
+        with torch.inference_mode():
+            if lossy is not None:
+                return self._grade(lossy, numbers)
+            results = [self._compare_leaf(*leaf, numbers) for leaf in tree.pairs(self._output_shape, self._answer)]
+        worst = max((one.worst for one in results), default=0.0)
+        error = next((one.error for one in results if one.error), None)
+        return {"worst": worst if math.isfinite(worst) else None, "error": error, "quality": None}
+
+    @property
+    def _exact(self) -> bool:
+        return self._benchmark.tolerance.is_exact
+
+    def _compare_leaf(self, path: str, node: tree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
+        tolerance = self._benchmark.tolerance
+        if node["type"] == "tensor":
+            return compare_tensors(path, tree.view(node, self._outputs), right, tolerance)
+        if node["type"] == "number":
+            return compare_numbers(path, numbers[path], right, tolerance)
+        return Comparison(0.0)
+
+    def _grade(self, lossy: Message, numbers: dict[str, float]) -> Message:
+        metric, budget = lossy["metric"], lossy["budget"]
+        if metric in BUILT_IN_METRICS:
+            leaves = list(tree.pairs(self._output_shape, self._answer))
+            if any(node["type"] == "number" for _, node, _ in leaves):
+                raise BenchmarkError(f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number.")
+            values = [
+                quality(metric, tree.view(node, self._outputs), right)
+                for _, node, right in leaves
+                if node["type"] == "tensor"
+            ]
+            value = max(values, default=0.0)
+        else:
+            value = float(self._benchmark.metrics[metric](tree.build(self._output_shape, self._outputs), self._answer))
+        error = None if value <= budget else f"{metric} is {value:.4g}; its budget is {budget:g}"
+        finite = math.isfinite(value)
+        return {
+            "worst": value / budget if finite and budget else None,
+            "error": error,
+            "quality": value if finite else None,
+        }
+
+    def _arguments(self, *, wide: bool) -> dict[str, Any]:
+        """The reference's arguments: copies of what it might change, floating-point tensors in float64 if `wide`."""
+        arguments = {**self._fresh, **self._static}
+        if wide:
+            return {key: _widen(one) for key, one in arguments.items()}
+        return {key: copy.deepcopy(one) if key in self._benchmark.task.state else one for key, one in arguments.items()}
+
+    def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
+        generator = torch.Generator(self._device).manual_seed(seed)
+        values = call_with(draw, {**self._params, "device": self._device, "generator": generator})
+        if not isinstance(values, dict):
+            raise BenchmarkError(
+                f"{self._name!r}: the workload returned {tree.summary(values)}; accepted is a dict of inputs by name."
+            )
+        return values
+
+    def _check_names(self, state: tuple[str, ...]) -> None:
+        unknown = [name for name in state if name not in self._fresh]
+        if unknown:
+            found = ", ".join(sorted(self._fresh))
+            raise BenchmarkError(f"{self._name!r}: state names {unknown}; the workload returns {found}.")
+        clash = sorted((set(self._fresh) & set(self._static)) | (set(self._fresh) & set(self._params)))
+        if clash:
+            raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
+
+    def _describe(self, value: Any, layout: tree.Layout, what: str) -> tree.Shape:
+        try:
+            return tree.describe(value, layout)
+        except TypeError as error:
+            raise BenchmarkError(f"{self._name!r}: {what} returned what cannot be used: {error}.") from None
+
+    def _write(self, shape: tree.Shape, values: dict[str, Any]) -> None:
+        with torch.no_grad():
+            for _, node, leaf in tree.pairs(shape, values):
+                if node["type"] == "tensor":
+                    tree.view(node, self._inputs).copy_(leaf)
+        if self._device != "cpu":
+            torch.cuda.synchronize()
+        self._written = self._sums()
+
+    def _sums(self) -> dict[str, int]:
+        leaves = tree.pairs(self._inputs_shape, self._fresh)
+        nodes = [(path, node) for path, node, _ in leaves if node["type"] == "tensor"]
+        return {path: int(_words(tree.view(node, self._inputs)).sum()) for path, node in nodes}
+
+    def _unequal(self, shape: tree.Shape, values: dict[str, Any], exempt: set[str]) -> list[str]:
+        unequal = []
+        for path, node, leaf in tree.pairs(shape, values):
+            if node["type"] != "tensor" or _root(path) in exempt:
+                continue
+            if not torch.equal(_words(tree.view(node, self._inputs)), _words(leaf)):
+                unequal.append(path)
+        return unequal
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            return value.detach().to(torch.float64, copy=True)
+        return value.detach().to(torch.complex128, copy=True) if value.is_complex() else value.clone()
+    if isinstance(value, dict):
+        return {key: _widen(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_widen(one) for one in value)
+    return value
+
+
+def _root(path: str) -> str:
+    """The input that a path leads into."""
+    return path.split(".")[0].split("[")[0]
+
+
+def _words(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's bits as the widest integers that fit, so that NaN equals itself."""
+    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    return flat.view(torch.int64) if flat.numel() % 8 == 0 else flat
+
+
+def _without_numbers(shape: tree.Shape) -> Any:
+    """A shape without the values of the numbers at its top level, which alone may differ between seeds."""
+    items = shape["items"]
+    return {key: {"type": "number"} if one["type"] == "number" else one for key, one in items.items()}
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    serve(channel, Judge())

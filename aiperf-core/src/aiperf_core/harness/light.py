@@ -1,0 +1,38 @@
+"""Speed of light: the time that a cost and a machine's ceilings allow."""
+
+from typing import Any
+
+from aiperf_core.results.models import Ceilings, Light
+
+# A ceiling is itself measured, so a result may lie a little above it.
+BEYOND = 1.02
+
+
+def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
+    """Return what bounds the work (`memory` or `compute`) and the least time in seconds; None without a ceiling.
+
+    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. Work whose
+    inputs lie in the cache by design is bounded by arithmetic alone.
+    """
+    times = {}
+    rate = ceilings.flop_per_s.get(cost["precision"])
+    if cost["flops"] and rate:
+        times["compute"] = cost["flops"] / rate
+    read, written = cost["bytes_read"], cost["bytes_written"]
+    if cache == "cold" and read + written:
+        both = min(read, written)
+        times["memory"] = (
+            2 * both / ceilings.copy_bytes_per_s
+            + (read - both) / ceilings.read_bytes_per_s
+            + (written - both) / ceilings.write_bytes_per_s
+        )
+    if not times:
+        return None
+    bound = max(times, key=lambda name: times[name])
+    return bound, times[bound]
+
+
+def light(cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float) -> Light | None:
+    """The fraction of light that a median reaches."""
+    bound = light_time(cost, ceilings, cache) if ceilings else None
+    return Light(bound[0], bound[1], bound[1] / median_s) if bound else None

@@ -1,0 +1,214 @@
+"""The supervisor's side of the fork server: start children, ask them things, learn how they end, leave none behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.harness.channel import (
+    Channel,
+    ChannelClosedError,
+    ChannelTimeoutError,
+    Message,
+    ProtocolError,
+)
+
+START_TIMEOUT_S = 120.0
+_LAST_LINES = 12
+
+
+class ChildError(Exception):
+    """A child could not answer: it raised, hung, exited, was killed or ran out of memory.
+
+    `kind` is one of `skip`, `contract`, `memory`, `mistake`, `raised`, `hung`, `exited`, `killed`, `protocol`.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@define(eq=False)
+class Child:
+    """A process forked for this run: the judge, a worker, a describer."""
+
+    name: str
+    pid: int
+    channel: Channel
+    log: Path
+    server: "ForkServer"
+    ended: bool = field(default=False, init=False)
+
+    def ask(
+        self,
+        do: str,
+        *,
+        timeout: float,
+        fds: tuple[int, ...] = (),
+        on_notice: Callable[[str], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Send a request and return the reply's result. Raises `ChildError` for every other outcome."""
+        deadline = time.monotonic() + timeout
+        try:
+            self.channel.send({"do": do, **arguments}, fds)
+            while True:
+                reply = self.channel.receive(deadline - time.monotonic())
+                if "notice" not in reply:
+                    break
+                if on_notice is not None:
+                    on_notice(str(reply["notice"]))
+        except ChannelTimeoutError:
+            raise self._hung(do, timeout) from None
+        except ChannelClosedError:
+            raise self._gone(do) from None
+        except ProtocolError as error:
+            self.kill()
+            raise ChildError("protocol", f"sent what no worker sends: {error}") from None
+        if "error" in reply:
+            raise _child_error(reply["error"])
+        result = reply.get("ok")
+        if "fds" in reply and isinstance(result, dict):
+            result["fds"] = reply["fds"]
+        return result
+
+    def last_lines(self) -> list[str]:
+        """The last lines that the process wrote."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - 16384))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return []
+        return [line[:500] for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+
+    def kill(self) -> None:
+        """End the process and the group that it leads."""
+        self.channel.close()
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(self.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        self.ended = True
+
+    def _hung(self, do: str, timeout: float) -> ChildError:
+        try:
+            os.kill(self.pid, signal.SIGUSR1)
+            time.sleep(0.2)  # for the traceback to be written
+        except ProcessLookupError:
+            pass
+        self.kill()
+        return ChildError("hung", f"gave no answer within {timeout:g} s (during {do!r}) and was killed")
+
+    def _gone(self, do: str) -> ChildError:
+        code = self.server.exit_code(self.pid)
+        self.kill()
+        if code is None:
+            return ChildError("exited", f"closed its channel during {do!r} without a result")
+        if code >= 0:
+            return ChildError("exited", f"its process exited with status {code} during {do!r}, without a result")
+        name = signal.Signals(-code).name
+        hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
+        return ChildError("killed", f"its process was killed by {name} during {do!r}{hint}")
+
+
+def _child_error(error: Any) -> ChildError:
+    if not isinstance(error, dict):
+        return ChildError("protocol", "sent an error that is not one")
+    kind, kind_of = str(error.get("kind", "raised")), str(error.get("type", "Exception"))
+    message = str(error.get("message", ""))
+    if kind == "raised":
+        message = f"raised {kind_of}: {message}" if message else f"raised {kind_of}"
+    elif kind == "memory":
+        message = f"ran out of memory: {message}"
+    return ChildError(kind, message)
+
+
+class ForkServer:
+    """A running fork server. Use as a context manager: leaving it ends the server and every process under it."""
+
+    def __init__(self) -> None:
+        self._control, theirs = Channel.pair()
+        command = [sys.executable, "-m", "aiperf_core.harness.forkserver", str(theirs.fileno())]
+        # A session of its own keeps the terminal's Ctrl-C for the supervisor, which ends the run in order.
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._ready = False
+        self._exits: dict[int, int] = {}
+        self._children: list[Child] = []
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> Child:
+        """Fork a child of a role. `log` is the file that gets what it prints."""
+        self._wait_ready()
+        ours, theirs = Channel.pair()
+        request = {"role": role, "log": str(log), "memory_limit_bytes": memory_limit_bytes}
+        self._control.send(request, (theirs.fileno(),))
+        theirs.close()
+        while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
+            self._note_exit(reply)
+        child = Child(name, int(reply["spawned"]), ours, log, self)
+        self._children.append(child)
+        return child
+
+    def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
+        """The exit code of a child whose channel closed (negative for a signal), or None where it lives on."""
+        deadline = time.monotonic() + timeout
+        while pid not in self._exits:
+            try:
+                self._note_exit(self._control.receive(deadline - time.monotonic()))
+            except (ChannelTimeoutError, ChannelClosedError):
+                return None
+        return self._exits[pid]
+
+    def close(self) -> None:
+        """End every child and the server."""
+        for child in self._children:
+            if not child.ended:
+                child.kill()
+        self._control.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def _wait_ready(self) -> None:
+        if self._ready:
+            return
+        try:
+            self._control.receive(START_TIMEOUT_S)
+        except (ChannelClosedError, ChannelTimeoutError):
+            self._process.kill()
+            _, stderr = self._process.communicate()
+            last = stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            raise AiperfError(
+                f"the process that imports torch did not start: {last[0]}. See what is missing with: aiperf doctor"
+            ) from None
+        self._ready = True
+
+    def _note_exit(self, message: Message) -> None:
+        if "exited" in message:
+            self._exits[int(message["exited"])] = int(message["code"])

@@ -1,0 +1,218 @@
+"""Sampling: passes over all implementations in the order A B B A, until the answer is known.
+
+A pass gives every implementation one block of samples; every second pass runs in reverse, so that what drifts in the
+machine touches all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
+share the renewal: within a pass all are given the same new values.
+"""
+
+import random
+import time
+from collections.abc import Callable
+
+from attrs import define, field
+
+from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.processes import Child, ChildError
+from aiperf_core.harness.statistics import half_width, ratio_interval
+from aiperf_core.results.models import Finding, Verdict
+
+WARMUP_SAMPLES = 2
+# A contestant that ran for so long is warm.
+WARMUP_S = 0.1
+BLOCK_S = 0.005
+MAX_BLOCK = 16
+MIN_PASSES = 6
+JUDGED_FRACTION = 0.25
+# Also judged when as many samples went by without: chance must not leave an implementation unexamined.
+LONGEST_UNJUDGED = 12
+_SEED_BITS = 62
+
+
+class JudgeError(Exception):
+    """The judge itself failed: the fault lies with the workload, and no implementation can be measured."""
+
+
+@define
+class Clockwork:
+    """Where the time of a sampling loop went, in seconds."""
+
+    samples: int = 0
+    timed_s: float = 0.0
+    renew_s: float = 0.0
+    judge_s: float = 0.0
+
+
+@define(eq=False)
+class Sampler:
+    """Takes samples of a target's implementations and has them judged."""
+
+    judge: Child
+    contestants: list[Contestant]
+    clock: str
+    cold: bool
+    timeout_s: float
+    rng: random.Random
+    clockwork: Clockwork = field(factory=Clockwork)
+    order: list[str] = field(factory=list)
+    _present: int | None = None
+    _numbers: dict[str, float] = field(factory=dict)
+    _steps: int = 0
+
+    @property
+    def active(self) -> list[Contestant]:
+        """The contestants that are still measured."""
+        return [one for one in self.contestants if one.active]
+
+    def warm_up(self, on_sample: Callable[[Contestant], None]) -> None:
+        """Take samples that look like timed ones and are not counted; the first of each contestant is judged."""
+        for index in range(1 + WARMUP_SAMPLES):
+            seed = self._new_seed()
+            for one in self.active:
+                if index == 0 or sum(one.warmup_s) < WARMUP_S:
+                    on_sample(one)
+                    self._warm_up_once(one, seed, judged=index == 0)
+        for one in self.active:
+            one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.warmup_s[-1], 1e-9))))
+
+    def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
+        sample = self._sample(one, seed, self.clock)
+        if sample is not None:
+            one.warmup_s.append(sample["device_s"] if sample["wall_s"] is None else sample["wall_s"])
+            self._inspect(one, judged=judged)
+
+    def run_pass(self, number: int, on_block: Callable[[Contestant], None]) -> None:
+        """Give every active contestant one block."""
+        places = list(enumerate(self.contestants))
+        seeds = [self._new_seed() for _ in range(max(one.block_length for one in self.active))]
+        judged = [self.rng.random() < JUDGED_FRACTION for _ in seeds]
+        first_step, self._steps = self._steps, self._steps + len(seeds)
+        for place, one in places if number % 2 == 0 else reversed(places):
+            if one.active:
+                on_block(one)
+                self.order.append(one.name)
+                block = number * len(places) + place
+                self._run_block(one, block, first_step, seeds[: one.block_length], judged)
+
+    def _run_block(self, one: Contestant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
+        for index, seed in enumerate(seeds):
+            sample = self._sample(one, seed, self.clock)
+            if sample is None:
+                return
+            chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
+            one.record(block, first_step + index, sample, judged=chosen)
+            self.clockwork.samples += 1
+            self.clockwork.timed_s += sample["bracket_s"]
+            if not self._plausible(one, sample) or not self._inspect(one, judged=chosen):
+                return
+        if self.clock == "device":
+            self._other_clock(one, block, first_step)
+
+    def _other_clock(self, one: Contestant, block: int, step: int) -> None:
+        """One sample by the wall clock, so that both clocks are recorded."""
+        sample = self._sample(one, self._new_seed(), "wall")
+        if sample is not None:
+            one.record(block, step, sample, judged=False)
+            self.clockwork.samples += 1
+            self.clockwork.timed_s += sample["bracket_s"]
+            self._inspect(one, judged=False)
+
+    def _sample(self, one: Contestant, seed: int, clock: str) -> dict[str, float] | None:
+        """Time one call on the values of a seed; None where the implementation failed and is out."""
+        self._renew(seed)
+        assert one.child is not None
+        notices: dict[str, float] = {}
+        try:
+            sample = one.child.ask(
+                "sample",
+                timeout=self.timeout_s,
+                on_notice=lambda notice: notices.setdefault(notice, time.perf_counter()),
+                clock=clock,
+                numbers=self._numbers,
+                flush=self.cold,
+            )
+        except ChildError as error:
+            one.fail(error)
+            self._present = None
+            return None
+        return {**sample, "bracket_s": notices["stop"] - notices["start"]}
+
+    def _renew(self, seed: int) -> None:
+        if seed == self._present:
+            return
+        start = time.perf_counter()
+        self._numbers = self._ask_judge("renew", seed=seed)
+        self._present = seed
+        self.clockwork.renew_s += time.perf_counter() - start
+
+    def _plausible(self, one: Contestant, sample: dict[str, float]) -> bool:
+        """Refuse a time that no clock can give, instead of clamping it."""
+        reported = sample["wall_s"] if sample["device_s"] is None else sample["device_s"]
+        if reported > 0:
+            return True
+        message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
+        one.stop(Verdict.INVALID, message, Finding("timing.event_gaps", "invalid", message, {"reported_s": reported}))
+        return False
+
+    def _inspect(self, one: Contestant, *, judged: bool) -> bool:
+        """Check the inputs after a sample and, if it was chosen, its output. Return whether the contestant stays."""
+        start = time.perf_counter()
+        try:
+            return self._inputs_intact(one, judged) and (not judged or self._output_right(one))
+        except ChildError as error:
+            one.fail(error)
+            return False
+        finally:
+            one.since_judged = 0 if judged else one.since_judged + 1
+            self.clockwork.judge_s += time.perf_counter() - start
+
+    def _inputs_intact(self, one: Contestant, judged: bool) -> bool:
+        changed = self._ask_judge("changed", thorough=judged)
+        if not changed:
+            return True
+        self._ask_judge("repair")
+        message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
+        one.stop(Verdict.INVALID, message, Finding("memory.input_mutation", "invalid", message, {"inputs": changed}))
+        return False
+
+    def _output_right(self, one: Contestant) -> bool:
+        assert one.child is not None
+        copied = one.child.ask("output", timeout=self.timeout_s)
+        compared = self._ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
+        one.judged += 1
+        if compared["quality"] is not None:
+            one.quality = max(one.quality or 0.0, compared["quality"])
+        if compared["error"] is not None:
+            issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
+            one.stop(Verdict.INVALID, compared["error"], Finding(issue, "invalid", compared["error"]))
+            return False
+        one.worst = max(one.worst, compared["worst"] or 0.0)
+        if copied["late"]:
+            message = "the output changed after the clock had stopped: the work was not finished within the timed call"
+            one.stop(Verdict.INVALID, message, Finding("timing.incomplete_async", "invalid", message))
+            return False
+        return True
+
+    def _ask_judge(self, do: str, **arguments: object) -> dict[str, float]:
+        try:
+            answer: dict[str, float] = self.judge.ask(do, timeout=self.timeout_s, **arguments)
+        except ChildError as error:
+            raise JudgeError(str(error)) from error
+        return answer
+
+    def _new_seed(self) -> int:
+        return self.rng.getrandbits(_SEED_BITS)
+
+
+def known(contestants: list[Contestant], clock: str, width: float) -> bool:
+    """Whether the speedup of every active variant has an interval narrow enough to stop."""
+    baseline = contestants[0]
+    if not baseline.active:
+        return False
+    length = len(contestants)
+    top = baseline.blocks(clock, length)
+    for one in contestants[1:]:
+        if one.active:
+            interval = ratio_interval(top, one.blocks(clock, length))
+            if interval is None or half_width(interval) > width:
+                return False
+    return True

@@ -1,0 +1,156 @@
+"""A worker: one process that runs one implementation and times its calls.
+
+It is told what to run and where its inputs lie. It is not told seeds, the reference, the tolerance, or which of its samples
+will be judged: that question comes after the clock has stopped.
+"""
+
+import gc
+import random
+from typing import Any
+
+import torch
+
+from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
+from aiperf_core.devices.timing import open_device
+from aiperf_core.harness import arena, tree
+from aiperf_core.harness.channel import Channel, Message
+from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.service import ContractError, serve
+
+_POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
+_WINDOW_WORDS = 1 << 21
+
+
+class Worker:
+    """The handler of a worker's requests."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._output: Any = None
+        self._place = 0.0
+        self._print: list[int] = []
+
+    def do_open(self, target: Message, implementation: str, problem: Message, fds: list[int]) -> Message:
+        """Map the inputs, import the benchmark and find the implementation."""
+        self._problem = problem
+        self._inputs = arena.attach(problem["inputs_arena"], fds)
+        self._outputs = arena.attach(problem["outputs_arena"], fds)
+        self._device = open_device(problem["device"], problem["working_set_bytes"])
+        benchmark = load_benchmark(TargetRef(**target))
+        self._code = _find(benchmark.on(problem["device"]), implementation)
+        self._arguments = {
+            **problem["params"],
+            **tree.build(problem["inputs"], self._inputs),
+            **tree.build(problem["static"], self._inputs),
+        }
+        return {}
+
+    def do_prepare(self) -> Message:
+        """Run the implementation's untimed preparation; return how long it took."""
+        timed = self._device.time(self._prepare, "wall")
+        gc.collect()
+        self._device.reset_memory()
+        return {"prepare_s": timed.wall_s}
+
+    def _prepare(self) -> None:
+        if not self._code.is_class:
+            self._run = self._code.code
+            return
+        instance = self._code.code()
+        if hasattr(instance, "prepare"):
+            call_with(instance.prepare, self._arguments)
+        self._run = instance.run
+
+    def do_sample(self, clock: str, numbers: Message, flush: bool) -> Message:
+        """Time one call on the values that now lie in the inputs."""
+        self._poison()
+        self._arguments.update(numbers)
+        call = bind(self._run, self._arguments)
+        if flush:
+            self._device.flush()
+        gc.disable()
+        try:
+            self._device.synchronize()
+            self._channel.send({"notice": "start"})
+            timed = self._device.time(call, clock)
+            self._channel.send({"notice": "stop"})
+        finally:
+            gc.enable()
+        self._output = timed.result
+        self._place = random.random()
+        self._print = self._fingerprint(self._place)
+        return {
+            "device_s": timed.device_s,
+            "wall_s": timed.wall_s,
+            "cpu_s": timed.cpu_s,
+            "hidden": timed.hidden,
+        }
+
+    def do_output(self) -> Message:
+        """Copy the last call's output to the judge's memory, after checking its form.
+
+        `late` says whether it changed since the clock stopped.
+        """
+        shape = self._problem["output"]
+        tree.match(shape, self._output, self._device.name)
+        numbers = {}
+        with torch.no_grad():
+            for path, node, leaf in tree.pairs(shape, self._output):
+                if node["type"] == "tensor":
+                    tree.view(node, self._outputs).copy_(leaf)
+                elif node["type"] == "number":
+                    numbers[path] = leaf
+        self._device.synchronize()
+        return {"numbers": numbers, "late": self._fingerprint(self._place) != self._print}
+
+    def do_memory(self) -> Message:
+        """Memory used since `prepare`."""
+        use = self._device.memory()
+        return {
+            "peak_bytes": use.peak_bytes,
+            "allocated_bytes": use.allocated_bytes,
+            "reserved_bytes": use.reserved_bytes,
+            "host_peak_bytes": use.host_peak_bytes,
+        }
+
+    def _poison(self) -> None:
+        """Overwrite the last output and let go of it.
+
+        A buffer that the implementation keeps then holds NaN; one that it does not keep goes back to the allocator,
+        which hands it out for the next output. Memory of the harness is left alone: the judge renews it.
+        """
+        for one in tree.tensors(self._output):
+            storage = one.untyped_storage()
+            if storage.data_ptr() in (self._inputs.data_ptr(), self._outputs.data_ptr()):
+                continue
+            with torch.inference_mode():
+                torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage).fill_(_POISON)
+        self._output = None
+        self._device.synchronize()
+
+    def _fingerprint(self, place: float) -> list[int]:
+        """Sums over the bits of the output's tensors: what they hold now.
+
+        Of a large tensor on the processor only a window is read, which lies at `place` between 0 and 1; a sum over all
+        of it could take longer than the call.
+        """
+        prints = []
+        for one in tree.tensors(self._output):
+            if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided:
+                raise ContractError(f"the output holds {tree.summary(one)}; accepted are plain dense tensors")
+            storage = one.untyped_storage()
+            count = storage.nbytes() // 8
+            window = count if self._device.name == "cuda" else min(count, _WINDOW_WORDS)
+            words = torch.empty(0, dtype=torch.int64, device=one.device)
+            words = words.set_(storage, int(place * (count - window)), (window,), (1,))
+            prints.append(int(words.sum()))
+        return prints
+
+
+def _find(implementations: list[Implementation], name: str) -> Implementation:
+    return next(one for one in implementations if one.name == name)
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    serve(channel, Worker(channel))

@@ -1,0 +1,90 @@
+"""The whole plugin contract: every hook that aiperf calls, in the order of a run.
+
+A plugin is a module, named by an entry point in the group `aiperf_core`, whose functions marked `@hookimpl` bear the
+names below. It may implement any of them, and may leave out arguments that it does not need. Every hook stands with an
+example in `docs/hooks.md`.
+
+Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`) return records and are called once, when plugins
+are loaded. *Observers* return nothing and are told of a run's course.
+
+What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
+device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
+that breaks the contract is set aside by the name of its distribution, and the rest works.
+"""
+
+from collections.abc import Iterable
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from aiperf_core.commands import Command
+from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+from aiperf_core.targets import Target
+
+PROJECT = "aiperf_core"
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+
+
+@hookspec
+def aiperf_targets() -> Iterable[Target]:  # type: ignore[empty-body]
+    """Contribute benchmarks.
+
+    Called once, whenever plugins are loaded, so also by `aiperf list`. The entry point's name becomes the group: target
+    `memory_access` of entry point `ch07` is `ch07.memory_access`. Forbidden: importing the benchmarks' own modules, and
+    names that another plugin has already taken.
+    """
+
+
+@hookspec
+def aiperf_commands() -> Iterable[Command]:  # type: ignore[empty-body]
+    """Contribute subcommands of `aiperf`.
+
+    Called once, whenever plugins are loaded. What `load` names is imported only when the command is called. Forbidden:
+    importing the command's module here, and names that another plugin has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_run_started(run: RunStarted) -> None:
+    """Told that a run begins.
+
+    Called once a run, before any worker starts. Forbidden in this and every other observer: touching the device, starting
+    threads that stay busy, and writing into the bundle; all three disturb what is being measured. An observer that raises
+    is left out for the rest of the run.
+    """
+
+
+@hookspec
+def aiperf_target_started(target: TargetStarted) -> None:
+    """Told that a target's turn has come.
+
+    Called once for each target, before its data are made.
+    """
+
+
+@hookspec
+def aiperf_progress(progress: Progress) -> None:
+    """Told where the run is.
+
+    Called at each change of phase and after each block, never while a clock is running; many times a second at most.
+    Forbidden: taking longer than a few milliseconds, since the run waits for it.
+    """
+
+
+@hookspec
+def aiperf_target_finished(result: TargetFinished) -> None:
+    """Told that a target is done.
+
+    Called once for each target that was started, also when it failed, after its file is on disk. Not called for the
+    target during which a run is interrupted.
+    """
+
+
+@hookspec
+def aiperf_run_finished(bundle: RunFinished) -> None:
+    """Told that the run is over.
+
+    Called once for each run that was started, also when it failed or was interrupted, after the bundle has its final
+    name. The bundle may be read. Forbidden: changing it.
+    """

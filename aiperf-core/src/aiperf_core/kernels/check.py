@@ -1,0 +1,112 @@
+"""Compiles every kernel of a set of modules, for every architecture asked for, and says how each went."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from attrs import evolve, field, frozen
+
+from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.kernels.archs import arch_for, parse_arch
+from aiperf_core.kernels.cuda import CudaSource
+from aiperf_core.kernels.host import HostSource
+from aiperf_core.kernels.resources import Resources, resources_of
+from aiperf_core.kernels.triton import TritonAhead, TritonSource
+
+Source = CudaSource | HostSource | TritonSource
+
+# What kernels are checked for unless asked otherwise: one architecture each of Ampere, Hopper and Blackwell.
+USUAL_ARCHS = ("sm_80", "sm_90a", "sm_100a")
+
+
+@frozen
+class Outcome:
+    """One compilation. `status` is ok, failed or skipped; `reason` says why where it is not ok.
+
+    `kernel` names a Triton kernel, and is empty for files that are compiled whole. `arch` is what was compiled for:
+    a GPU of sm_90a runs plain sm_90 code where a file declares no sm_90a. `size_bytes` is that of the machine code.
+    """
+
+    target: str
+    file: str
+    kind: str
+    arch: str
+    kernel: str = ""
+    status: str = "ok"
+    reason: str = ""
+    size_bytes: int = 0
+    resources: dict[str, Resources] = field(factory=dict)
+
+
+def sources_in(module_name: str) -> list[Source]:
+    """Import the module and return the kernel sources that it names at its top level, each once."""
+    found: dict[int, Source] = {}
+    for value in vars(import_module(module_name)).values():
+        if isinstance(value, CudaSource | HostSource | TritonSource):
+            found[id(value)] = value
+    return list(found.values())
+
+
+def compile_all(
+    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None
+) -> Iterator[Outcome]:
+    """Compile the kernels of the modules, given as pairs of a target's name and its module's.
+
+    Without `archs`, each file is compiled for what it declares and for `USUAL_ARCHS`, as far as it is for them; what is
+    asked for by name and does not fit is reported as skipped. `keep` is a folder to write the machine code to.
+    Raises `UsageError` for an architecture that is none.
+    """
+    for arch in archs:
+        parse_arch(arch)
+    for target, module in modules:
+        try:
+            sources = sources_in(module)
+        except SkipError as error:
+            yield Outcome(target, module, "module", "", status="skipped", reason=str(error))
+            continue
+        except Exception as error:  # a benchmark may raise anything; the other targets are still worth checking
+            reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
+            yield Outcome(target, module, "module", "", status="failed", reason=f"could not be imported: {reason}")
+            continue
+        for source in sources:
+            yield from _of_source(target, source, archs, keep)
+
+
+def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | None) -> Iterator[Outcome]:
+    if isinstance(source, HostSource):
+        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None)
+        return
+    kernels: Sequence[TritonAhead | None] = source.ahead if isinstance(source, TritonSource) else (None,)
+    asked = archs or (*source.archs, *USUAL_ARCHS)
+    done: set[str] = set()
+    for machine in asked:
+        arch = arch_for(parse_arch(machine), source.archs)
+        if arch in done or (arch is None and not archs):
+            continue
+        done.add(arch or machine)
+        for ahead in kernels:
+            outcome = Outcome(target, source.path.name, source.kind, arch or machine, ahead.kernel if ahead else "")
+            if arch is None:
+                yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
+            else:
+                yield _compiled(outcome, source, ahead, keep)
+
+
+def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep: Path | None) -> Outcome:
+    try:
+        if isinstance(source, HostSource):
+            return evolve(outcome, size_bytes=len(source.compile()))
+        if isinstance(source, CudaSource):
+            code = source.compile(outcome.arch)
+        else:
+            assert ahead is not None
+            code = source.compile(ahead, outcome.arch)
+    except SkipError as error:
+        return evolve(outcome, status="skipped", reason=str(error))
+    except AiperfError as error:
+        return evolve(outcome, status="failed", reason=str(error))
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        parts = [outcome.target, Path(outcome.file).stem, outcome.kernel, outcome.arch]
+        (keep / f"{'.'.join(part for part in parts if part)}.cubin").write_bytes(code)
+    return evolve(outcome, size_bytes=len(code), resources=resources_of(code))

@@ -1,0 +1,181 @@
+"""CUDA C++ kernels: a source file beside a benchmark, compiled for the GPU at hand when first launched."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aiperf_core.errors import KernelError, SkipError, UsageError
+from aiperf_core.kernels import cache
+from aiperf_core.kernels.archs import Arch, arch_for, parse_arch
+from aiperf_core.kernels.arguments import Arguments
+from aiperf_core.kernels.headers import local_headers
+from aiperf_core.kernels.launcher import Extent, LoadedKernel, cuda_driver, launch_of
+from aiperf_core.kernels.nvrtc import compile_cubin, header_folders, nvrtc_version
+from aiperf_core.kernels.parameters import Signature, kernels_in
+from aiperf_core.kernels.source_file import find_beside
+
+
+def cuda_source(path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = ()) -> "CudaSource":
+    """Name a CUDA C++ file, at the module level of a benchmark. Nothing is read, compiled or loaded yet.
+
+    `path` is relative to the calling module's file. `archs` are the architectures that the file is for: `sm_80` is
+    that or any later one, `sm_90a` that one exactly; a GPU that fits several gets its exact one. `options` are those of
+    NVRTC, such as `-DTILE=32`, `--use_fast_math`, `-lineinfo`, `--maxrregcount=64`; the language is C++17 unless
+    `--std` says otherwise.
+
+    Kernels are `extern "C" __global__` functions, spelled out (a macro's are not seen). `#include "x.cuh"` is looked
+    for beside the file. CUDA's own headers are found in the installed nvidia wheels, `$CUDA_HOME`, `$CUDA_PATH`,
+    `/usr/local/cuda` or triton's package, in this order.
+
+    Raises `KernelError` where the file does not exist.
+    """
+    return CudaSource(find_beside(path, sys._getframe(1).f_globals), archs, options)
+
+
+class CudaSource:
+    """A CUDA C++ file. `path` is absolute; `archs` and `options` are as declared."""
+
+    kind = "cuda"
+
+    def __init__(self, path: Path, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = ()) -> None:
+        if isinstance(archs, str) or isinstance(options, str) or not archs:
+            raise UsageError(
+                f"{path.name}: archs and options take tuples, such as ('sm_80',); got {archs!r}, {options!r}"
+            )
+        self.path, self.archs, self.options = path, tuple(archs), tuple(options)
+        for arch in self.archs:
+            parse_arch(arch)
+        self._kernels: dict[str, CudaKernel] = {}
+        self._cubins: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"<CudaSource {self.path.name} for {', '.join(self.archs)}>"
+
+    def launch(
+        self, name: str, *args: Any, grid: Extent, block: Extent, shared_bytes: int = 0, cluster: Extent | None = None
+    ) -> None:
+        """Launch the kernel `name` on torch's current stream of the first tensor's device. See `CudaKernel`."""
+        kernel = self._kernels.get(name) or self._prepared(name)
+        kernel(*args, grid=grid, block=block, shared_bytes=shared_bytes, cluster=cluster)
+
+    def kernel(self, name: str) -> "CudaKernel":
+        """Return the kernel as a callable, compiled and loaded for torch's current GPU where there is one.
+
+        Raises `KernelError` where the file has no such kernel or does not compile, and `SkipError` where this GPU is
+        none of its architectures.
+        """
+        import torch
+
+        kernel = self._kernels.get(name) or self._prepared(name)
+        if torch.cuda.is_available():
+            kernel.load(torch.cuda.current_device())
+        return kernel
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the kernels that can be launched, in the order of the file."""
+        return tuple(name for name, kernel in kernels_in(self._text()).items() if kernel.extern_c)
+
+    def compile(self, arch: str) -> bytes:
+        """Return the machine code (cubin) for `arch`, such as `sm_90a`, from the cache where it is there.
+
+        Needs no GPU. Raises `KernelError` with file and line where it does not compile, and `SkipError` where the file
+        is not for this architecture, or where cuda-core or NVRTC is missing or does not know it.
+        """
+        asked, minima = parse_arch(arch), [declared for declared in self.archs if declared[-1] not in "af"]
+        if arch_for(asked, self.archs) != arch and arch_for(asked, minima) is None:
+            raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
+        text = self._text()
+        parts = [text, *(file.read_text(errors="replace") for file in local_headers(self.path, self._folders()))]
+        parts += [arch, *self.options, repr(nvrtc_version()), *map(str, self._folders()[1:])]
+        name = f"{self.path.stem}.{arch}.{cache.key_of(*parts)}.cubin"
+        found = cache.fetch(name)
+        if found is None:
+            found = compile_cubin(self.path, text, arch, self.options)
+            cache.keep(name, found)
+        return found
+
+    def cubin_for(self, device: int) -> bytes:
+        """Return the machine code for this GPU. Raises `SkipError` where it is none of the file's architectures."""
+        import torch
+
+        arch = arch_for(Arch(*torch.cuda.get_device_capability(device)), self.archs)
+        if arch is None:
+            major, minor = torch.cuda.get_device_capability(device)
+            gpu = f"sm_{major}{minor} ({torch.cuda.get_device_name(device)})"
+            raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; this GPU is {gpu}")
+        if arch not in self._cubins:
+            self._cubins[arch] = self.compile(arch)
+        return self._cubins[arch]
+
+    def _prepared(self, name: str) -> "CudaKernel":
+        kernels = kernels_in(self._text())
+        signature = kernels.get(name)
+        if signature is None:
+            known = ", ".join(repr(other) for other in kernels) or "none"
+            raise KernelError(f"no kernel {name!r} in {self.path.name}; it defines: {known}")
+        if not signature.extern_c:
+            raise KernelError(f'kernel {name!r} in {self.path.name} must be declared extern "C" to be launched by name')
+        return self._kernels.setdefault(name, CudaKernel(self, signature))
+
+    def _folders(self) -> list[Path]:
+        return header_folders(self.path, self.options)
+
+    def _text(self) -> str:
+        return self.path.read_text()
+
+
+class CudaKernel:
+    """A kernel with its lookup done. Loaded once on each device that it is launched on."""
+
+    def __init__(self, source: CudaSource, signature: Signature) -> None:
+        self._source, self.signature = source, signature
+        self._owner = f"kernel '{signature.name}' in {source.path.name}"
+        self._arguments = Arguments(signature, self._owner, "cuda")
+        self._pointers = [at for at, parameter in enumerate(signature.parameters) if parameter.kind == "pointer"]
+        self._loaded: dict[int, LoadedKernel] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self._owner} {self.signature}>"
+
+    def __call__(
+        self, *args: Any, grid: Extent, block: Extent, shared_bytes: int = 0, cluster: Extent | None = None
+    ) -> None:
+        """Launch on torch's current stream of the first tensor's device (the current one where there is none).
+
+        A tensor is passed as its address, whatever its strides; None is a null pointer; a number becomes the C type of
+        its parameter; a struct by value is passed as bytes. `grid` counts blocks and `block` threads, each an int or a
+        tuple of up to three; `shared_bytes` is dynamic shared memory; `cluster` counts blocks. Returns as soon as
+        the launch is queued.
+
+        Raises `KernelError` for arguments that do not fit or a launch that CUDA refuses, and `SkipError` where there
+        is no GPU, or one of another architecture.
+        """
+        values = self._arguments.convert(args)
+        launch = launch_of(grid, block, shared_bytes, cluster)
+        device = self._device(args)
+        loaded = self._loaded.get(device) or self.load(device)
+        loaded.launch(values, launch)
+
+    def load(self, device: int) -> LoadedKernel:
+        """Compile and load for this device, where that has not been done."""
+        loaded = self._loaded.get(device)
+        if loaded is None:
+            loaded = LoadedKernel(self._source.cubin_for(device), self.signature, self._owner, device)
+            self._loaded[device] = loaded
+        return loaded
+
+    def _device(self, args: Sequence[Any]) -> int:
+        for at in self._pointers:
+            if args[at] is not None:
+                return int(args[at].get_device())
+        return _current_device()
+
+
+def _current_device() -> int:
+    import torch
+
+    cuda_driver()
+    if not torch.cuda.is_available():
+        raise SkipError("needs a CUDA GPU; torch finds none")
+    return torch.cuda.current_device()

@@ -1,0 +1,61 @@
+"""Finds what a kernel source includes: headers beside it, and CUDA's own."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+# Stands in for the C library headers that NVRTC lacks and that <cuda.h> includes.
+_STAND_INS = Path(__file__).parent / "include"
+
+
+def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
+    """Return the files that `path` includes in quotes, and theirs in turn, in the order of their first mention.
+
+    Each is looked for beside the file that includes it, then in `folders`. One found nowhere is left to the compiler.
+    """
+    found: list[Path] = []
+    waiting = [path]
+    while waiting:
+        file = waiting.pop(0)
+        for name in _QUOTED.findall(file.read_text(errors="replace")):
+            candidates = (folder / name for folder in (file.parent, *folders))
+            header = next((candidate.resolve() for candidate in candidates if candidate.is_file()), None)
+            if header and header not in found and header != path:
+                found.append(header)
+                waiting.append(header)
+    return found
+
+
+@cache
+def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
+    """Return the folders of CUDA's headers on this machine, the ones to search first coming first.
+
+    In this order: the installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's
+    prefix; `/usr/local/cuda`; the headers that triton carries. Where a folder holds `cccl` (`<cuda/std/...>`,
+    `<cuda/barrier>`), that follows it. Last come a few stand-ins of ours (`<stdint.h>`, `<stdlib.h>`) without which
+    NVRTC cannot read `<cuda.h>`.
+    """
+    roots = [*_wheels(cuda_major)]
+    roots += [Path(home) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
+    roots += [*Path(sys.prefix).glob("targets/*-linux/include"), Path("/usr/local/cuda/include")]
+    roots += [folder / "triton/backends/nvidia/include" for folder in _site_packages()]
+    present = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
+    return (*dict.fromkeys(present), _STAND_INS)
+
+
+def _wheels(cuda_major: int) -> Iterable[Path]:
+    """From CUDA 13 on, all wheels share one folder; before, each had its own."""
+    for folder in _site_packages():
+        shared = folder / f"nvidia/cu{cuda_major}/include"
+        if shared.is_dir():
+            yield shared
+        if cuda_major < 13:
+            yield from (folder / f"nvidia/{part}/include" for part in ("cuda_runtime", "cuda_cccl", "cuda_nvcc"))
+
+
+def _site_packages() -> list[Path]:
+    return [Path(entry) for entry in dict.fromkeys(sys.path) if entry]

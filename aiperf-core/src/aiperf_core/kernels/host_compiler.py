@@ -1,0 +1,91 @@
+"""The system's C compiler: which one, whether it has OpenMP, and what its output depends on."""
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from attrs import frozen
+
+from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels.diagnostics import summary
+
+FLAGS = ("-O3", "-march=native", "-std=c11", "-shared", "-fPIC")
+_TIMEOUT_S = 300
+
+
+@frozen
+class Compiler:
+    """A C compiler: its command, and the first line that it prints of its version."""
+
+    command: tuple[str, ...]
+    version: str
+
+    def build(self, path: Path, options: Sequence[str], folder: Path) -> bytes:
+        """Return the shared library compiled from this source. Raises `KernelError` with the first errors."""
+        output = folder / f"{path.stem}.so"
+        # Options come last but for the libraries: they may overrule ours, and name libraries that the source needs.
+        run = _run([*self.command, *FLAGS, *self.openmp, str(path), "-o", str(output), "-lm", *options])
+        if run.returncode:
+            raise KernelError(f"{path.name} does not compile with {self.command[0]}:\n{summary(run.stderr)}")
+        return output.read_bytes()
+
+    @property
+    def openmp(self) -> tuple[str, ...]:
+        """`-fopenmp` where this compiler takes it and can link it."""
+        return ("-fopenmp",) if _has_openmp(self) else ()
+
+
+def find_compiler() -> Compiler:
+    """Return `$CC`, else the first of cc, gcc and clang on the path. Raises `SkipError` where there is none."""
+    chosen = tuple(shlex.split(os.environ.get("CC", "")))
+    for command in (chosen, ("cc",), ("gcc",), ("clang",)):
+        if command and (found := shutil.which(command[0])):
+            return _compiler((found, *command[1:]))
+    raise SkipError("needs a C compiler (looked for $CC, cc, gcc, clang)")
+
+
+@cache
+def cpu_model() -> str:
+    """Return what `-march=native` depends on: the processor's model and instruction sets."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    first = text.partition("\n\n")[0]
+    lines = re.findall(
+        r"^(?:vendor_id|cpu family|model|model name|stepping|flags|Features|CPU part)\s*:.*$", first, re.M
+    )
+    return "\n".join([platform.machine(), *lines])
+
+
+@cache
+def _compiler(command: tuple[str, ...]) -> Compiler:
+    run = _run([*command, "--version"])
+    return Compiler(command, run.stdout.partition("\n")[0])
+
+
+@cache
+def _has_openmp(compiler: Compiler) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.c")
+        probe.write_text("#include <omp.h>\nint threads(void) { return omp_get_max_threads(); }\n")
+        run = _run([*compiler.command, "-fopenmp", "-shared", "-fPIC", str(probe), "-o", str(probe.with_suffix(".so"))])
+    return run.returncode == 0
+
+
+def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    # Messages in English: they are searched for the word 'error'.
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise KernelError(f"could not run the C compiler {command[0]!r}: {error}") from None

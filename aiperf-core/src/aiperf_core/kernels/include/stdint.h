@@ -1,0 +1,13 @@
+// NVRTC has no C library. These are the exact-width types that kernels and <cuda.h> ask for, as its own headers spell them.
+#pragma once
+
+typedef signed char int8_t;
+typedef signed short int16_t;
+typedef signed int int32_t;
+typedef signed long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef signed long long intptr_t;
+typedef unsigned long long uintptr_t;

@@ -1,0 +1,220 @@
+"""Reads the parameter lists of kernels and exported functions out of CUDA C++ and C source text.
+
+A light reader, not a compiler: it sees functions spelled out at file level, in `extern "C" { }` or in a namespace.
+Those that a macro produces it does not see. Types that it does not know are taken for structs passed by value.
+"""
+
+import re
+
+from attrs import frozen
+
+# Widths in bits, as NVRTC and Linux on 64-bit machines have them.
+_INTEGERS = {
+    "char": (True, 8),
+    "signed char": (True, 8),
+    "unsigned char": (False, 8),
+    "short": (True, 16),
+    "unsigned short": (False, 16),
+    "int": (True, 32),
+    "unsigned int": (False, 32),
+    "long": (True, 64),
+    "unsigned long": (False, 64),
+    "long long": (True, 64),
+    "unsigned long long": (False, 64),
+    "size_t": (False, 64),
+    "ssize_t": (True, 64),
+    "ptrdiff_t": (True, 64),
+    "intptr_t": (True, 64),
+    "uintptr_t": (False, 64),
+    **{f"int{bits}_t": (True, bits) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": (False, bits) for bits in (8, 16, 32, 64)},
+}
+_FLOATS = {"float": 32, "double": 64}
+_BUILTIN_WORDS = frozenset(
+    ("unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool", "_Bool", "void")
+)
+_QUALIFIERS = frozenset(
+    (
+        *("const", "volatile", "restrict", "__restrict", "__restrict__", "__grid_constant__"),
+        *("struct", "register", "static", "extern", "inline"),
+    )
+)
+_COMMENT_OR_LITERAL = re.compile(
+    r"//[^\n]*|/\*.*?\*/|R\"(?P<raw>\w*)\(.*?\)(?P=raw)\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"(?!__global__)\b(?:__\w+__|alignas)\s*(?=\()|\[\[.*?\]\]", re.DOTALL)
+_TRANSPARENT = re.compile(r'(extern\s*"C"|\bnamespace(\s+[\w:]+)?)\s*$')
+_FUNCTION_HEAD = re.compile(r"\)\s*(?:noexcept\s*)?$")
+_DECLARATOR = re.compile(
+    r"(?P<before>.*?)(?P<name>[A-Za-z_]\w*)\s*\((?P<parameters>.*)\)\s*(?:noexcept\s*)?", re.DOTALL
+)
+
+
+@frozen
+class Parameter:
+    """One parameter. `kind` is pointer, integer, float, bool or struct; `base` the type pointed to or passed.
+
+    `bits` is the width of a scalar and 0 otherwise; `signed` is of meaning for integers alone.
+    """
+
+    text: str
+    kind: str
+    base: str
+    bits: int = 0
+    signed: bool = False
+
+
+@frozen
+class Signature:
+    """A function as its source declares it. `extern_c`: whether it can be found by its plain name."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns: str = "void"
+    extern_c: bool = True
+
+    def __str__(self) -> str:
+        return f"({', '.join(parameter.text for parameter in self.parameters)})"
+
+
+def kernels_in(source: str) -> dict[str, Signature]:
+    """Return the `__global__` functions that the CUDA C++ source defines, by name."""
+    found = {}
+    for declarator, extern_c in _definitions(source):
+        if "__global__" in declarator and (signature := _signature(declarator, extern_c)):
+            found[signature.name] = signature
+    return found
+
+
+def functions_in(source: str) -> dict[str, Signature]:
+    """Return the functions with external linkage that the C source defines, by name."""
+    found = {}
+    for declarator, extern_c in _definitions(source):
+        signature = _signature(declarator, extern_c)
+        if signature and not re.search(r"\bstatic\b", declarator.partition("(")[0]):
+            found[signature.name] = signature
+    return found
+
+
+def parameter_of(text: str) -> Parameter:
+    """Read one parameter, such as `const float* __restrict__ a`."""
+    shown = re.sub(r"\s+", " ", re.sub(r"\s*__(restrict|restrict__|grid_constant__)\b\s*", " ", text)).strip()
+    plain = text.partition("=")[0]
+    words = [word for word in re.findall(r"[\w:]+(?:\s*<[^()]*>)?|[*&\[]", plain) if word not in _QUALIFIERS]
+    depth = sum(word in "*&[" for word in words)
+    base = _base(_without_name([word for word in words if word not in "*&["]))
+    if depth:
+        return Parameter(shown, "pointer", base if depth == 1 else f"{base}{'*' * (depth - 1)}")
+    if base in _INTEGERS:
+        signed, bits = _INTEGERS[base]
+        return Parameter(shown, "integer", base, bits, signed)
+    if base in _FLOATS:
+        return Parameter(shown, "float", base, _FLOATS[base])
+    if base == "bool":
+        return Parameter(shown, "bool", base, 8)
+    return Parameter(shown, "struct", base)
+
+
+def _without_name(words: list[str]) -> list[str]:
+    """Drop the parameter's own name: the last word, unless the words before it do not yet make a type."""
+    if len(words) > 1 and words[-1] not in _BUILTIN_WORDS:
+        return words[:-1]
+    return words
+
+
+def _base(words: list[str]) -> str:
+    """Spell a type in one way: `unsigned`, `int unsigned` and `unsigned int` are `unsigned int`."""
+    words = [re.sub(r"^(?:::)?(?:cuda::)?std::", "", word) for word in words]
+    if any(word in ("bool", "_Bool") for word in words):
+        return "bool"
+    if not set(words) <= _BUILTIN_WORDS or not set(words) & {"unsigned", "signed", "long", "short", "char", "int"}:
+        return " ".join(words)
+    sign = "unsigned " if "unsigned" in words else ""
+    if "char" in words:
+        return "signed char" if "signed" in words else f"{sign}char"
+    if "short" in words:
+        return f"{sign}short"
+    if "double" in words:
+        return "long double"
+    return f"{sign}{'long ' * words.count('long')}".strip() if "long" in words else f"{sign}int"
+
+
+def _definitions(source: str) -> list[tuple[str, bool]]:
+    """Return what precedes the body of each function at file level, and whether it has C linkage."""
+    text = _stripped(source)
+    found: list[tuple[str, bool]] = []
+    blocks: list[bool] = []  # open transparent braces: True where they are extern "C"
+    start = position = 0
+    while position < len(text):
+        symbol = text[position]
+        head = text[start:position]
+        if symbol == "{" and (transparent := _TRANSPARENT.search(head)):
+            blocks.append('"C"' in transparent[0])
+        elif symbol == "{":
+            if _FUNCTION_HEAD.search(head):
+                found.append((head, any(blocks) or 'extern "C"' in re.sub(r"\s+", " ", head)))
+            position = _matching(text, position, "{}")
+        elif symbol == "}" and blocks:
+            blocks.pop()
+        elif symbol != ";":
+            position += 1
+            continue
+        position += 1
+        start = position
+    return found
+
+
+def _signature(declarator: str, extern_c: bool) -> Signature | None:
+    """Read `extern "C" __global__ void __launch_bounds__(256) name(int n)`; None where it is no function."""
+    plain = _without_attributes(declarator).replace('extern "C"', " ").replace("__global__", " ")
+    match = _DECLARATOR.fullmatch(plain)
+    if match is None or "template" in match["before"].split() or "=" in match["before"]:
+        return None
+    returned = [word for word in re.findall(r"[\w:]+|\*", match["before"]) if word not in _QUALIFIERS]
+    parameters = [part for part in _split(match["parameters"]) if part.strip() not in ("", "void")]
+    returns = "pointer" if "*" in returned else _base(returned)
+    return Signature(match["name"], tuple(parameter_of(part) for part in parameters), returns, extern_c)
+
+
+def _stripped(source: str) -> str:
+    """Replace comments, literals and preprocessor lines, whose braces and commas mean nothing here."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match[0]
+        if found.startswith("/"):
+            return " "
+        return found if found == '"C"' else "0"
+
+    return _DIRECTIVE.sub("", _COMMENT_OR_LITERAL.sub(blank, source))
+
+
+def _without_attributes(text: str) -> str:
+    """Remove `__launch_bounds__(256, 2)`, `__attribute__((aligned(16)))`, `alignas(64)` and `[[nodiscard]]`."""
+    while match := _ATTRIBUTE.search(text):
+        end = match.end()
+        if match[0][0] != "[":
+            end = _matching(text, match.end(), "()") + 1
+        text = text[: match.start()] + " " + text[end:]
+    return text
+
+
+def _matching(text: str, opening: int, pair: str) -> int:
+    """Return the position of the bracket that closes the one at `opening`, or the text's last position."""
+    depth = 0
+    for position in range(opening, len(text)):
+        depth += (text[position] == pair[0]) - (text[position] == pair[1])
+        if depth == 0:
+            return position
+    return len(text) - 1
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that stand in no bracket."""
+    parts, depth, start = [], 0, 0
+    for position, symbol in enumerate(text):
+        depth += (symbol in "([{<") - (symbol in ")]}>")
+        if symbol == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]

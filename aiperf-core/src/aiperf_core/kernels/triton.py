@@ -1,0 +1,160 @@
+"""Triton kernels: a module beside a benchmark, imported when a kernel of it is first asked for.
+
+`@triton.jit` needs triton when its module is imported, and a benchmark must import on machines that lack it. So the
+kernels stand in a file of their own, written as any Triton code is.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attrs import field, frozen
+
+from aiperf_core.errors import KernelError, SkipError, UsageError
+from aiperf_core.kernels.archs import arch_for, parse_arch
+from aiperf_core.kernels.source_file import find_beside
+
+_WARP_SIZE = 32
+
+
+@frozen
+class TritonAhead:
+    """How one kernel is to be compiled where it is not launched. See `triton_ahead`."""
+
+    kernel: str
+    signature: Mapping[str, str]
+    constants: Mapping[str, Any] = field(factory=dict)
+    num_warps: int = 4
+    num_stages: int = 3
+
+
+def triton_ahead(
+    kernel: str,
+    *,
+    signature: Mapping[str, str],
+    constants: Mapping[str, Any] | None = None,
+    num_warps: int = 4,
+    num_stages: int = 3,
+) -> TritonAhead:
+    """Say with which types and constants the kernel named `kernel` is to be compiled ahead of time.
+
+    `signature` gives the type of every parameter that is no constant, as Triton writes it: `*fp32`, `*bf16`, `i32`,
+    `i64`, `fp32`; `*fp32:16` and `i32:16` add that the address or value is a multiple of 16, as it mostly is in a
+    launch. `constants` gives the `tl.constexpr` parameters their values.
+    """
+    return TritonAhead(kernel, signature, constants or {}, num_warps, num_stages)
+
+
+def triton_source(path: str, *ahead: TritonAhead, archs: Sequence[str] = ("sm_80",)) -> "TritonSource":
+    """Name a Python file of `@triton.jit` functions, at the module level of a benchmark. It is not imported yet.
+
+    `path` is relative to the calling module's file. `archs` are the architectures that the kernels are for, as in
+    `cuda_source`. Raises `KernelError` where the file does not exist.
+    """
+    caller = sys._getframe(1).f_globals
+    return TritonSource(find_beside(path, caller), ahead, archs, str(caller.get("__name__") or "__main__"))
+
+
+class TritonSource:
+    """A file of Triton kernels. `path` is absolute; `ahead` and `archs` are as declared."""
+
+    kind = "triton"
+
+    def __init__(
+        self, path: Path, ahead: Sequence[TritonAhead] = (), archs: Sequence[str] = ("sm_80",), caller: str = "__main__"
+    ) -> None:
+        if isinstance(archs, str) or not archs:
+            raise UsageError(f"{path.name}: archs takes a tuple, such as ('sm_80',); got {archs!r}")
+        self.path, self.ahead, self.archs = path, tuple(ahead), tuple(archs)
+        for arch in self.archs:
+            parse_arch(arch)
+        # Beside the module that names it, so that relative imports work; the prefix keeps scripts' files apart.
+        self._module_name = f"{caller.rpartition('.')[0] or '_' + caller}.{path.stem}"
+
+    def __repr__(self) -> str:
+        return f"<TritonSource {self.path.name} for {', '.join(self.archs)}>"
+
+    def kernel(self, name: str) -> Any:
+        """Return the `@triton.jit` function, to be launched with `[grid](...)`. Imports the file the first time.
+
+        Raises `SkipError` where triton is not installed, `KernelError` where the file has no such function.
+        """
+        found = getattr(self._module(), name, None)
+        if not hasattr(found, "arg_names"):
+            known = ", ".join(repr(k) for k, v in vars(self._module()).items() if hasattr(v, "arg_names")) or "none"
+            raise KernelError(f"no Triton kernel {name!r} in {self.path.name}; it defines: {known}")
+        return found
+
+    def compile(self, ahead: TritonAhead, arch: str) -> bytes:
+        """Return the machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton keeps a cache of its own.
+
+        Raises `KernelError` where it does not compile, `SkipError` where triton is missing or the file is not for
+        this architecture.
+        """
+        asked = parse_arch(arch)
+        if arch_for(asked, self.archs) is None:
+            raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
+        kernel = self.kernel(ahead.kernel)
+        while not hasattr(kernel, "cache_key") and hasattr(kernel, "fn"):  # under @autotune and @heuristics
+            kernel = kernel.fn
+        self._check_names(ahead, list(kernel.arg_names))
+        try:
+            return _compiled(kernel, ahead, asked.number)
+        except Exception as error:  # Triton's compiler, its C++ passes and ptxas each raise errors of their own
+            where = f"{self.path}:{_line_of(kernel, error)}"
+            reason = str(error).strip() or type(error).__name__
+            raise KernelError(f"{ahead.kernel!r} does not compile for {arch}:\n  {where}: error: {reason}") from None
+
+    def _module(self) -> ModuleType:
+        try:
+            import_module("triton")
+        except ImportError as error:
+            raise SkipError(
+                f"needs the package 'triton' ({error}); install it with: pip install 'aiperf-core[triton]'"
+            ) from None
+        if self._module_name in sys.modules:
+            return sys.modules[self._module_name]
+        spec = spec_from_file_location(self._module_name, self.path)
+        if spec is None or spec.loader is None:
+            raise KernelError(f"{self.path} is no Python file")
+        module = module_from_spec(spec)
+        sys.modules[self._module_name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[self._module_name]
+            raise KernelError(f"{self.path} could not be imported: {type(error).__name__}: {error}") from error
+        return module
+
+    def _check_names(self, ahead: TritonAhead, names: list[str]) -> None:
+        given = [*ahead.signature, *ahead.constants]
+        if sorted(given) != sorted(names):
+            raise KernelError(
+                f"kernel {ahead.kernel!r} in {self.path.name} takes ({', '.join(names)}); "
+                f"triton_ahead gives ({', '.join(given)})"
+            )
+
+
+def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
+    triton = import_module("triton")
+    compiler = import_module("triton.compiler")
+    target = import_module("triton.backends.compiler").GPUTarget("cuda", capability, _WARP_SIZE)
+    names = list(kernel.arg_names)
+    signature = {name: ahead.signature.get(name, "constexpr").partition(":")[0] for name in names}
+    aligned = [name for name, text in ahead.signature.items() if text.endswith(":16")]
+    attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
+    source = compiler.ASTSource(kernel, signature, dict(ahead.constants), attributes)
+    options = {"num_warps": ahead.num_warps, "num_stages": ahead.num_stages}
+    return bytes(triton.compile(source, target=target, options=options).asm["cubin"])
+
+
+def _line_of(kernel: Any, error: BaseException) -> int:
+    """Return the line in the file that a Triton error is about; the kernel's first where it does not say."""
+    first = int(kernel.fn.__code__.co_firstlineno)
+    decorators = next((at for at, line in enumerate(kernel.raw_src) if line.lstrip().startswith("def ")), 0)
+    node = getattr(error, "node", None)
+    return first + decorators + (int(node.lineno) - 1 if node is not None else 0)

@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write `data` to `path` so that a reader, or a crash at any moment, finds the old file or the new one.
+
+    The bytes go to a hidden file in the same folder (a rename is atomic only within a file system), reach the disk, and
+    are then renamed. A symbolic link at `path` is replaced, never followed. Raises OSError, leaving nothing behind.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable. Some network file systems refuse to sync a folder; the file is whole anyway."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

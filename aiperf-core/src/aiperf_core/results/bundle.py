@@ -1,0 +1,230 @@
+"""The folder that a run leaves behind.
+
+    20261121-142530-ch07.memory_access/
+        manifest.json               what was run, where, with what, and whether it was finished
+        targets/<target>.json       one target with every sample
+        logs/<target>/<name>.log    what an implementation printed
+
+A file is there whole or not at all, and is checked against its schema when it is written and when it is read. A bundle
+may come from anybody: nothing in it is followed out of its folder.
+"""
+
+import errno
+import os
+import string
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiperf_core.errors import BundleError
+from aiperf_core.results import atomic
+
+if TYPE_CHECKING:
+    from aiperf_core.results.models import Manifest, TargetResult
+
+DEFAULT_PARENT = Path("artifacts/runs")
+MANIFEST = "manifest.json"
+TARGETS = "targets"
+LOGS = "logs"
+LONGEST_NAME = 240  # bytes; file systems allow 255, and a suffix has to fit
+PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
+
+
+class Bundle:
+    """A run's folder. Made by `Bundle.create`, `Bundle.create_at` or `Bundle.open`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Bundle({str(self.path)!r})"
+
+    @classmethod
+    def create(cls, parent: Path = DEFAULT_PARENT, name: str | None = None) -> "Bundle":
+        """Make a new folder in `parent`, called after the local time and `name` (usually the target or pattern).
+
+        Two runs that start within a second get folders of their own: the second's name ends in `-2`.
+        """
+        stem = datetime.now().strftime("%Y%m%d-%H%M%S") + (f"-{file_name(name)}" if name else "")
+        with _explained("create a folder in", parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            attempt = 1
+            while True:
+                path = parent / (stem if attempt == 1 else f"{stem}-{attempt}")
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    attempt += 1
+                else:
+                    return cls._started(path)
+
+    @classmethod
+    def create_at(cls, path: Path) -> "Bundle":
+        """Use exactly `path` (`--out`), which must be new or an empty folder."""
+        with _explained("create", path):
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise BundleError(
+                    f"'{path}' is not empty; results go to a new or an empty folder. "
+                    f"Choose another --out, or go on with that run: aiperf run --resume {path}"
+                )
+            return cls._started(path)
+
+    @classmethod
+    def _started(cls, path: Path) -> "Bundle":
+        (path / TARGETS).mkdir()
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> "Bundle":
+        """Return the bundle in `path`, for reading or for going on with it. Raises BundleError where there is none."""
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "does not exist"
+            raise BundleError(f"'{path}' {what}; a result bundle is a folder with a {MANIFEST} in it.")
+        if not (path / MANIFEST).exists():
+            raise BundleError(f"'{path}' has no {MANIFEST}, so it is not a result bundle or its run never started.")
+        return cls(path)
+
+    @property
+    def manifest(self) -> "Manifest":
+        """The manifest, read anew each time: a run in progress rewrites it."""
+        from aiperf_core.results import records
+
+        return records.read_manifest(self._readable(self.path / MANIFEST))
+
+    @property
+    def targets(self) -> "Targets":
+        """The targets by name. A file is read when its result is asked for."""
+        return Targets(self)
+
+    def target(self, name: str) -> "TargetResult":
+        """Read one target's result. Raises BundleError if the bundle has none of that name."""
+        from aiperf_core.results import records
+
+        file = self.target_path(name)
+        if not os.path.lexists(file):
+            known = ", ".join(f"'{one}'" for one in self.targets) or "none"
+            raise BundleError(f"'{name}' has no result in '{self.path}'; results there: {known}.")
+        result = records.read_target(self._readable(file))
+        if result.target != name:
+            raise BundleError(f"'{file}' holds the result of '{result.target}'; its name says '{name}'.")
+        return result
+
+    def target_path(self, name: str) -> Path:
+        """Where the result of target `name` lies, or will lie."""
+        return self.path / TARGETS / f"{file_name(name)}.json"
+
+    def log_path(self, target: str, implementation: str) -> Path:
+        """Where to log what an implementation prints. The folder is made, the file is not."""
+        folder = self.path / LOGS / file_name(target)
+        with _explained("create", folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._inside(folder)
+        return folder / f"{file_name(implementation)}.log"
+
+    def write_manifest(self, manifest: "Manifest") -> Path:
+        """Write or replace `manifest.json`."""
+        from aiperf_core.results import records
+
+        return self._write(self.path / MANIFEST, records.manifest_bytes(manifest, self.path / MANIFEST))
+
+    def write_target(self, result: "TargetResult") -> Path:
+        """Write or replace a target's file and return its path."""
+        from aiperf_core.results import records
+
+        path = self.target_path(result.target)
+        return self._write(path, records.target_bytes(result, path))
+
+    def _write(self, path: Path, data: bytes) -> Path:
+        with _explained("write", path):
+            path.parent.mkdir(exist_ok=True)
+            self._inside(path.parent)
+            atomic.write(path, data)
+        return path
+
+    def _readable(self, path: Path) -> Path:
+        self._inside(path)
+        if path.exists() and not path.is_file():
+            raise BundleError(f"'{path}' is not a plain file; a bundle holds plain files and folders only.")
+        return path
+
+    def _inside(self, path: Path) -> None:
+        """A bundle from elsewhere must not make us read or write through a link that leads out of it."""
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise BundleError(
+                f"'{path}' is a link to '{path.resolve()}', outside the bundle; aiperf follows no such link. "
+                "Replace it with the file itself."
+            )
+
+
+class Targets(Mapping[str, "TargetResult"]):
+    """The results in a bundle by target name, in alphabetical order. Nothing is read before it is asked for."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+
+    def __getitem__(self, name: str) -> "TargetResult":
+        if name not in list(self):
+            raise KeyError(name)
+        return self._bundle.target(name)
+
+    def __iter__(self) -> Iterator[str]:
+        folder = self._bundle.path / TARGETS
+        if not folder.is_dir():
+            return
+        self._bundle._inside(folder)
+        names = (file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
+        # Hidden files are those of a write that was killed.
+        yield from sorted(target_name(name) for name in names if not name.startswith("."))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def file_name(name: str) -> str:
+    """Spell a name so that it is one plain file name on any system, and no two names share one.
+
+    Letters, digits, dots, dashes and underscores stay; everything else, and a leading dot, becomes `%` and two
+    hexadecimal digits a byte. `target_name` undoes it.
+    """
+    spelled = "".join(
+        chr(byte) if chr(byte) in PLAIN and not (index == 0 and byte == ord(".")) else f"%{byte:02X}"
+        for index, byte in enumerate(name.encode("utf-8", errors="surrogateescape"))
+    )
+    if not 0 < len(spelled) <= LONGEST_NAME:
+        raise BundleError(
+            f"'{name[:40]}{'...' if len(name) > 40 else ''}' cannot name a file: it takes {len(spelled)} bytes; "
+            f"1 to {LONGEST_NAME} are accepted."
+        )
+    return spelled
+
+
+def target_name(spelled: str) -> str:
+    """The name that `file_name` spelled."""
+    from urllib.parse import unquote_to_bytes
+
+    return unquote_to_bytes(spelled).decode("utf-8", errors="surrogateescape")
+
+
+@contextmanager
+def _explained(action: str, path: Path) -> Iterator[None]:
+    """Turn what the operating system refused into one sentence that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise BundleError(f"cannot {action} '{path}': {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    elsewhere = "choose another folder with --out"
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"the disk is full. Free some space, or {elsewhere}; files written before are whole."
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return f"the folder is read-only for this user. Change its permissions, or {elsewhere}."
+        case errno.ENOTDIR | errno.EEXIST:
+            return f"'{error.filename}' is a file, not a folder. Remove it, or {elsewhere}."
+        case _:
+            return f"{error.strerror or error}. Remove the cause, or {elsewhere}."

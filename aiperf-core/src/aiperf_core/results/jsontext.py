@@ -1,0 +1,149 @@
+"""JSON as people read it: indented, but whatever fits on a line stays on one, and a column of samples always does.
+
+Two rules are stricter than Python's `json`: a number that is not finite is refused in both directions, and so is a
+value that JSON has no word for. Both are named by their place in the document, as in `rows[2].time_s.value`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+LINE = 110  # for an object or list of scalars
+NESTED_LINE = 80  # for one that holds others
+INDENT = "  "
+Place = Sequence[str | int]
+
+
+class JsonError(ValueError):
+    """A document that cannot be written or read. `place` is the JSON path, `found` and `expected` are for people."""
+
+    def __init__(self, place: str, found: str, expected: str) -> None:
+        super().__init__(f"at {place}: found {found}; expected {expected}")
+        self.place = place
+        self.found = found
+        self.expected = expected
+
+
+def place_name(place: Place) -> str:
+    """`["rows", 2, "time_s"]` as `rows[2].time_s`; the document itself is `the top level`."""
+    name = ""
+    for step in place:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        elif re.fullmatch(r"\w+", step):
+            name += f".{step}" if name else step
+        else:
+            name += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return name or "the top level"
+
+
+def dumps(document: Any) -> str:
+    """Return `document` as text that ends in a newline. Raises JsonError for what JSON cannot hold."""
+    return _encode(document, 0, []) + "\n"
+
+
+def _encode(value: Any, depth: int, place: list[str | int]) -> str:
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise JsonError(place_name(place), f"the key {key!r}", "keys that are strings")
+        texts = [f"{_scalar(key, place)}: {_encode(item, depth + 1, [*place, key])}" for key, item in value.items()]
+        return _container("{", texts, "}", value.values(), depth)
+    if isinstance(value, list | tuple):
+        if value and _all_numbers(value):
+            return _column(value, place)
+        texts = [_encode(item, depth + 1, [*place, index]) for index, item in enumerate(value)]
+        return _container("[", texts, "]", value, depth)
+    return _scalar(value, place)
+
+
+def _container(opening: str, texts: list[str], closing: str, values: Iterable[Any], depth: int) -> str:
+    """Put the items of one object or list together: on one line where it is short enough."""
+    flat = not any(isinstance(value, dict | list | tuple) and value for value in values)
+    line = opening + ", ".join(texts) + closing
+    if len(line) + depth * len(INDENT) <= (LINE if flat else NESTED_LINE) and "\n" not in line:
+        return line
+    inner, outer = "\n" + INDENT * (depth + 1), "\n" + INDENT * depth
+    return opening + inner + ("," + inner).join(texts) + outer + closing
+
+
+def _all_numbers(values: Sequence[Any]) -> bool:
+    return all(value is None or isinstance(value, bool | int | float) for value in values)
+
+
+def _column(values: Sequence[Any], place: list[str | int]) -> str:
+    """Write a list of numbers with the C encoder: there may be a hundred thousand."""
+    try:
+        return json.dumps(values, allow_nan=False)
+    except ValueError:
+        for index, value in enumerate(values):
+            _scalar(value, [*place, index])
+        raise
+
+
+def _scalar(value: Any, place: list[str | int]) -> str:
+    if value is None or isinstance(value, str | bool | int):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise JsonError(place_name(place), str(value), "a finite number, or null for what was not measured")
+        return json.dumps(value)
+    raise JsonError(place_name(place), f"a {type(value).__qualname__}", "a string, number, boolean, null, list or dict")
+
+
+def to_bytes(document: Any) -> bytes:
+    """Return `document` as UTF-8. A lone surrogate (a log's undecodable byte) becomes its JSON escape."""
+    return dumps(document).encode("utf-8", errors="backslashreplace")
+
+
+def loads(data: bytes) -> Any:
+    """Parse UTF-8 JSON. Raises JsonError for malformed or truncated text, twice-given keys and numbers not finite."""
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_integer,
+            object_pairs_hook=_unique_keys,
+        )
+    except UnicodeDecodeError as error:
+        raise JsonError(f"byte {error.start}", "bytes that are not UTF-8", "JSON text in UTF-8") from None
+    except json.JSONDecodeError as error:
+        rest = error.doc[error.pos :].strip()
+        found = f"'{rest[:20]}'" if rest else "the end of the file"
+        raise JsonError(f"line {error.lineno}, column {error.colno}", found, f"JSON ({error.msg})") from None
+    except RecursionError:
+        raise JsonError("an unknown place", "very deep nesting", "JSON as aiperf writes it") from None
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise JsonError("an unknown place", word, "finite numbers")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise JsonError("an unknown place", _shortened(text), "numbers that fit a 64-bit float")
+    return value
+
+
+def _integer(text: str) -> int:
+    # Seeds use 64 bits. Far longer numbers cannot be meant, and Python takes quadratic time over them.
+    if len(text) > 30:
+        raise JsonError("an unknown place", _shortened(text), "integers of at most 30 digits")
+    return int(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 24 else f"{text[:20]}... ({len(text)} characters)"
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise JsonError("an unknown place", f"the key '{twice}' twice in one object", "every key once")
+    return found

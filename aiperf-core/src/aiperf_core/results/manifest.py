@@ -1,0 +1,158 @@
+"""Collects the bundle's first page: the machine, what is installed on it, and what was asked for.
+
+Nothing here imports torch, sets anything or fails: what cannot be found out is None or left out.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+import aiperf_core
+from aiperf_core.devices import host
+from aiperf_core.plugins import Plugins
+from aiperf_core.results.gpus import gpus
+from aiperf_core.results.models import Ceilings, Machine, Manifest
+
+# What decides a result: us, torch and what torch and kernels are made with. Other packages would only be noise.
+PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
+# A machine of one of these vendors or products is a virtual one. ARM has no such flag in /proc/cpuinfo.
+VIRTUAL = re.compile(
+    r"KVM|QEMU|VMware|VirtualBox|Xen|Bochs|Parallels|Amazon EC2(?! .*metal)|Google Compute Engine|Virtual Machine"
+)
+GIT_SECONDS = 10
+
+
+def new_manifest(*, device: str, seed: int, plugins: Plugins, ceilings: Ceilings | None = None) -> Manifest:
+    """The manifest of a run that begins: nothing measured, not complete."""
+    return Manifest(
+        aiperf=aiperf_core.__version__,
+        command=command_line(sys.argv),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine(),
+        packages=packages(),
+        plugins=plugin_records(plugins),
+        device=device,
+        seed=seed,
+        ceilings=ceilings,
+        files={},
+        skipped=[],
+        git=git_commit(Path.cwd()),
+        complete=False,
+        exit_code=None,
+    )
+
+
+def machine() -> Machine:
+    """This machine."""
+    found, driver = gpus()
+    return Machine(
+        hostname=platform.node(),
+        system=host.operating_system(),
+        cpu=cpu(),
+        cores=cores(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        hypervisor=hypervisor(),
+        gpus=found,
+        driver=driver,
+    )
+
+
+def cpu() -> str:
+    """The processor's model, or its architecture where the kernel does not name it (ARM)."""
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else platform.machine()
+
+
+def cores() -> int:
+    """The logical CPUs that this process may run on, which are fewer than the machine's in a container or under taskset."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hypervisor() -> str | None:
+    """What this machine runs under; None on bare metal, as far as can be told."""
+    xen = _read("/sys/hypervisor/type").strip()
+    # A list of names, each ended by a NUL.
+    tree = _read("/proc/device-tree/hypervisor/compatible").split("\0")[0]
+    maker = " ".join(_read(f"/sys/class/dmi/id/{name}").strip() for name in ("sys_vendor", "product_name")).strip()
+    return host.hypervisor() or xen or tree or (maker if VIRTUAL.search(maker) else None) or None
+
+
+def packages() -> dict[str, str]:
+    """Versions of the installed packages that decide a result, by name."""
+    found: dict[str, str] = {}
+    for distribution in distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        # The first on the path is the one that Python imports.
+        if PACKAGES.fullmatch(name) and name not in found:
+            found[name] = distribution.version + _editable(distribution)
+    return dict(sorted(found.items()))
+
+
+def _editable(distribution: Distribution) -> str:
+    """The version of a package installed in place says little about its code: `git` in the manifest may say more."""
+    return " (editable)" if '"editable": true' in (distribution.read_text("direct_url.json") or "") else ""
+
+
+def plugin_records(plugins: Plugins) -> list[dict[str, str]]:
+    """The plugins that were loaded, and those set aside with their reason."""
+    loaded = [
+        {"distribution": one.distribution, "version": one.version, "entry_point": one.entry_point}
+        for one in plugins.loaded
+    ]
+    aside = [
+        {
+            "distribution": one.distribution,
+            "version": one.version,
+            "entry_point": one.entry_point,
+            "set_aside": one.reason,
+        }
+        for one in plugins.set_aside
+    ]
+    return loaded + aside
+
+
+def command_line(arguments: Sequence[str]) -> list[str]:
+    """The command as it was typed, without the folder that the program lies in."""
+    return [Path(arguments[0]).name, *arguments[1:]]
+
+
+def git_commit(folder: Path) -> str | None:
+    """The commit of the repository around `folder`, with `-dirty` if tracked files were changed. None without one."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if not commit:
+        return None
+    # Not untracked files: the results themselves would make every repository dirty.
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # Without the lock, `status` does not write the index: a look at a repository must not change it.
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

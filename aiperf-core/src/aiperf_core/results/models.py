@@ -1,0 +1,260 @@
+"""What a run leaves behind, as plain records.
+
+Units are SI and stand in the names: `_s` seconds, `_bytes` bytes, `_per_s` a rate. A figure that was not measured is
+`None`, never zero. The records do no I/O; `results.bundle` writes and reads them, and `results.schema` describes them.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from attrs import field, frozen
+
+SCHEMA_VERSION = 1
+
+
+class Verdict(StrEnum):
+    """What a run says about one implementation.
+
+    The first four compare it with the baseline. `MEASURED` is a trusted time without a comparison (the baseline itself,
+    a yardstick). The other three carry a reason instead of a speedup.
+    """
+
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    SAME = "SAME"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    MEASURED = "MEASURED"
+    INVALID = "INVALID"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+@frozen
+class Estimate:
+    """A median (or a ratio of medians) with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@frozen
+class Finding:
+    """What a check saw. `issue` is a stable id such as `output.wrong_values`; `severity` is `invalid` or `warning`."""
+
+    issue: str
+    severity: str
+    message: str
+    evidence: dict[str, Any] = field(factory=dict)
+
+
+@frozen
+class Samples:
+    """Every timed call of one implementation in the order taken; one entry a sample in every list, none dropped.
+
+    `block` numbers the run of consecutive samples of this implementation within the target's run, `step` the renewal of
+    the inputs: two implementations that share a step were given the same values. `device_s` is the GPU's time for the
+    call, `wall_s` what the caller waits for, `cpu_s` the processor time of the worker's process (all threads),
+    `bracket_s` the supervisor's own measurement around the call. A device sample hides the launch behind a blocking
+    kernel (`hidden`), which would spoil the wall clock, so a sample on a GPU has one or the other.
+    """
+
+    block: list[int] = field(factory=list)
+    step: list[int] = field(factory=list)
+    device_s: list[float | None] = field(factory=list)
+    wall_s: list[float | None] = field(factory=list)
+    cpu_s: list[float | None] = field(factory=list)
+    bracket_s: list[float] = field(factory=list)
+    hidden: list[bool] = field(factory=list)
+    judged: list[bool] = field(factory=list)
+
+
+@frozen
+class Memory:
+    """What an implementation took beyond the harness's inputs, from a reset after `prepare` until the last sample.
+
+    The device's figures are those of torch's allocator; `host_peak_bytes` is the growth of the process's resident set.
+    """
+
+    peak_bytes: int | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    host_peak_bytes: int | None = None
+
+
+@frozen
+class Light:
+    """The least time that cost and ceilings allow. `bound` is `memory` or `compute`, `fraction` is `time_s` / median."""
+
+    bound: str
+    time_s: float
+    fraction: float
+
+
+@frozen
+class Judgement:
+    """How many timed samples were compared with the reference, and the largest error relative to what is allowed.
+
+    `worst` is 1.0 at the limit of the tolerance, 0.0 where the output was bit-exact, and None where an output was NaN or
+    infinite or of the wrong shape, so that no error could be computed.
+    """
+
+    samples: int
+    tolerance: str
+    worst: float | None
+
+
+@frozen
+class Quality:
+    """What a lossy variant gives up: the worst value of its metric over the judged samples, and its budget.
+
+    `value` is None where the metric came out NaN or infinite.
+    """
+
+    metric: str
+    value: float | None
+    budget: float
+
+
+@frozen
+class Row:
+    """One implementation of a target."""
+
+    name: str
+    role: str
+    device: str
+    verdict: Verdict
+    kind: str | None = None
+    why: str | None = None
+    builds_on: str | None = None
+    requires: list[str] = field(factory=list)
+    reason: str | None = None
+    findings: list[Finding] = field(factory=list)
+    clock: str | None = None
+    time_s: Estimate | None = None
+    wall_s: Estimate | None = None
+    speedup: Estimate | None = None
+    step_speedup: Estimate | None = None
+    bytes_per_s: float | None = None
+    flop_per_s: float | None = None
+    light: Light | None = None
+    prepare_s: float | None = None
+    memory: Memory | None = None
+    judgement: Judgement | None = None
+    quality: Quality | None = None
+    samples: Samples = field(factory=Samples)
+    warmup_s: list[float] = field(factory=list)
+    log: list[str] = field(factory=list)
+
+
+@frozen
+class Overhead:
+    """What the harness itself took while a target ran, none of which is counted in a time.
+
+    `sampling_s` is the wall time of the sampling loop, of which `timed_s` were timed calls, `renew_s` new input values,
+    `judge_s` comparisons with the reference and `other_s` the rest (poison, flush, messages, statistics).
+    `start_s` came before: processes, compilation, `prepare` and warm-up.
+    """
+
+    samples: int
+    start_s: float
+    sampling_s: float
+    timed_s: float
+    renew_s: float
+    judge_s: float
+    other_s: float
+
+
+@frozen
+class Problem:
+    """The work of a target at one size: least traffic and arithmetic, and how an answer is judged."""
+
+    size: str
+    params: dict[str, float]
+    bytes_read: float
+    bytes_written: float
+    flops: float
+    precision: str
+    tolerance: str
+    input_bytes: int
+    output_bytes: int
+
+
+@frozen
+class TargetResult:
+    """One target's file in a bundle. `floor` is the smallest relative difference that counted as one in a verdict."""
+
+    target: str
+    summary: str
+    goal: str
+    clock: str
+    cache: str
+    device: str
+    problem: Problem
+    rows: list[Row]
+    order: list[str]
+    overhead: Overhead
+    seed: int
+    started: str
+    wall_s: float
+    stopped: str
+    complete: bool
+    floor: float = 0.01
+    schema_version: int = SCHEMA_VERSION
+
+
+@frozen
+class SkippedTarget:
+    """A target of which nothing could be started here, or whose own file is at fault."""
+
+    target: str
+    verdict: Verdict
+    reason: str
+
+
+@frozen
+class Ceilings:
+    """What this device was measured to reach, and when. Bytes per second and FLOP per second by precision."""
+
+    device: str
+    measured: str
+    copy_bytes_per_s: float
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+    flop_per_s: dict[str, float]
+
+
+@frozen
+class Machine:
+    """Where a run took place."""
+
+    hostname: str
+    system: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    python: str
+    hypervisor: str | None = None
+    gpus: list[dict[str, Any]] = field(factory=list)
+    driver: str | None = None
+
+
+@frozen
+class Manifest:
+    """The bundle's first page: what was run, where, with what, and whether it was finished."""
+
+    aiperf: str
+    command: list[str]
+    created: str
+    machine: Machine
+    packages: dict[str, str]
+    plugins: list[dict[str, str]]
+    device: str
+    seed: int
+    ceilings: Ceilings | None
+    files: dict[str, str]
+    skipped: list[SkippedTarget]
+    git: str | None
+    complete: bool
+    exit_code: int | None
+    schema_version: int = SCHEMA_VERSION

@@ -1,0 +1,91 @@
+"""Many targets at a glance: one line each, and how often each verdict was reached."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from aiperf_core.results import units
+from aiperf_core.results.look import VERDICT_STYLES, Look, words
+from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.notes import best_of
+from aiperf_core.results.table import fold
+
+Finished = TargetResult | SkippedTarget
+TARGET_FOLD = 30
+# What a target's line shows where nothing was faster: the news that matters most first.
+PRECEDENCE = (Verdict.INCONCLUSIVE, Verdict.SAME, Verdict.SLOWER, Verdict.INVALID, Verdict.FAILED, Verdict.SKIPPED)
+
+
+def chosen(result: TargetResult) -> Row | None:
+    """The variant that stands for a target: the fastest that is FASTER, else the first of the best verdict reached."""
+    variants = [row for row in result.rows if row.role == "variant"]
+    ranked = sorted(
+        (row for row in variants if row.verdict in PRECEDENCE), key=lambda row: PRECEDENCE.index(row.verdict)
+    )
+    return best_of(result) or next(iter(ranked), None)
+
+
+def headline(result: Finished, look: Look) -> Text:
+    """One line for a target that is done: `ch07.memory_access  wide 8.67x FASTER`."""
+    line = Text(words(result.target), "bold")
+    if isinstance(result, SkippedTarget):
+        return line.append("  ").append_text(look.verdict(result.verdict)).append(f"  {words(result.reason)}")
+    row = chosen(result)
+    if row is None:
+        return line.append("  no variant ran", "dim")
+    line.append(f"  {words(row.name)} ")
+    if row.speedup:
+        line.append(f"{units.ratio_estimate(row.speedup).value} ")
+    line.append_text(look.verdict(row.verdict))
+    troubled = [one for one in result.rows if one is not row and one.verdict in (Verdict.INVALID, Verdict.FAILED)]
+    for verdict, count in Counter(one.verdict for one in troubled).items():
+        line.append(f", {count} ").append_text(look.verdict(verdict))
+    return line
+
+
+def render_summary(results: Sequence[Finished], look: Look) -> RenderableType:
+    """A line a target, and below it the count of verdicts over all variants."""
+    table = Table(box=look.box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
+    table.add_column("target", overflow="fold")
+    table.add_column("best variant", overflow="fold")
+    table.add_column("speedup", justify="right", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for result in results:
+        table.add_row(*_cells(result, look))
+    parts: list[RenderableType] = [table, Text()]
+    for result in results:
+        if isinstance(result, SkippedTarget):
+            parts.append(Text.assemble(words(result.target), ": ", words(result.reason)))
+    return Group(*parts, _counts(results))
+
+
+def _cells(result: Finished, look: Look) -> list[Text]:
+    target = Text(fold(words(result.target), TARGET_FOLD))
+    if isinstance(result, SkippedTarget):
+        return [target, Text(), Text(), Text(), look.verdict(result.verdict)]
+    row = chosen(result)
+    if row is None:
+        return [target, Text("none", "dim"), Text(), Text(), Text()]
+    shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
+    return [
+        target,
+        Text(fold(words(row.name))),
+        Text(shown.value),
+        Text(shown.interval, "dim"),
+        look.verdict(row.verdict),
+    ]
+
+
+def _counts(results: Iterable[Finished]) -> Text:
+    counted: Counter[Verdict] = Counter()
+    for result in results:
+        if isinstance(result, SkippedTarget):
+            counted[result.verdict] += 1
+        else:
+            counted.update(row.verdict for row in result.rows if row.role == "variant")
+    parts = [Text(f"{counted[one]} {one.value}", VERDICT_STYLES[one]) for one in Verdict if counted[one]]
+    return Text(", ").join(parts) if parts else Text("nothing was measured")

@@ -1,0 +1,145 @@
+"""Whether a document keeps to its schema, and in words for people where it does not.
+
+Beside the schema stand the few rules that JSON Schema cannot express: columns of equal length, names given once.
+"""
+
+import functools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from aiperf_core.results import schema
+from aiperf_core.results.jsontext import JsonError, place_name
+
+NOUNS = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+PLAIN: dict[str, set[type]] = {"integer": {int}, "number": {int, float}, "boolean": {bool}, "null": {type(None)}}
+
+
+def validate(kind: str, document: Any) -> None:
+    """Check a `manifest` or `target` document. Raises JsonError for the first place that is wrong."""
+    for error in _validator(kind).iter_errors(document):
+        raise _explained(error)
+    if kind == "target":
+        for row, one in enumerate(document["rows"]):
+            _check_columns(row, one["samples"])
+            _check_intervals(row, one)
+        _check_names(document["rows"])
+
+
+def _check_columns(row: int, samples: dict[str, list[Any]]) -> None:
+    """Every list of a row's samples has one entry a sample."""
+    lengths = {name: len(column) for name, column in samples.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise JsonError(f"rows[{row}].samples", f"columns of different lengths ({found})", "one entry a sample in each")
+
+
+def _check_intervals(row: int, one: dict[str, Any]) -> None:
+    for name in ("time_s", "wall_s", "speedup", "step_speedup"):
+        estimate = one[name]
+        if estimate is not None and estimate["low"] > estimate["high"]:
+            found = f"an interval from {estimate['low']} to {estimate['high']}"
+            raise JsonError(f"rows[{row}].{name}", found, "low at most high")
+
+
+def _check_names(rows: list[dict[str, Any]]) -> None:
+    seen: set[str] = set()
+    for index, row in enumerate(rows):
+        if row["name"] in seen:
+            raise JsonError(f"rows[{index}].name", f"'{row['name']}' a second time", "every implementation once")
+        seen.add(row["name"])
+
+
+@functools.cache
+def _validator(kind: str) -> Any:
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    # To JSON Schema 1.0 is an integer and to Python it is not; on disk a count is written as one.
+    types = base.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    strict = jsonschema.validators.extend(base, {"items": _items}, type_checker=types)
+    return strict(json.loads(schema.file_of(kind).read_text("utf-8")))
+
+
+def _items(validator: Any, items: Any, instance: Any, parent: Any) -> Iterator[Any]:
+    """The keyword `items`, with a short way for columns of numbers: jsonschema takes microseconds an entry."""
+    if isinstance(instance, list) and _is_plain_column(items, instance):
+        return
+    import jsonschema
+
+    yield from jsonschema.Draft202012Validator.VALIDATORS["items"](validator, items, instance, parent)
+
+
+def _is_plain_column(items: Any, values: list[Any]) -> bool:
+    """Whether all values surely keep to `items`. False says nothing: the full check then finds the culprit."""
+    if not isinstance(items, dict) or not set(items) <= {"type", "minimum", "maximum"}:
+        return False
+    names = items.get("type")
+    types = {one for name in ([names] if isinstance(names, str) else names or []) for one in PLAIN.get(name, set())}
+    if not set(map(type, values)) <= types:
+        return False
+    numbers = [value for value in values if value is not None]
+    least, most = items.get("minimum", -schema.LARGEST), items.get("maximum", schema.LARGEST)
+    return not numbers or (min(numbers) >= least and max(numbers) <= most)
+
+
+def _explained(error: Any) -> JsonError:
+    """One jsonschema error as place, found, expected."""
+    place = place_name(list(error.absolute_path))
+    match error.validator:
+        case "anyOf" if isinstance(error.instance, dict):
+            # All our alternatives are a record or null: a dict was meant as the record.
+            return _explained(next(one for one in error.context if one.schema_path[0] == 0))
+        case "required":
+            missing = next(name for name in error.validator_value if name not in error.instance)
+            return JsonError(place, f"no field '{missing}'", f"every field of {_title(error)}")
+        case "additionalProperties":
+            unknown = next(name for name in error.instance if name not in error.schema["properties"])
+            return JsonError(place, f"the unknown field '{unknown}'", f"only the fields of {_title(error)}")
+    return JsonError(place, _shown(error.instance), _wanted(error))
+
+
+def _title(error: Any) -> str:
+    return f"a {error.schema['title']}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return f"{NOUNS['object' if isinstance(value, dict) else 'array']} of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"
+
+
+def _wanted(error: Any) -> str:
+    rule = error.schema
+    if error.validator == "anyOf":
+        record = rule["anyOf"][0]["$ref"].rpartition("/")[2]
+        return f"a {record} or null"
+    if "const" in rule:
+        return json.dumps(rule["const"])
+    if "enum" in rule:
+        return "one of " + ", ".join("null" if one is None else f"'{one}'" for one in rule["enum"])
+    names = [rule["type"]] if isinstance(rule.get("type"), str) else rule["type"]
+    numeric = {"number", "integer"} & set(names)
+    nouns = [NOUNS[name] + (_bounds(rule) if name in numeric else "") for name in names]
+    if "pattern" in rule:
+        nouns = ["an id such as 'output.wrong_values'"]
+    if "minLength" in rule:
+        nouns = ["a string that is not empty"]
+    return " or ".join(nouns)
+
+
+def _bounds(rule: dict[str, Any]) -> str:
+    if "exclusiveMinimum" in rule:
+        return f" above {rule['exclusiveMinimum']}"
+    return f" from {rule['minimum']}" if "minimum" in rule and rule["minimum"] > -schema.LARGEST else ""

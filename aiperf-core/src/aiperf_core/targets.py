@@ -1,0 +1,219 @@
+"""Targets: what is known of a benchmark without importing it, and the patterns that choose among them.
+
+| pattern | chooses |
+| --- | --- |
+| `all` | every target |
+| `ch07` or `ch07.*` | the targets of a group |
+| `ch07.memory_access` | one target |
+| `ch07.memory_access:coalesced` | of that target, this implementation (and what it is compared with) |
+| `tag:memory` | the targets with a tag; plain `memory` does too, where no group has that name |
+| `ch0[17].*gemm*` | a glob over whole names |
+
+`:implementation` may follow any of them. Names are case-sensitive. This module imports neither torch nor any benchmark.
+"""
+
+import keyword
+import re
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from attrs import Attribute, field, frozen
+
+from aiperf_core.errors import UsageError
+
+GOALS = ("speed", "latency", "throughput", "memory")
+DEVICES = ("cpu", "cuda")
+
+_GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_TAG = re.compile(r"[a-z0-9][a-z0-9-]*")
+_GLOB = re.compile(r"[*?\[]")
+
+
+def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
+    """Take `("cuda")`, which Python reads as a string, for the tuple that its author meant."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def is_name(text: object) -> bool:
+    """Whether `text` can name a target or an implementation: a Python identifier that is no keyword."""
+    return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
+
+
+def is_group(text: str) -> bool:
+    """Whether `text` can be the part of a target's name before the dot. `all` and `tag` mean something in a pattern."""
+    return _GROUP.fullmatch(text) is not None and text not in ("all", "tag")
+
+
+class UnknownTarget(UsageError):
+    """A pattern reaches no target. `name` is the pattern without its implementation."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+@frozen
+class Target:
+    """A line of a chapter's contents page.
+
+    `name` is the benchmark's name within its group. Its module is found by that name beside `plugin.py`, unless `module`
+    gives another, dotted and absolute. A target that breaks a rule below raises `ValueError`, which sets its plugin aside.
+    """
+
+    name: str = field()
+    summary: str = field()
+    goal: str = field()
+    devices: tuple[str, ...] = field(converter=_as_names)
+    tags: tuple[str, ...] = field(default=(), converter=_as_names)
+    module: str | None = field(default=None)
+
+    @name.validator
+    def _check_name(self, _: "Attribute[str]", value: object) -> None:
+        if not is_name(value):
+            raise ValueError(f"{value!r} cannot name a target: a Python identifier can, such as 'memory_access'")
+
+    @summary.validator
+    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
+        if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
+            raise ValueError(f"target {self.name!r} needs a summary of one line; found {value!r}")
+
+    @goal.validator
+    def _check_goal(self, _: "Attribute[str]", value: object) -> None:
+        if value not in GOALS:
+            raise ValueError(f"{value!r} is not a goal for target {self.name!r}; accepted: {_quoted(GOALS)}")
+
+    @devices.validator
+    def _check_devices(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
+        if not value:
+            raise ValueError(f"target {self.name!r} names no device; accepted: {_quoted(DEVICES)}")
+        for device in value:
+            if device not in DEVICES:
+                raise ValueError(f"{device!r} is not a device for target {self.name!r}; accepted: {_quoted(DEVICES)}")
+
+    @tags.validator
+    def _check_tags(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
+        for tag in value:
+            # `all` would make the bare tag and the pattern for everything the same word.
+            if not isinstance(tag, str) or not _TAG.fullmatch(tag) or tag == "all":
+                raise ValueError(
+                    f"{tag!r} cannot be a tag of target {self.name!r}: "
+                    "lower-case letters, digits and hyphens can, such as 'cuda-cpp'"
+                )
+
+    @module.validator
+    def _check_module(self, _: "Attribute[str | None]", value: object) -> None:
+        if value is not None and not (isinstance(value, str) and all(map(is_name, value.split(".")))):
+            raise ValueError(f"{value!r} is not the dotted name of a module for target {self.name!r}")
+
+
+@frozen(kw_only=True)
+class InstalledTarget:
+    """A target as the loaded plugins offer it: with its whole name, its module and where it comes from."""
+
+    name: str
+    module: str
+    summary: str
+    goal: str
+    devices: tuple[str, ...]
+    tags: tuple[str, ...]
+    distribution: str
+    version: str
+
+    @property
+    def group(self) -> str:
+        """The part of the name before the dot: `ch07` of `ch07.memory_access`."""
+        return self.name.partition(".")[0]
+
+
+@frozen
+class Selection:
+    """A chosen target, and the implementations asked for by name. None named means all of them."""
+
+    target: InstalledTarget
+    implementations: frozenset[str] = frozenset()
+
+
+def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple[Selection, ...]:
+    """Choose among `targets`: each once, in the order in which the patterns first reach them.
+
+    A target reached both whole and by implementation is chosen whole. A pattern that reaches nothing raises
+    `UnknownTarget` with the nearest name, so that a misspelling never passes for an empty selection.
+    """
+    chosen: dict[str, Selection] = {}
+    for pattern in patterns:
+        body, implementation = _split(pattern)
+        asked = frozenset({implementation} if implementation else ())
+        for target in _matching(body, targets):
+            before = chosen.get(target.name)
+            # The empty set stands for all, so it wins over any names.
+            whole = not asked or (before is not None and not before.implementations)
+            names = frozenset() if whole else asked | (before.implementations if before else frozenset())
+            chosen[target.name] = Selection(target, names)
+    return tuple(chosen.values())
+
+
+def nearest(word: str, candidates: Collection[str]) -> str:
+    """` Did you mean '…'?` for the candidate nearest to a misspelt word, or nothing when none is near."""
+    for candidate in sorted(candidates):
+        if word and candidate.endswith("." + word):
+            return f" Did you mean {candidate!r}?"
+    close = get_close_matches(word, sorted(candidates), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    """Part a pattern into what names targets and the implementation, empty when none is given."""
+    prefix, rest = ("tag:", pattern[4:]) if pattern.startswith("tag:") else ("", pattern)
+    body, colon, implementation = rest.partition(":")
+    if not body:
+        raise UsageError(
+            f"{pattern!r} names no target. Patterns look like 'ch07', 'ch07.memory_access' or 'tag:memory'."
+        )
+    if colon and not is_name(implementation):
+        raise UsageError(
+            f"{pattern!r} names no implementation after the colon. One looks like 'ch07.memory_access:coalesced'."
+        )
+    return prefix + body, implementation
+
+
+def _matching(body: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
+    """Return the targets that one pattern reaches, in their listed order; raise `UnknownTarget` for none."""
+    if body == "all":
+        found = list(targets)
+    elif body.startswith("tag:"):
+        found = [target for target in targets if any(fnmatchcase(tag, body[4:]) for tag in target.tags)]
+    elif _GLOB.search(body):
+        found = [target for target in targets if fnmatchcase(target.name, body)]
+    else:
+        found = _named(body, targets)
+    if not found:
+        raise UnknownTarget(body, _no_match(body, targets))
+    return found
+
+
+def _named(word: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
+    """Resolve a word without glob characters: a target, a group or a bare tag."""
+    grouped = [target for target in targets if word in (target.name, target.group)]
+    tagged = [target for target in targets if word in target.tags]
+    if grouped and tagged:
+        raise UsageError(f"{word!r} is both a group and a tag. Say which: '{word}.*' or 'tag:{word}'.")
+    return grouped or tagged
+
+
+def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
+    """Say what was asked for in vain, and what comes nearest to it."""
+    if not targets:
+        return f"{body!r} is not a target: no benchmarks are installed. Get some: pip install aiperf-ch07"
+    tags = {tag for target in targets for tag in target.tags}
+    if body.startswith("tag:"):
+        return f"{body[4:]!r} is not a tag." + (nearest(body[4:], tags) or f" The tags: {', '.join(sorted(tags))}")
+    if _GLOB.search(body):
+        return f"{body!r} matches no target. See them all: aiperf list"
+    names = {target.name for target in targets}
+    hint = nearest(body, names) or nearest(body, {target.group for target in targets} | tags)
+    return f"{body!r} is not a target." + (hint or " See them all: aiperf list")
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -1,0 +1,79 @@
+import os
+
+import pytest
+
+from aiperf_core.devices import host
+
+CPUINFO = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: fpu {flag} sse\n"
+
+
+def files(monkeypatch, contents):
+    monkeypatch.setattr(host, "_read", lambda path: contents.get(path, ""))
+
+
+def test_the_processor_is_named(monkeypatch):
+    files(monkeypatch, {"/proc/cpuinfo": CPUINFO})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3})
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert host.processor() == "Some CPU @ 3 GHz, 2 of 8 logical CPUs usable"
+
+
+def test_a_processor_without_a_name(monkeypatch):
+    files(monkeypatch, {})
+    monkeypatch.setattr(host.platform, "machine", lambda: "aarch64")
+    assert host.processor().startswith("aarch64, ")
+
+
+@pytest.mark.parametrize(
+    ("flag", "dmi", "name"),
+    [
+        ("", {}, ""),
+        ("hypervisor", {}, "one that does not say its name"),
+        ("hypervisor", {"sys_vendor": "QEMU\n", "product_name": "Standard PC\n"}, "QEMU Standard PC"),
+        ("nohypervisor", {"sys_vendor": "Dell\n"}, ""),
+    ],
+)
+def test_the_hypervisor_is_named(monkeypatch, flag, dmi, name):
+    contents = {f"/sys/class/dmi/id/{key}": value for key, value in dmi.items()}
+    files(monkeypatch, contents | {"/proc/cpuinfo": CPUINFO.format(flag=flag)})
+    assert host.hypervisor() == name
+
+
+def test_the_compiler_is_the_one_that_cc_names(monkeypatch, tmp_path):
+    program = tmp_path / "mycc"
+    program.write_text("#!/bin/sh\necho 'mycc 1.0'\necho more\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("CC", str(program))
+    assert host.compiler() == f"mycc 1.0 ({program})"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    assert host.compiler() == ""
+
+
+def test_without_a_compiler(monkeypatch):
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    assert host.compiler() == ""
+
+
+def test_the_cache_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.delenv("AIPERF_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert str(host.cache_folder()) == "/home/ada/.cache/aiperf/kernels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert str(host.cache_folder()) == "/xdg/aiperf/kernels"
+    monkeypatch.setenv("AIPERF_CACHE_DIR", "/mine")
+    assert str(host.cache_folder()) == "/mine/kernels"
+
+
+def test_a_folder_that_does_not_exist_yet_can_be_written_where_its_parent_can(tmp_path):
+    assert host.can_write(tmp_path / "a" / "b")
+    file = tmp_path / "file"
+    file.write_text("")
+    assert not host.can_write(file / "b")
+
+
+def test_this_machine_can_be_described():
+    assert host.operating_system()
+    assert "GiB available" in host.memory()
+    assert "logical CPUs usable" in host.processor()

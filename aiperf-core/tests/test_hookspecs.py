@@ -1,0 +1,108 @@
+"""Every hook, by the example in its documentation. A hook without a heading there, or without a test here, fails."""
+
+import ast
+import inspect
+import logging
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core import events, hookspecs
+from aiperf_core.cli.main import Shell
+from aiperf_core.observers import HOOKS
+
+DOCS = Path(__file__).parents[2] / "docs" / "hooks.md"
+
+
+def sections():
+    """Map each heading of the documentation to its first example."""
+    parts = re.split(r"^## `(.+)`$", DOCS.read_text(), flags=re.MULTILINE)[1:]
+    examples = [re.search(r"```python\n(.*?)```", text, re.DOTALL) for text in parts[1::2]]
+    return {heading: example and example[1] for heading, example in zip(parts[::2], examples, strict=True)}
+
+
+def signature(hook):
+    """Return a hook's signature as its source spells it."""
+    (function,) = ast.parse(inspect.getsource(getattr(hookspecs, hook))).body
+    return f"{hook}({ast.unparse(function.args)}) -> {ast.unparse(function.returns)}"
+
+
+def example(hook):
+    return sections()[signature(hook)]
+
+
+def observe(site, caplog, hook, **event):
+    """Install the example of an observer, tell it of an event, and return what it logs."""
+    site.install("aiperf-acme", example(hook))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert plugins.loaded[1].hooks == (hook,)
+    with caplog.at_level(logging.INFO):
+        getattr(plugins.hook, hook)(**event)
+    assert plugins.set_aside == []
+    return caplog.messages
+
+
+def test_the_documentation_has_the_hooks_in_their_order_with_their_signatures():
+    assert list(sections()) == [signature(hook) for hook in HOOKS]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_has_an_example_a_docstring_and_a_test(hook):
+    assert f"def {hook}(" in example(hook)
+    assert inspect.getdoc(getattr(hookspecs, hook))
+    assert f"test_{hook}" in globals()
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_typed(hook):
+    annotations = inspect.get_annotations(getattr(hookspecs, hook))
+    assert "return" in annotations
+    assert annotations.keys() - {"return"} == set(inspect.signature(getattr(hookspecs, hook)).parameters)
+
+
+def test_aiperf_targets(site):
+    site.install("aiperf-acme", example("aiperf_targets"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert [(target.name, target.module) for target in plugins.targets] == [("acme.gather", "aiperf_acme.gather")]
+
+
+def test_aiperf_commands(site):
+    site.install("aiperf-acme", example("aiperf_commands"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert CliRunner().invoke(Shell(plugins), ["count"]).stdout == "0 benchmarks\n"
+
+
+def test_aiperf_run_started(site, caplog):
+    run = events.RunStarted(targets=("a.b", "a.c"), device="cpu", bundle="artifacts/x")
+    assert observe(site, caplog, "aiperf_run_started", run=run) == ["2 benchmarks on cpu"]
+
+
+def test_aiperf_target_started(site, caplog):
+    target = events.TargetStarted(name="a.b", index=1, total=2)
+    assert observe(site, caplog, "aiperf_target_started", target=target) == ["a.b (1 of 2)"]
+
+
+def test_aiperf_progress(site, caplog):
+    progress = events.Progress(target="a.b", phase="sample", block=3)
+    assert observe(site, caplog, "aiperf_progress", progress=progress) == ["a.b: block 3 of ?"]
+
+
+def test_aiperf_target_finished(site, caplog):
+    result = events.TargetFinished(name="a.b", verdicts={"wide": "FASTER"}, path="artifacts/x/a.b.json")
+    assert observe(site, caplog, "aiperf_target_finished", result=result) == ["a.b:wide FASTER"]
+
+
+def test_aiperf_run_finished(site, caplog):
+    bundle = events.RunFinished(path="artifacts/x", exit_code=0)
+    assert observe(site, caplog, "aiperf_run_finished", bundle=bundle) == ["exit code 0, results in artifacts/x"]
+
+
+def test_the_contract_is_imported_without_click():
+    assert "aiperf_core.commands" in sys.modules
+    assert not hasattr(sys.modules["aiperf_core.commands"], "click")

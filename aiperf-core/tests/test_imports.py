@@ -1,0 +1,98 @@
+"""What may import what, and who may print."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {path.name: path for path in sorted(ROOT.glob("aiperf-*/src/aiperf_*"))}
+SOURCES = [(name, path) for name, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))]
+
+
+def sources(name=None):
+    chosen = [(package, path) for package, path in SOURCES if name in (None, package)]
+    assert chosen
+    return [(package, path, ast.parse(path.read_text(), str(path))) for package, path in chosen]
+
+
+def imported(tree):
+    """Name the top-level packages that a module imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+def test_imports_point_one_way():
+    assert {"aiperf_core", "aiperf_ch01", "aiperf_ch07"} <= PACKAGES.keys()
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for package, path, tree in sources()
+        for name in imported(tree)
+        if name in PACKAGES and name not in (package, "aiperf_core")
+    ]
+    assert wrong == []
+
+
+def prints(node):
+    """Whether a node writes to the terminal. `print(..., file=...)` writes to where it is told."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func)
+    if called == "print":
+        return all(keyword.arg != "file" for keyword in node.keywords)
+    return called in ("click.echo", "click.secho", "rich.print", "sys.stdout.write", "sys.stderr.write")
+
+
+def test_only_the_command_prints():
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for package, path, tree in sources()
+        for node in ast.walk(tree)
+        if prints(node) and (package, path.parent.name) != ("aiperf_core", "cli")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("print(1)", True),
+        ("print(1, file=f)", False),
+        ("click.echo(1)", True),
+        ("sys.stdout.write('')", True),
+        ("f()", False),
+    ],
+)
+def test_printing_is_recognized(code, expected):
+    assert prints(ast.parse(code).body[0].value) is expected
+
+
+def test_plugins_are_seen_to_import():
+    assert set(imported(ast.parse("import a.b, c\ndef f():\n    from d.e import f"))) == {"a", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["list"], ["list", "--runnable"], ["list", "--json"], ["plugins"]]
+)
+def test_finding_and_listing_import_nothing_heavy(tmp_path, arguments):
+    for name in ("torch", "triton", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"raise BaseException('{name} was imported')")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "aiperf_core", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_a_heavy_import_would_be_seen(tmp_path):
+    (tmp_path / "torch.py").write_text("raise BaseException('torch was imported')")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "aiperf_core", "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "BaseException: torch was imported" in done.stdout
