@@ -17,7 +17,7 @@ def test_a_command_may_be_made_by_a_callable():
 
 
 def test_what_is_no_click_command_is_refused():
-    with pytest.raises(TypeError, match="^a click command was expected; found str$"):
+    with pytest.raises(TypeError, match=r"^a click command was expected; found str$"):
         Command("tea", "Make tea.", lambda: "tea").resolve()
 
 

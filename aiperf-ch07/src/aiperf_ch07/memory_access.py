@@ -3,8 +3,8 @@
 Workload   b = 2a + 1 over n float32 values; the order of the elements is free.
 Baseline   cuda: lane i starts at element 32 i and goes on to the next, so that every load of a warp opens 32 sectors.
            cpu: a walk with a stride of 32 floats, which uses 4 bytes of each 64-byte line that it fetches.
-Variants   `permuted`: neighbours far apart, how bad it can get.  `coalesced`: lane i takes element i.
-           `wide` (cuda): four elements a thread, in one 16-byte access.
+Variants   `permuted`: neighbours far apart, how bad it can get.  `coalesced`: neighbouring lanes take neighbours;
+           a thread has as many elements as before.  `wide` (cuda): four neighbours a thread, in one 16-byte access.
            `streamed` (cpu): stores that do not read the line which they overwrite.
 Breaks     Arrays that fit in the last-level cache: what a stride wastes of a line or sector is found there again.
            Of the bytes that `strided` wastes on a GPU, the L1 and L2 save the more the fewer warps run at once.
@@ -95,7 +95,7 @@ class Permuted(Kernel):
     why="the 32 loads of a warp fall into one 128-byte line, of which every byte is used",
 )
 class Coalesced(Kernel):
-    name = "coalesced"
+    name, per_thread = "coalesced", 32
 
 
 @bench.variant(
@@ -103,7 +103,7 @@ class Coalesced(Kernel):
     requires="sm_80",
     name="wide",
     builds_on="coalesced",
-    why="16 bytes a load put four times the bytes in flight for the same number of instructions",
+    why="16 bytes an instruction: a quarter of the loads, stores and addresses for the same bytes in flight",
 )
 class Wide(Kernel):
     name, per_thread = "wide", 4

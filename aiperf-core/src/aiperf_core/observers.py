@@ -1,6 +1,5 @@
 """Tells observers of a run's course, and leaves out those that fail: an observer never costs a run."""
 
-import logging
 from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,6 @@ from aiperf_core.distributions import Origin, SetAside
 
 if TYPE_CHECKING:
     from pluggy import HookImpl
-
-log = logging.getLogger(__name__)
 
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("aiperf_"))
 OBSERVER_HOOKS = tuple(name for name in HOOKS if getattr(hookspecs, name).__annotations__["return"] is None)
@@ -76,5 +73,7 @@ class Observers:
             origin = self._origins[implementation.plugin_name]
             skipped = origin.set_aside(f"'{hook}' raised {describe(error)}; it observes no more")
             self._set_aside.append(skipped)
+            import logging
+
             # Not `warnings.warn`, which raises where warnings are errors.
-            log.warning("%s", skipped)
+            logging.getLogger(__name__).warning("%s", skipped)

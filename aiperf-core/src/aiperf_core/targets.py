@@ -15,7 +15,6 @@
 import keyword
 import re
 from collections.abc import Collection, Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from attrs import Attribute, field, frozen
@@ -27,6 +26,7 @@ DEVICES = ("cpu", "cuda")
 
 _GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TAG = re.compile(r"[a-z0-9][a-z0-9-]*")
+_CHAPTER = re.compile(r"ch(0[1-9]|1[0-9]|20)")
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -158,6 +158,8 @@ def nearest(word: str, candidates: Collection[str]) -> str:
     for candidate in sorted(candidates):
         if word and candidate.endswith("." + word):
             return f" Did you mean {candidate!r}?"
+    from difflib import get_close_matches
+
     close = get_close_matches(word, sorted(candidates), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""
 
@@ -210,6 +212,9 @@ def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
         return f"{body[4:]!r} is not a tag." + (nearest(body[4:], tags) or f" The tags: {', '.join(sorted(tags))}")
     if _GLOB.search(body):
         return f"{body!r} matches no target. See them all: aiperf list"
+    group = body.partition(".")[0]
+    if _CHAPTER.fullmatch(group) and group not in {target.group for target in targets}:
+        return f"{body!r} is not a target: {group} is not installed. Get it: pip install aiperf-{group}"
     names = {target.name for target in targets}
     hint = nearest(body, names) or nearest(body, {target.group for target in targets} | tags)
     return f"{body!r} is not a target." + (hint or " See them all: aiperf list")

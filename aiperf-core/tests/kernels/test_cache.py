@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ def test_what_is_kept_is_found(cache_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b"", lambda b: b"x" + b[1:], lambda b: b + b"\0"])
-def test_a_damaged_entry_is_none(cache_dir: Path, damage) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_entry_is_none(cache_dir: Path, damage: Callable[[bytes], bytes]) -> None:
     cache.keep("a.cubin", b"code")
     entry = cache_dir / "a.cubin"
     entry.write_bytes(damage(entry.read_bytes()))
@@ -30,7 +31,7 @@ def test_a_disk_that_fails_midway_leaves_nothing(cache_dir: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(cache.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     assert cache.keep("a.cubin", b"code") is None
     assert list(cache_dir.iterdir()) == []
 

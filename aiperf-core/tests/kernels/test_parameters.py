@@ -12,7 +12,8 @@ from aiperf_core.kernels.parameters import functions_in, kernels_in, parameter_o
         ("float *restrict a", "pointer", "float", 0, False),
         ("double const *const a", "pointer", "double", 0, False),
         ("float a[]", "pointer", "float", 0, False),
-        ("float a[][4]", "pointer", "float*", 0, False),
+        ("float a[][4]", "pointer", "float", 0, False),
+        ("float (*)[4]", "pointer", "float*", 0, False),
         ("float**a", "pointer", "float*", 0, False),
         ("void*", "pointer", "void", 0, False),
         ("const __nv_bfloat16* a", "pointer", "__nv_bfloat16", 0, False),
@@ -124,7 +125,9 @@ def test_exported_functions_are_found_with_what_they_return() -> None:
     }
 
 
-SCALARS = st.sampled_from(["int", "unsigned", "long long", "size_t", "float", "double", "bool", "uint8_t", "CUtensorMap"])
+SCALARS = st.sampled_from(
+    ["int", "unsigned", "long long", "size_t", "float", "double", "bool", "uint8_t", "CUtensorMap"]
+)
 POINTERS = st.sampled_from(["float*", "const float *", "const double* __restrict__", "void *", "__half *const"])
 SPACE = st.sampled_from([" ", "\n    ", " /* , */ ", " // (\n"])
 

@@ -4,7 +4,6 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -102,7 +101,7 @@ class Shell(click.Group):
 
 def main() -> None:
     """Entry point of the console scripts and of `python -m aiperf_core`."""
-    called_as = Path(sys.argv[0]).name
+    called_as = os.path.basename(sys.argv[0])
     try:
         shell = Shell(load_plugins())
     except KeyboardInterrupt:

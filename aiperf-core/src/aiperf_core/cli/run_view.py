@@ -18,7 +18,7 @@ from aiperf_core.results.table import render, render_skipped
 
 __all__ = ["Finished", "RunView", "Screen", "consoles", "print_json", "print_result", "print_summary"]
 
-BAR = 16
+BAR = 10
 
 
 class RunView:
@@ -90,20 +90,18 @@ class RunView:
 
     def _draw(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
         assert self._live
-        line = Text(self._head, no_wrap=True, overflow="crop")
+        line = Text(self._head)
         line.append(f"  {self._phase}", "cyan")
         if self._implementation:
             line.append(f" {words(self._implementation)}")
         if block is not None:
-            line.append("  ").append_text(self._bar(block, blocks))
-            line.append(f"  block {block}" + (f" of {blocks}" if blocks else ""))
+            bar = self._bar(block, blocks) if blocks else Text("block")
+            line.append("  ").append_text(bar).append(f" {block}" + (f"/{blocks}" if blocks else ""))
         if seconds_left is not None:
             line.append(f"  {units.span(seconds_left)} left", "dim")
         self._live.update(line, refresh=True)
 
-    def _bar(self, block: int, blocks: int | None) -> Text:
-        if not blocks:
-            return Text()
+    def _bar(self, block: int, blocks: int) -> Text:
         done = min(BAR, round(BAR * block / blocks))
         full, empty = ("#", "-") if self._err.look.plain else ("━", "─")
         return Text.assemble((full * done, "green"), (empty * (BAR - done), "dim"))
@@ -124,7 +122,7 @@ def print_result(out: Screen, result: Finished, where: Path | None = None) -> No
 
 def print_summary(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
     """Print a line for each of many targets, the count of verdicts and where the bundle lies."""
-    out.print(render_summary(results, out.look))
+    out.print(render_summary(results, out.look, out.console.width))
     if where:
         out.print(where_of(_shown(where) or "", out.look, out.console.width))
 

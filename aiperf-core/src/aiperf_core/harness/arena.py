@@ -46,10 +46,10 @@ def create(size: int, device: str) -> tuple[torch.Tensor, Message, tuple[int, ..
     return tensor, {"device": device, "size": size, "handle": bytes(handle.reserved).hex()}, ()
 
 
-def attach(message: Message, fds: list[int]) -> torch.Tensor:
-    """Map an arena that another process created; its bytes as a uint8 tensor."""
-    if message["device"] == "cpu":
-        return _map(fds.pop(0), message["size"])
+def attach(message: Message, fd: int | None) -> torch.Tensor:
+    """Map an arena that another process created; its bytes as a uint8 tensor. `fd` is its descriptor on the CPU."""
+    if fd is not None:
+        return _map(fd, message["size"])
     runtime = _cuda_runtime()
     torch.zeros(1, device=message["device"])
     handle = runtime.cudaIpcMemHandle_t()

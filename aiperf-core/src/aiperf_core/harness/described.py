@@ -30,14 +30,14 @@ class DescribedImplementation:
 
 @frozen
 class Described:
-    """A target's declarations, and its source file with the file's SHA-256."""
+    """A target's declarations, its module and the SHA-256 of the module's file."""
 
     goal: str
     clock: str
     cache: str
     presets: dict[str, dict[str, Any]]
     tolerance: str
-    file: str
+    module: str
     sha256: str
     implementations: list[DescribedImplementation]
 

@@ -9,27 +9,27 @@ from attrs import asdict
 from aiperf_core.benchmark import DEVICES, Benchmark, load_benchmark
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
-from aiperf_core.harness.service import serve
+from aiperf_core.harness.service import Service
 
 
-class Describer:
+class Describer(Service):
     """The handler of a describer's requests."""
 
     def do_describe(self, target: Message) -> Message:
         """Import one target; its declarations."""
         ref = TargetRef(**target)
-        return asdict(_describe(load_benchmark(ref), sys.modules[ref.module].__file__ or ""))
+        return asdict(_describe(load_benchmark(ref), ref.module))
 
 
-def _describe(benchmark: Benchmark, file: str) -> Described:
+def _describe(benchmark: Benchmark, module: str) -> Described:
     return Described(
         goal=benchmark.goal,
         clock=benchmark.clock,
         cache=benchmark.cache,
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
         tolerance=str(benchmark.tolerance),
-        file=file,
-        sha256=hashlib.sha256(Path(file).read_bytes()).hexdigest(),
+        module=module,
+        sha256=hashlib.sha256(Path(str(sys.modules[module].__file__)).read_bytes()).hexdigest(),
         implementations=[
             DescribedImplementation(
                 name=one.name,
@@ -50,4 +50,4 @@ def _describe(benchmark: Benchmark, file: str) -> Described:
 
 def main(channel: Channel) -> None:
     """Serve a supervisor."""
-    serve(channel, Describer())
+    Describer(channel).serve()

@@ -18,10 +18,10 @@ from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.harness.described import TargetRef
-from aiperf_core.harness.service import serve
+from aiperf_core.harness.service import Service
 
 
-class Judge:
+class Judge(Service):
     """The handler of the judge's requests."""
 
     def do_open(self, target: Message, device: str, params: dict[str, float], seed: int) -> Message:
@@ -226,4 +226,4 @@ def _without_numbers(shape: tree.Shape) -> Any:
 
 def main(channel: Channel) -> None:
     """Serve a supervisor."""
-    serve(channel, Judge())
+    Judge(channel).serve()

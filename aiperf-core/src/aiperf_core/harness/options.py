@@ -12,6 +12,7 @@ class Options:
     budget_s: how long to sample one target, in seconds; sampling ends earlier when every interval is narrow enough.
     timeout_s: how long one call, or one preparation, may take before its process counts as hung.
     floor: the smallest relative difference that matters in practice.
+    memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
     width: sampling may stop when half the interval of every speedup, relative to it, is below this.
     """
 
@@ -22,3 +23,4 @@ class Options:
     timeout_s: float = 60.0
     floor: float = 0.01
     width: float = 0.005
+    memory_limit_bytes: int | None = None

@@ -2,10 +2,10 @@
 
 from aiperf_core.devices import ceilings
 from aiperf_core.harness.channel import Channel, Message
-from aiperf_core.harness.service import serve
+from aiperf_core.harness.service import Service
 
 
-class Prober:
+class Prober(Service):
     """The handler of a prober's requests."""
 
     def do_cuda(self) -> Message:
@@ -31,4 +31,4 @@ class Prober:
 
 def main(channel: Channel) -> None:
     """Serve a supervisor."""
-    serve(channel, Prober())
+    Prober(channel).serve()

@@ -1,6 +1,7 @@
 """The supervisor's side of the fork server: start children, ask them things, learn how they end, leave none behind."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -57,10 +58,14 @@ class Child:
     ) -> Any:
         """Send a request and return the reply's result. Raises `ChildError` for every other outcome."""
         deadline = time.monotonic() + timeout
+        token = secrets.token_hex(8)
         try:
-            self.channel.send({"do": do, **arguments}, fds)
+            self.channel.send({"do": do, "token": token, **arguments}, fds)
             while True:
                 reply = self.channel.receive(deadline - time.monotonic())
+                # Code in a worker can write to every descriptor of its process; what it does not know is the token.
+                if reply.get("token") != token:
+                    raise ProtocolError("a message that answers no request")
                 if "notice" not in reply:
                     break
                 if on_notice is not None:
@@ -137,7 +142,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._control, theirs = Channel.pair()
-        command = [sys.executable, "-m", "aiperf_core.harness.forkserver", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", "aiperf_core.harness.forkserver", str(theirs.fileno())]
         # A session of its own keeps the terminal's Ctrl-C for the supervisor, which ends the run in order.
         self._process = subprocess.Popen(
             command,

@@ -8,6 +8,7 @@ share the renewal: within a pass all are given the same new values.
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
 
@@ -19,7 +20,9 @@ from aiperf_core.results.models import Finding, Verdict
 WARMUP_SAMPLES = 2
 # A contestant that ran for so long is warm.
 WARMUP_S = 0.1
-BLOCK_S = 0.005
+# Short calls are taken in blocks of about this length, since a process that was not running needs a moment; longer
+# calls one at a time, which lets all implementations share each renewal of the inputs.
+BLOCK_S = 0.001
 MAX_BLOCK = 16
 MIN_PASSES = 6
 JUDGED_FRACTION = 0.25
@@ -44,11 +47,16 @@ class Clockwork:
 
 @define(eq=False)
 class Sampler:
-    """Takes samples of a target's implementations and has them judged."""
+    """Takes samples of a target's implementations and has them judged.
+
+    `clock` is the one that the benchmark is about. On a GPU a sample has one clock only; with `both_clocks` each block
+    ends with a sample by the other.
+    """
 
     judge: Child
     contestants: list[Contestant]
     clock: str
+    both_clocks: bool
     cold: bool
     timeout_s: float
     rng: random.Random
@@ -104,19 +112,19 @@ class Sampler:
             self.clockwork.timed_s += sample["bracket_s"]
             if not self._plausible(one, sample) or not self._inspect(one, judged=chosen):
                 return
-        if self.clock == "device":
+        if self.both_clocks:
             self._other_clock(one, block, first_step)
 
     def _other_clock(self, one: Contestant, block: int, step: int) -> None:
-        """One sample by the wall clock, so that both clocks are recorded."""
-        sample = self._sample(one, self._new_seed(), "wall")
+        """One sample by the clock that the benchmark is not about, so that both are recorded."""
+        sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
         if sample is not None:
             one.record(block, step, sample, judged=False)
             self.clockwork.samples += 1
             self.clockwork.timed_s += sample["bracket_s"]
             self._inspect(one, judged=False)
 
-    def _sample(self, one: Contestant, seed: int, clock: str) -> dict[str, float] | None:
+    def _sample(self, one: Contestant, seed: int, clock: str) -> dict[str, Any] | None:
         """Time one call on the values of a seed; None where the implementation failed and is out."""
         self._renew(seed)
         assert one.child is not None
@@ -130,11 +138,11 @@ class Sampler:
                 numbers=self._numbers,
                 flush=self.cold,
             )
-        except ChildError as error:
-            one.fail(error)
+            return {**_checked(sample), "bracket_s": notices["stop"] - notices["start"]}
+        except (ChildError, KeyError, TypeError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "sent a sample that is none"))
             self._present = None
             return None
-        return {**sample, "bracket_s": notices["stop"] - notices["start"]}
 
     def _renew(self, seed: int) -> None:
         if seed == self._present:
@@ -144,7 +152,7 @@ class Sampler:
         self._present = seed
         self.clockwork.renew_s += time.perf_counter() - start
 
-    def _plausible(self, one: Contestant, sample: dict[str, float]) -> bool:
+    def _plausible(self, one: Contestant, sample: dict[str, Any]) -> bool:
         """Refuse a time that no clock can give, instead of clamping it."""
         reported = sample["wall_s"] if sample["device_s"] is None else sample["device_s"]
         if reported > 0:
@@ -201,6 +209,14 @@ class Sampler:
 
     def _new_seed(self) -> int:
         return self.rng.getrandbits(_SEED_BITS)
+
+
+def _checked(sample: Any) -> dict[str, Any]:
+    """What a worker says of a sample. Raises `KeyError` or `TypeError` where it is not of the form of one."""
+    for name in ("device_s", "wall_s", "cpu_s"):
+        if sample[name] is not None and type(sample[name]) is not float:
+            raise TypeError(name)
+    return {name: sample[name] for name in ("device_s", "wall_s", "cpu_s")} | {"hidden": bool(sample["hidden"])}
 
 
 def known(contestants: list[Contestant], clock: str, width: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 import cattrs
 from attrs import asdict, define, evolve, field, frozen
 
+from aiperf_core.devices.host import cache_folder
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.harness.described import Described, TargetRef
 from aiperf_core.harness.options import Options
@@ -58,7 +59,6 @@ class Session:
 
     options: Options
     log_folder: Path
-    cache_folder: Path
     _server: ForkServer = field(factory=ForkServer, init=False)
     _hardware: Hardware | None = field(default=None, init=False)
     _no_cuda: str = field(default="", init=False)
@@ -167,13 +167,18 @@ class Session:
         None where measuring failed; results then carry no fraction of light.
         """
         if device not in self._ceilings or again:
-            file = self.cache_folder / "ceilings" / f"{device}.json"
+            file = cache_folder() / "ceilings" / f"{device}.json"
             kept = None if again else _read_ceilings(file, self._signature(device))
             if kept is None:
                 kept = self._measure_ceilings(device, self._ceilings.get(device))
                 _write_ceilings(file, self._signature(device), kept)
             self._ceilings[device] = kept
         return self._ceilings[device]
+
+    @property
+    def measured_ceilings(self) -> dict[str, Ceilings]:
+        """The ceilings that this run used, by device."""
+        return {device: one for device, one in self._ceilings.items() if one is not None}
 
     def _measure_ceilings(self, device: str, before: Ceilings | None) -> Ceilings | None:
         prober = self._spawn("prober", f"ceilings-{device}")

@@ -115,10 +115,12 @@ def _resampled_medians(
 
 def _widened(value: float, resampled: Floats, passes: int) -> Estimate:
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail])
+    low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))
     factor = _student(passes - 1) / _NORMAL * math.sqrt(passes / (passes - 1))
-    # The resampled interval contains the value but for the discreteness of medians.
-    return Estimate(value, value - factor * max(0.0, value - low), value + factor * max(0.0, high - value))
+    # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
+    # the value but for the discreteness of medians.
+    down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
+    return Estimate(value, value * math.exp(factor * down), value * math.exp(factor * up))
 
 
 def _student(freedom: int) -> float:

@@ -122,6 +122,7 @@ class TargetRun:
             judge,
             self._contestants,
             clock=self._clock,
+            both_clocks=self.device == "cuda",
             cold=self.described.cache == "cold",
             timeout_s=self.options.timeout_s,
             rng=self._rng,
@@ -154,8 +155,9 @@ class TargetRun:
 
     def _start(self, one: Contestant, problem: dict[str, Any], fds: tuple[int, ...]) -> None:
         self.reporter.phase("prepare", one.name)
-        limit = int(psutil.virtual_memory().available * _MEMORY_SHARE) if self.device == "cpu" else None
-        one.child = self.server.spawn("worker", one.name, self.log_path(one.name), memory_limit_bytes=limit)
+        one.child = self.server.spawn(
+            "worker", one.name, self.log_path(one.name), memory_limit_bytes=self._memory_limit()
+        )
         target = {"name": self.target.name, "module": self.target.module}
         timeout = self.options.timeout_s
         try:
@@ -163,6 +165,12 @@ class TargetRun:
             one.prepare_s = one.child.ask("prepare", timeout=timeout)["prepare_s"]
         except ChildError as error:
             one.fail(error)
+
+    def _memory_limit(self) -> int | None:
+        # A CUDA process maps far more than it uses, and the limit counts mappings.
+        if self.device != "cpu":
+            return None
+        return self.options.memory_limit_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
 
     # --- sampling
 

@@ -15,26 +15,27 @@ from aiperf_core.devices.timing import open_device
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
-from aiperf_core.harness.service import ContractError, serve
+from aiperf_core.harness.service import ContractError, Service
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
 
 
-class Worker:
+class Worker(Service):
     """The handler of a worker's requests."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+        super().__init__(channel)
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
 
-    def do_open(self, target: Message, implementation: str, problem: Message, fds: list[int]) -> Message:
+    def do_open(self, target: Message, implementation: str, problem: Message, fds: tuple[int, ...] = ()) -> Message:
         """Map the inputs, import the benchmark and find the implementation."""
         self._problem = problem
-        self._inputs = arena.attach(problem["inputs_arena"], fds)
-        self._outputs = arena.attach(problem["outputs_arena"], fds)
+        inputs_fd, outputs_fd = fds or (None, None)
+        self._inputs = arena.attach(problem["inputs_arena"], inputs_fd)
+        self._outputs = arena.attach(problem["outputs_arena"], outputs_fd)
         self._device = open_device(problem["device"], problem["working_set_bytes"])
         benchmark = load_benchmark(TargetRef(**target))
         self._code = _find(benchmark.on(problem["device"]), implementation)
@@ -71,9 +72,9 @@ class Worker:
         gc.disable()
         try:
             self._device.synchronize()
-            self._channel.send({"notice": "start"})
+            self.notify("start")
             timed = self._device.time(call, clock)
-            self._channel.send({"notice": "stop"})
+            self.notify("stop")
         finally:
             gc.enable()
         self._output = timed.result
@@ -153,4 +154,4 @@ def _find(implementations: list[Implementation], name: str) -> Implementation:
 
 def main(channel: Channel) -> None:
     """Serve a supervisor."""
-    serve(channel, Worker(channel))
+    Worker(channel).serve()

@@ -21,8 +21,8 @@ def cuda_source(path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequen
 
     `path` is relative to the calling module's file. `archs` are the architectures that the file is for: `sm_80` is
     that or any later one, `sm_90a` that one exactly; a GPU that fits several gets its exact one. `options` are those of
-    NVRTC, such as `-DTILE=32`, `--use_fast_math`, `-lineinfo`, `--maxrregcount=64`; the language is C++17 unless
-    `--std` says otherwise.
+    NVRTC, one a string, such as `-DTILE=32`, `-IFOLDER` (from the file's own folder), `--use_fast_math`, `-lineinfo`,
+    `--maxrregcount=64`; the language is C++17 unless `--std=` says otherwise.
 
     Kernels are `extern "C" __global__` functions, spelled out (a macro's are not seen). `#include "x.cuh"` is looked
     for beside the file. CUDA's own headers are found in the installed nvidia wheels, `$CUDA_HOME`, `$CUDA_PATH`,
@@ -80,7 +80,7 @@ class CudaSource:
         """Return the machine code (cubin) for `arch`, such as `sm_90a`, from the cache where it is there.
 
         Needs no GPU. Raises `KernelError` with file and line where it does not compile, and `SkipError` where the file
-        is not for this architecture, or where cuda-core or NVRTC is missing or does not know it.
+        is not for this architecture, or where NVRTC is missing or does not know it.
         """
         asked, minima = parse_arch(arch), [declared for declared in self.archs if declared[-1] not in "af"]
         if arch_for(asked, self.archs) != arch and arch_for(asked, minima) is None:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
-# Stands in for the C library headers that NVRTC lacks and that <cuda.h> includes.
+# Headers that NVRTC lacks (<stdint.h>) or cannot read (<cuda.h>).
 _STAND_INS = Path(__file__).parent / "include"
 
 
@@ -34,17 +34,16 @@ def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
 def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
     """Return the folders of CUDA's headers on this machine, the ones to search first coming first.
 
-    In this order: the installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's
-    prefix; `/usr/local/cuda`; the headers that triton carries. Where a folder holds `cccl` (`<cuda/std/...>`,
-    `<cuda/barrier>`), that follows it. Last come a few stand-ins of ours (`<stdint.h>`, `<stdlib.h>`) without which
-    NVRTC cannot read `<cuda.h>`.
+    In this order: stand-ins of ours for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
+    `/usr/local/cuda`; the headers that triton carries. Where a folder holds `cccl` (`<cuda/std/...>`,
+    `<cuda/barrier>`), that follows it.
     """
     roots = [*_wheels(cuda_major)]
     roots += [Path(home) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
     roots += [*Path(sys.prefix).glob("targets/*-linux/include"), Path("/usr/local/cuda/include")]
     roots += [folder / "triton/backends/nvidia/include" for folder in _site_packages()]
     present = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
-    return (*dict.fromkeys(present), _STAND_INS)
+    return (_STAND_INS, *dict.fromkeys(present))
 
 
 def _wheels(cuda_major: int) -> Iterable[Path]:

@@ -21,7 +21,6 @@ from aiperf_core.kernels.parameters import Parameter, Signature
 Extent = int | Sequence[int]
 Shape = tuple[int, int, int]
 
-_INVALID_CONTEXT = 201
 _PORTABLE_CLUSTER_BLOCKS = 8
 _FORMATS = {8: "b", 16: "h", 32: "i", 64: "q"}
 # Sizes in bytes of the structs that drivers older than CUDA 12.4 cannot be asked for.
@@ -115,8 +114,7 @@ class LoadedKernel:
         stream = self._current_stream(self._device)
         frame = self._frames.take(values)
         (status,) = self._queue(launch, stream, frame.address)
-        if status == _INVALID_CONTEXT:  # a thread that has made no CUDA call yet
-            self._use_context()
+        if status != 0 and self._gains_context():
             (status,) = self._queue(launch, stream, frame.address)
         self._frames.give_back(frame)
         if status != 0:
@@ -177,6 +175,13 @@ class LoadedKernel:
         context = self._checked(self._driver.cuDevicePrimaryCtxRetain(self._device_handle()), "reach")
         self._checked(self._driver.cuCtxSetCurrent(context), "reach")
 
+    def _gains_context(self) -> bool:
+        """Give the calling thread its context where it has none, as one that has made no CUDA call yet."""
+        if int(self._checked(self._driver.cuCtxGetCurrent(), "reach")):
+            return False
+        self._use_context()
+        return True
+
     def _device_handle(self) -> Any:
         return self._checked(self._driver.cuDeviceGet(self._device), "reach")
 
@@ -187,6 +192,8 @@ class LoadedKernel:
     def _set_attribute(self, name: str, value: int) -> int:
         key = getattr(self._driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         (status,) = self._driver.cuFuncSetAttribute(self._function, key, value)
+        if status != 0 and self._gains_context():
+            (status,) = self._driver.cuFuncSetAttribute(self._function, key, value)
         return int(status)
 
     def _checked(self, result: tuple[Any, ...], doing: str) -> Any:

@@ -100,10 +100,12 @@ def functions_in(source: str) -> dict[str, Signature]:
 def parameter_of(text: str) -> Parameter:
     """Read one parameter, such as `const float* __restrict__ a`."""
     shown = re.sub(r"\s+", " ", re.sub(r"\s*__(restrict|restrict__|grid_constant__)\b\s*", " ", text)).strip()
-    plain = text.partition("=")[0]
-    words = [word for word in re.findall(r"[\w:]+(?:\s*<[^()]*>)?|[*&\[]", plain) if word not in _QUALIFIERS]
-    depth = sum(word in "*&[" for word in words)
-    base = _base(_without_name([word for word in words if word not in "*&["]))
+    plain = re.sub(
+        r"(?:\[[^\]]*\]\s*)+", "*", text.partition("=")[0]
+    )  # an array, of any rank, is passed as one address
+    words = [word for word in re.findall(r"[\w:]+(?:\s*<[^()]*>)?|[*&]", plain) if word not in _QUALIFIERS]
+    depth = sum(word in "*&" for word in words)
+    base = _base(_without_name([word for word in words if word not in "*&"]))
     if depth:
         return Parameter(shown, "pointer", base if depth == 1 else f"{base}{'*' * (depth - 1)}")
     if base in _INTEGERS:

@@ -4,6 +4,7 @@
 kernels stand in a file of their own, written as any Triton code is.
 """
 
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -154,7 +155,7 @@ def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
 
 def _line_of(kernel: Any, error: BaseException) -> int:
     """Return the line in the file that a Triton error is about; the kernel's first where it does not say."""
-    first = int(kernel.fn.__code__.co_firstlineno)
-    decorators = next((at for at, line in enumerate(kernel.raw_src) if line.lstrip().startswith("def ")), 0)
-    node = getattr(error, "node", None)
+    lines, first = inspect.getsourcelines(kernel.fn)
+    decorators = next((at for at, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+    node = getattr(error, "node", None)  # its lines count from the `def`
     return first + decorators + (int(node.lineno) - 1 if node is not None else 0)

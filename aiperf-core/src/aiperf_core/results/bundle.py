@@ -119,9 +119,9 @@ class Bundle:
     def log_path(self, target: str, implementation: str) -> Path:
         """Where to log what an implementation prints. The folder is made, the file is not."""
         folder = self.path / LOGS / file_name(target)
+        self._inside(folder)
         with _explained("create", folder):
             folder.mkdir(parents=True, exist_ok=True)
-            self._inside(folder)
         return folder / f"{file_name(implementation)}.log"
 
     def write_manifest(self, manifest: "Manifest") -> Path:
@@ -138,9 +138,9 @@ class Bundle:
         return self._write(path, records.target_bytes(result, path))
 
     def _write(self, path: Path, data: bytes) -> Path:
+        self._inside(path.parent)
         with _explained("write", path):
             path.parent.mkdir(exist_ok=True)
-            self._inside(path.parent)
             atomic.write(path, data)
         return path
 
@@ -225,6 +225,6 @@ def _reason(error: OSError) -> str:
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return f"the folder is read-only for this user. Change its permissions, or {elsewhere}."
         case errno.ENOTDIR | errno.EEXIST:
-            return f"'{error.filename}' is a file, not a folder. Remove it, or {elsewhere}."
+            return f"a part of that path is a file, not a folder. Remove it, or {elsewhere}."
         case _:
             return f"{error.strerror or error}. Remove the cause, or {elsewhere}."

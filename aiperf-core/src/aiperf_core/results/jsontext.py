@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 LINE = 110  # for an object or list of scalars
 NESTED_LINE = 80  # for one that holds others
@@ -101,13 +101,8 @@ def to_bytes(document: Any) -> bytes:
 def loads(data: bytes) -> Any:
     """Parse UTF-8 JSON. Raises JsonError for malformed or truncated text, twice-given keys and numbers not finite."""
     try:
-        return json.loads(
-            data.decode("utf-8"),
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_integer,
-            object_pairs_hook=_unique_keys,
-        )
+        document = json.loads(data.decode("utf-8"), parse_int=_integer, object_pairs_hook=_unique_keys)
+        _check_finite(document, [])
     except UnicodeDecodeError as error:
         raise JsonError(f"byte {error.start}", "bytes that are not UTF-8", "JSON text in UTF-8") from None
     except json.JSONDecodeError as error:
@@ -115,24 +110,24 @@ def loads(data: bytes) -> Any:
         found = f"'{rest[:20]}'" if rest else "the end of the file"
         raise JsonError(f"line {error.lineno}, column {error.colno}", found, f"JSON ({error.msg})") from None
     except RecursionError:
-        raise JsonError("an unknown place", "very deep nesting", "JSON as aiperf writes it") from None
+        raise JsonError("some place", "very deep nesting", "JSON as aiperf writes it") from None
+    return document
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise JsonError("an unknown place", word, "finite numbers")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise JsonError("an unknown place", _shortened(text), "numbers that fit a 64-bit float")
-    return value
+def _check_finite(value: Any, place: list[str | int]) -> None:
+    """Refuse what Python reads though it is not JSON (`NaN`), and what is too large for a float (`1e999`)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise JsonError(place_name(place), str(value), "a finite number")
+    if isinstance(value, dict | list):
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(item, float | dict | list):  # or every string of a log would cost a call
+                _check_finite(item, [*place, step])
 
 
 def _integer(text: str) -> int:
     # Seeds use 64 bits. Far longer numbers cannot be meant, and Python takes quadratic time over them.
-    if len(text) > 30:
-        raise JsonError("an unknown place", _shortened(text), "integers of at most 30 digits")
+    if len(text.lstrip("-")) > 30:
+        raise JsonError("some place", _shortened(text), "integers of at most 30 digits")
     return int(text)
 
 
@@ -145,5 +140,5 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise JsonError("an unknown place", f"the key '{twice}' twice in one object", "every key once")
+        raise JsonError("some place", f"the key '{twice}' twice in one object", "every key once")
     return found

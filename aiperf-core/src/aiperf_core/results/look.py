@@ -39,8 +39,13 @@ class Look:
 
     @property
     def box(self) -> Box:
-        """Rules under the header and above what is set apart, and no other lines."""
-        return Box(RULED.format("-" if self.plain else "─"), ascii=self.plain)
+        """For tables of rich's: a rule under the header and no other lines."""
+        return Box(RULED.format(self.rule), ascii=self.plain)
+
+    @property
+    def rule(self) -> str:
+        """Makes a line across."""
+        return "-" if self.plain else "─"
 
     @property
     def dot(self) -> str:

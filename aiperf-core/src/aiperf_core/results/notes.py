@@ -132,7 +132,7 @@ def what_would_decide(speedup: Estimate, floor: float) -> str:
         return f"{crossing}. The value lies at that very floor: more samples will hardly decide."
     factor = (half / needed) ** 2
     more = f"about {factor:.0f} times the samples" if factor >= 1.5 else "somewhat more samples"
-    return f"{crossing}. It takes {more}: a longer --budget, or --tier audit for fresh processes."
+    return f"{crossing}. It takes {more}: give it a longer --budget."
 
 
 def _overhead(overhead: Overhead) -> str:

@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from aiperf_core.results import units
+from aiperf_core.results.grid import Column, Line, draw, fold, heading, total, widths
 from aiperf_core.results.look import VERDICT_STYLES, Look, words
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.results.notes import best_of
-from aiperf_core.results.table import fold
 
 Finished = TargetResult | SkippedTarget
-TARGET_FOLD = 30
+FOLDS = (60, 40, 30, 22, 16)  # how long a line of a name may be, tried in this order
 # What a target's line shows where nothing was faster: the news that matters most first.
 PRECEDENCE = (Verdict.INCONCLUSIVE, Verdict.SAME, Verdict.SLOWER, Verdict.INVALID, Verdict.FAILED, Verdict.SKIPPED)
 
@@ -46,38 +45,42 @@ def headline(result: Finished, look: Look) -> Text:
     return line
 
 
-def render_summary(results: Sequence[Finished], look: Look) -> RenderableType:
+def render_summary(results: Sequence[Finished], look: Look, width: int) -> RenderableType:
     """A line a target, and below it the count of verdicts over all variants."""
-    table = Table(box=look.box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    table.add_column("target", overflow="fold")
-    table.add_column("best variant", overflow="fold")
-    table.add_column("speedup", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for result in results:
-        table.add_row(*_cells(result, look))
-    parts: list[RenderableType] = [table, Text()]
-    for result in results:
-        if isinstance(result, SkippedTarget):
-            parts.append(Text.assemble(words(result.target), ": ", words(result.reason)))
-    return Group(*parts, _counts(results))
+    columns = [
+        Column(("target",)),
+        Column(("best variant",)),
+        Column(("speedup",), right=True),
+        Column(("95 % interval",)),
+        Column(("verdict",)),
+    ]
+    for limit in FOLDS:
+        lines = [_cells(result, look, limit) for result in results]
+        if total(columns, lines) <= width:
+            break
+    wide = widths(columns, lines)
+    rule = Text(look.rule * total(columns, lines), "dim")
+    table = [
+        *draw(columns, heading(columns), wide),
+        rule,
+        *(text for line in lines for text in draw(columns, line, wide)),
+    ]
+    skipped = [
+        Text.assemble(words(one.target), ": ", words(one.reason)) for one in results if isinstance(one, SkippedTarget)
+    ]
+    return Group(*table, Text(), *skipped, _counts(results))
 
 
-def _cells(result: Finished, look: Look) -> list[Text]:
-    target = Text(fold(words(result.target), TARGET_FOLD))
+def _cells(result: Finished, look: Look, limit: int) -> Line:
+    target = [*map(Text, fold(words(result.target), limit))]
     if isinstance(result, SkippedTarget):
-        return [target, Text(), Text(), Text(), look.verdict(result.verdict)]
+        return [target, [], [], [], [look.verdict(result.verdict)]]
     row = chosen(result)
     if row is None:
-        return [target, Text("none", "dim"), Text(), Text(), Text()]
+        return [target, [Text("none", "dim")], [], [], []]
     shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
-    return [
-        target,
-        Text(fold(words(row.name))),
-        Text(shown.value),
-        Text(shown.interval, "dim"),
-        look.verdict(row.verdict),
-    ]
+    name = [*map(Text, fold(words(row.name), limit))]
+    return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
 
 
 def _counts(results: Iterable[Finished]) -> Text:

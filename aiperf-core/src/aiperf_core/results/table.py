@@ -7,20 +7,20 @@ into 80 columns without leaving out or cutting anything.
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from aiperf_core.results import units
+from aiperf_core.results.grid import GAP, Column, Line, draw, fold, heading, total, widths
 from aiperf_core.results.look import Look, words
 from aiperf_core.results.models import Problem, Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.results.notes import UNTRUSTED, notes_of, reasons_of, where_of
 
-FOLD = 22  # a name longer than this is folded at its underscores
+FOLDS = (40, 22, 16)  # how long a line of a name may be, tried in this order
 
 
 def render(result: TargetResult, look: Look, width: int, where: str | None = None) -> RenderableType:
     """A target's whole result: title, table, why the best variant is best, reasons, notes. `where` it lies on disk."""
-    parts: list[RenderableType] = [*_title(result, look), Text(), _rows(result.rows, look)]
+    parts: list[RenderableType] = [*_title(result, look), Text(), *_rows(result.rows, look, width)]
     for notes in (reasons_of(result, look), notes_of(result, look)):
         if notes.row_count:
             parts += [Text(), notes]
@@ -54,28 +54,58 @@ def problem_size(problem: Problem) -> str:
     return f"{sizes} {data}".strip()
 
 
-def _rows(rows: Sequence[Row], look: Look) -> Table:
-    table = Table(box=look.box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), leading=0, header_style="")
+def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
+    """The table: names beside the figures where there is room, or else on lines of their own above them."""
+    ordered = sorted(rows, key=lambda row: row.role == "yardstick")
     lit = any(row.light and row.verdict not in UNTRUSTED for row in rows)
-    table.add_column(_two("implementation", ""), overflow="fold", min_width=14)
-    table.add_column(_two("median", "95 % interval"), justify="right", no_wrap=True)
-    table.add_column(_two("speedup", "95 % interval"), justify="right", no_wrap=True)
-    table.add_column(_two("verdict", ""), no_wrap=True)
-    table.add_column(_two("rate", "of light" if lit else ""), justify="right", no_wrap=True)
-    table.add_column(_two("peak", "memory"), justify="right", no_wrap=True)
-    ours = [row for row in rows if row.role != "yardstick"]
-    yardsticks = [row for row in rows if row.role == "yardstick"]
-    for group in (ours, yardsticks):
-        for index, row in enumerate(group):
-            if index:
-                table.add_row()
-            table.add_row(*_cells(row, look))
-        if group is ours and yardsticks:
-            table.add_section()
-    return table
+    columns = [
+        Column(("implementation",)),
+        Column(("median", "95 % interval"), right=True),
+        Column(("speedup", "95 % interval"), right=True),
+        Column(("verdict",)),
+        Column(("rate", "of light") if lit else ("rate",), right=True),
+        Column(("peak", "memory"), right=True),
+    ]
+    for limit in FOLDS:
+        lines = [_cells(row, look, limit) for row in ordered]
+        if total(columns, lines) <= width:
+            return _beside(columns, lines, ordered, look)
+    return _above(columns, lines, ordered, look)
 
 
-def _cells(row: Row, look: Look) -> list[Text]:
+def _beside(columns: list[Column], lines: list[Line], rows: list[Row], look: Look) -> list[Text]:
+    wide = widths(columns, lines)
+    drawn = draw(columns, heading(columns), wide)
+    before = None
+    for row, line in zip(rows, lines, strict=True):
+        drawn += [_between(before, row, sum(wide) + GAP * (len(wide) - 1), look), *draw(columns, line, wide)]
+        before = row
+    return drawn
+
+
+def _above(columns: list[Column], lines: list[Line], rows: list[Row], look: Look) -> list[Text]:
+    name, median, speedup, verdict, *rest = columns
+    figures = [median, speedup, *rest]
+    inner = [[line[1], line[2], *line[4:]] for line in lines]
+    wide = widths(figures, inner)
+    across = sum(wide) + GAP * (len(wide) - 1)
+    drawn = [Text(f"{name.head[0]}, {verdict.head[0]}"), *draw(figures, heading(figures), wide)]
+    before = None
+    for row, line, cells in zip(rows, lines, inner, strict=True):
+        title = Text("  ").join(part for part in (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3]) if part)
+        drawn += [_between(before, row, across, look), title]
+        drawn += [text for text in draw(figures, cells, wide) if text]
+        before = row
+    return drawn
+
+
+def _between(before: Row | None, row: Row, across: int, look: Look) -> Text:
+    """What stands above a row: a rule below the headings and above the yardsticks, an empty line elsewhere."""
+    rule = before is None or (row.role == "yardstick" != before.role)
+    return Text(look.rule * across if rule else "", "dim")
+
+
+def _cells(row: Row, look: Look, limit: int) -> Line:
     # The time of a row that is not believed is evidence, not a result: it is shown, but nothing derived from it.
     trusted = row.verdict not in UNTRUSTED
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
@@ -83,22 +113,17 @@ def _cells(row: Row, look: Look) -> list[Text]:
     verdict = Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
     fraction = units.percent(row.light.fraction) if row.light and trusted else ""
     return [
-        _two(fold(words(row.name)), _mark(row)),
-        _two(look.text(time.value, "" if trusted else "dim"), look.text(time.interval)),
-        _two(look.text(speedup.value, "bold" if row.verdict is Verdict.FASTER else ""), look.text(speedup.interval)),
-        verdict,
-        _two(rate_of(row) if trusted else "", fraction),
-        Text(_peak(row)),
+        [*map(Text, fold(words(row.name), limit)), *_quiet(_mark(row))],
+        [look.text(time.value, "" if trusted else "dim"), *_quiet(time.interval)],
+        [look.text(speedup.value, "bold" if row.verdict is Verdict.FASTER else ""), *_quiet(speedup.interval)],
+        [verdict],
+        [Text(rate_of(row) if trusted else ""), *_quiet(fraction)],
+        [Text(_peak(row))],
     ]
 
 
-def _two(first: str | Text, second: str | Text) -> Text:
-    """Two lines of a cell; the second is quieter."""
-    lines = Text(first) if isinstance(first, str) else first.copy()
-    if second:
-        lines.append("\n")
-        lines.append(str(second), "dim")
-    return lines
+def _quiet(text: str) -> list[Text]:
+    return [Text(text, "dim")] if text else []
 
 
 def _mark(row: Row) -> str:
@@ -123,13 +148,3 @@ def _peak(row: Row) -> str:
         return ""
     peak = memory.host_peak_bytes if memory.peak_bytes is None else memory.peak_bytes
     return "" if peak is None else units.size(peak)
-
-
-def fold(name: str, width: int = FOLD) -> str:
-    """Break a long name after underscores, so that it is read in its own words and never cut."""
-    lines = [""]
-    for part in name.replace("_", "_\0").split("\0"):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(lines)

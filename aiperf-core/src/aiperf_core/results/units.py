@@ -12,7 +12,7 @@ from aiperf_core.results.models import Estimate
 
 MICRO = "µ"
 DIGITS = 3  # of a figure that stands alone; an interval may ask for more
-MOST_DIGITS = 6
+MOST_DIGITS = 5
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, MICRO + "s"), (1e-9, "ns"))
 RATE_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

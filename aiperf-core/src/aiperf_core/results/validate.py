@@ -110,7 +110,11 @@ def _explained(error: Any) -> JsonError:
 
 
 def _title(error: Any) -> str:
-    return f"a {error.schema['title']}"
+    return _with_article(error.schema["title"])
+
+
+def _with_article(record: str) -> str:
+    return f"{'an' if record[0] in 'AEIOU' else 'a'} {record}"
 
 
 def _shown(value: Any) -> str:
@@ -124,7 +128,7 @@ def _wanted(error: Any) -> str:
     rule = error.schema
     if error.validator == "anyOf":
         record = rule["anyOf"][0]["$ref"].rpartition("/")[2]
-        return f"a {record} or null"
+        return f"{_with_article(record)} or null"
     if "const" in rule:
         return json.dumps(rule["const"])
     if "enum" in rule:

@@ -1,0 +1,109 @@
+"""`aiperf run`: measure targets."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.errors import UsageError
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.harness.run import Finished, Run
+
+
+@click.command("run")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
+@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
+@click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated.")
+@click.option("--budget", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Sampling time a target.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def run(
+    plugins: Plugins,
+    patterns: tuple[str, ...],
+    device: str | None,
+    size: str | None,
+    sizes: tuple[str, ...],
+    variants: tuple[str, ...],
+    budget: float,
+    timeout: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Measure targets: all implementations side by side, checked to do the same work.
+
+    A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation of it (ch07.memory_access:coalesced),
+    a tag (tag:memory), a glob or 'all'. Results go to a new folder in artifacts/runs.
+    """
+    from aiperf_core.cli.run_view import RunView, consoles
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.run import Run
+
+    for skipped in plugins.set_aside:
+        click.echo(str(skipped), err=True)
+    options = Options(
+        device=device,
+        size=size,
+        params=_params(sizes),
+        budget_s=_positive("--budget", budget),
+        timeout_s=_positive("--timeout", timeout),
+    )
+    screen, err = consoles()
+    with RunView(err, quiet=quiet) as view:
+        one = Run(plugins, patterns, frozenset(variants), options, out, view)
+        finished = one.execute(on_result=None if as_json else lambda result: _print(screen, result, one))
+    _print_end(screen, one, as_json)
+    return finished
+
+
+def _print(screen: "Screen", result: "Finished", one: "Run") -> None:
+    from aiperf_core.cli.run_view import print_result
+
+    alone = len(one.results) == 1 and one.total == 1
+    print_result(screen, result, one.bundle.path if alone and one.bundle else None)
+
+
+def _print_end(screen: "Screen", one: "Run", as_json: bool) -> None:
+    from aiperf_core.cli.run_view import print_json, print_summary
+
+    path = one.bundle.path if one.bundle else None
+    if as_json:
+        print_json(screen, one.results, path)
+    elif one.total > 1:
+        print_summary(screen, one.results, path)
+
+
+def _params(sizes: tuple[str, ...]) -> dict[str, float]:
+    """The numbers of `--set`."""
+    params = {}
+    for text in sizes:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
+        params[name] = _number(name, value)
+    return params
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {text!r}.") from None
+    if not math.isfinite(value) or value < 0:
+        raise UsageError(f"--set {name} takes a number from 0; got {text!r}.")
+    return value
+
+
+def _positive(option: str, seconds: float) -> float:
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise UsageError(f"{option} takes a number of seconds above 0; got {seconds:g}.")
+    return seconds

@@ -1,0 +1,7 @@
+// Stands in for the driver's header, whose host functions NVRTC refuses. Kernels need this one type of it: the descriptor
+// of a tensor for TMA, passed as `const __grid_constant__ CUtensorMap`. The host makes it with cuTensorMapEncodeTiled.
+#pragma once
+
+typedef struct CUtensorMap_st {
+    alignas(64) unsigned long long opaque[16];
+} CUtensorMap;

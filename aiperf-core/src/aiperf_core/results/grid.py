@@ -1,0 +1,69 @@
+"""Columns of cells with several lines, laid out so that nothing is cut.
+
+rich's own table shortens or drops columns that do not fit, without a word. Here the cells' widths decide, and the caller
+asks first whether they fit.
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+from rich.text import Text
+
+GAP = 2
+Cell = list[Text]  # its lines
+Line = list[Cell]  # a row of the grid, a cell a column
+
+
+@frozen
+class Column:
+    """A column's heading, a line each, and whether its cells stand to the right (numbers do)."""
+
+    head: tuple[str, ...]
+    right: bool = False
+
+
+def widths(columns: Sequence[Column], lines: Sequence[Line]) -> list[int]:
+    """How wide each column is."""
+    return [
+        max([*map(len, column.head), *(text.cell_len for line in lines for text in line[index])])
+        for index, column in enumerate(columns)
+    ]
+
+
+def total(columns: Sequence[Column], lines: Sequence[Line]) -> int:
+    """How wide the grid is."""
+    return sum(widths(columns, lines)) + GAP * (len(columns) - 1)
+
+
+def heading(columns: Sequence[Column]) -> Line:
+    """The headings as a row; lines after the first are quieter, as they are in the cells."""
+    return [[Text(text, "dim" if index else "") for index, text in enumerate(column.head)] for column in columns]
+
+
+def draw(columns: Sequence[Column], line: Line, wide: Sequence[int]) -> list[Text]:
+    """Draw one row of the grid: as many lines as its tallest cell has."""
+    drawn = []
+    for height in range(max(map(len, line))):
+        parts = [cell[height] if height < len(cell) else Text() for cell in line]
+        padded = [_pad(part, column.right, width) for part, column, width in zip(parts, columns, wide, strict=True)]
+        joined = Text(" " * GAP).join(padded)
+        joined.rstrip()
+        drawn.append(joined)
+    return drawn
+
+
+def _pad(text: Text, right: bool, width: int) -> Text:
+    blank = Text(" " * (width - text.cell_len))
+    return Text.assemble(blank, text) if right else Text.assemble(text, blank)
+
+
+def fold(name: str, width: int) -> list[str]:
+    """Break a name into lines of at most `width`, after underscores where that is possible."""
+    lines = [""]
+    for part in name.replace("_", "_\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+        while len(lines[-1]) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return lines

@@ -1,0 +1,129 @@
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiperf_core.cli.kernels import kernels
+from aiperf_core.cli.main import Shell
+from aiperf_core.errors import UsageError
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
+
+PLUGIN = """
+@hookimpl
+def aiperf_targets():
+    yield Target("first", "The first lesson.", "speed", ("cuda",))
+    yield Target("second", "Another.", "speed", ("cpu",))
+    yield Target("plain", "Without kernels.", "speed", ("cpu",))
+"""
+CUDA = 'extern "C" __global__ void wide(float* a) { a[threadIdx.x] = 1; }\n'
+
+
+@pytest.fixture
+def acme(site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+    site.install("aiperf-acme", PLUGIN)
+    site.write(
+        "aiperf_acme/first.py", "from aiperf_core.kernels import cuda_source\ndevice = cuda_source('first.cu')\n"
+    )
+    site.write("aiperf_acme/first.cu", CUDA)
+    site.write("aiperf_acme/second.py", "from aiperf_core.kernels import host_source\nhost = host_source('second.c')\n")
+    site.write("aiperf_acme/second.c", "int one(void) { return 1; }\n")
+    site.write("aiperf_acme/plain.py", "")
+    return site
+
+
+def invoke(site: Any, *arguments: str) -> Result:
+    return CliRunner().invoke(kernels, list(arguments), obj=site.load())
+
+
+def test_a_table_of_all_targets(acme: Any) -> None:
+    result = invoke(acme)
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert lines[0].split() == ["TARGET", "FILE", "KIND", "ARCH", "BYTES", "RESULT"]
+    found = [line.split()[:4] for line in lines if line.startswith("acme.")]
+    assert found == [
+        ["acme.first", "first.cu", "cuda", "sm_80"],
+        ["acme.first", "first.cu", "cuda", "sm_90"],
+        ["acme.first", "first.cu", "cuda", "sm_100"],
+        ["acme.second", "second.c", "host", "native"],
+    ]
+    assert lines[-1] == "4 ok"
+    assert "\x1b" not in result.output
+    assert max(map(len, lines)) <= 100
+    assert not any(line.endswith(" ") for line in lines)
+
+
+def test_a_failure_ends_with_1_and_shows_the_error(acme: Any) -> None:
+    acme.write("aiperf_acme/first.cu", CUDA + "\n__device__ int f() { return missing; }\n")
+    result = invoke(acme, "--arch", "sm_80,sm_75")
+    assert result.exit_code == 1
+    assert re.search(r"acme.first +first.cu +cuda +sm_80 +failed", result.output)
+    assert re.search(r"acme.first +first.cu +cuda +sm_75 +skipped: needs sm_80", result.output)
+    assert "\nacme.first, sm_80: first.cu does not compile for sm_80:\n" in result.output
+    path = f"{acme.folder}/aiperf_acme/first.cu:3:"
+    assert path in result.output, "a path is never broken"
+    assert 'identifier "missing" is undefined' in " ".join(result.output.split())
+    assert result.output.endswith("\n1 ok, 1 failed, 1 skipped\n")
+    assert max(len(line) for line in result.output.splitlines() if path not in line) <= 100
+
+
+def test_json_has_everything(acme: Any) -> None:
+    result = invoke(acme, "acme.first", "--arch", "sm_90", "--json")
+    (outcome,) = json.loads(result.output)
+    assert {key: outcome[key] for key in ("target", "file", "kind", "arch", "kernel", "status", "reason")} == {
+        "target": "acme.first",
+        "file": "first.cu",
+        "kind": "cuda",
+        "arch": "sm_90",
+        "kernel": "",
+        "status": "ok",
+        "reason": "",
+    }
+    assert outcome["size_bytes"] > 500
+
+
+def test_patterns_and_kept_code(acme: Any, tmp_path: Path) -> None:
+    result = invoke(acme, "acme.first", "acme.second", "--arch", "sm_90", "--keep", str(tmp_path / "kept"))
+    assert result.exit_code == 0
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["acme.first.first.sm_90.cubin"]
+
+
+def test_a_pattern_that_reaches_nothing(acme: Any) -> None:
+    result = invoke(acme, "acme.frist")
+    assert isinstance(result.exception, UsageError)
+    assert "Did you mean 'acme.first'?" in str(result.exception)
+
+
+def test_a_word_that_is_no_architecture(acme: Any) -> None:
+    result = invoke(acme, "--arch", "hopper")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception).startswith("'hopper' is not an architecture")
+
+
+def test_targets_without_kernels(acme: Any) -> None:
+    result = invoke(acme, "acme.plain")
+    assert (result.exit_code, result.output) == (0, "These benchmarks have no kernels of their own.\n")
+
+
+def test_the_whole_command_ends_with_1(acme: Any) -> None:
+    acme.write("aiperf_acme/second.c", "broken\n")
+    result = CliRunner().invoke(Shell(acme.load()), ["kernels", "acme.second"])
+    assert result.exit_code == 1
+    assert "second.c does not compile" in result.output
+
+
+def test_help_imports_nothing_heavy() -> None:
+    import subprocess
+
+    code = (
+        "import sys, aiperf_core.cli.kernels\n"
+        "print([m for m in ('torch', 'triton', 'cuda', 'numpy', 'rich') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,114 @@
+"""Whatever an implementation does costs its own row only, and the row says what happened."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from aiperf_core.results.models import Row, TargetResult, Verdict
+
+from .conftest import Measure
+
+INVALID = {
+    "wrong_value": ("output.wrong_values", "1 of 1,009 elements differ; the first, at flat index 17"),
+    "stale": ("output.wrong_values", "1,009 of 1,009 elements differ"),
+    "stale_copy": ("output.wrong_values", "of 1,009 elements differ"),
+    "not_a_number": ("output.wrong_values", "1,009 of 1,009 elements differ"),
+    "unwritten": ("output.wrong_values", "elements differ"),
+    "wrong_shape": ("output.wrong_form", "the output is float32[1008]; the reference returns float32[1009]"),
+    "wrong_dtype": ("output.wrong_form", "the output is float64[1009]; the reference returns float32[1009]"),
+    "wrong_structure": ("output.wrong_form", "the output is a dict of 1; the reference returns a tensor float32[1009]"),
+    "wrong_type": ("output.wrong_form", "the output holds a misbehaving.AgreesWithAll; accepted are plain dense"),
+    "mutates": ("memory.input_mutation", "the call changed its inputs: a; a workload names what may change as state"),
+    "late": (None, ""),
+}
+FAILED = {
+    "raises": "raised RuntimeError: no such luck",
+    "exits": "its process exited with status 0 during 'sample', without a result",
+    "asks_to_exit": "raised SystemExit: 0",
+    "crashes": "its process was killed by SIGSEGV during 'sample'",
+    "killed": "its process was killed by SIGKILL during 'sample'",
+    "allocates": "ran out of memory",
+    "unprepared": "raised ValueError: not today",
+}
+
+
+def rows_of(result: object) -> dict[str, Row]:
+    assert isinstance(result, TargetResult), result
+    return {row.name: row for row in result.rows}
+
+
+def assert_others_untouched(rows: dict[str, Row]) -> None:
+    for name in ("doubled", "added"):
+        assert rows[name].time_s is not None
+        assert rows[name].judgement is not None
+        assert rows[name].judgement.worst == 0.0
+        assert rows[name].findings == []
+    assert rows["doubled"].verdict is Verdict.MEASURED
+    assert rows["added"].speedup is not None
+
+
+def test_wrong_outputs_are_invalid(measure: Measure) -> None:
+    rows = rows_of(measure("misbehaving", "added", *INVALID))
+    assert_others_untouched(rows)
+    for name, (issue, message) in INVALID.items():
+        row = rows[name]
+        assert row.verdict is Verdict.INVALID, name
+        assert row.reason is not None
+        assert message in row.reason
+        assert row.speedup is None
+        assert row.time_s is None
+        if issue:
+            assert [one.issue for one in row.findings] == [issue]
+
+
+def test_processes_that_end_fail_alone(measure: Measure) -> None:
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    rows = rows_of(measure("misbehaving", "added", *FAILED, memory_limit_bytes=4 << 30))
+    assert_others_untouched(rows)
+    for name, message in FAILED.items():
+        assert rows[name].verdict is Verdict.FAILED, name
+        assert rows[name].reason is not None
+        assert message in rows[name].reason, name
+    assert "about to raise" in rows["raises"].log
+    assert rows["exits"].log[-1] == "leaving"
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
+
+
+def test_a_hanging_worker_is_killed_and_says_where_it_hung(measure: Measure) -> None:
+    rows = rows_of(measure("misbehaving", "added", "hangs", timeout_s=2.0))
+    assert_others_untouched(rows)
+    assert rows["hangs"].verdict is Verdict.FAILED
+    assert rows["hangs"].reason == "gave no answer within 2 s (during 'sample') and was killed"
+    assert any("in hangs" in line for line in rows["hangs"].log)
+
+
+def test_what_this_machine_lacks_is_skipped_with_the_reason(measure: Measure) -> None:
+    rows = rows_of(measure("misbehaving", "added", "needs_gpu"))
+    assert_others_untouched(rows)
+    assert rows["needs_gpu"].verdict is Verdict.SKIPPED
+    assert rows["needs_gpu"].reason == "needs sm_80 (this machine has no CUDA GPU)"
+
+
+def test_writing_to_the_channel_gains_nothing(measure: Measure) -> None:
+    rows = rows_of(measure("misbehaving", "added", "forges"))
+    assert_others_untouched(rows)
+    assert rows["forges"].verdict in (Verdict.FAILED, Verdict.INVALID)
+    assert rows["forges"].speedup is None
+
+
+def test_no_log_is_lost(measure: Measure, tmp_path: Path) -> None:
+    measure("misbehaving", "raises")
+    assert "no such luck" in (tmp_path / "raises.log").read_text()
+
+
+@pytest.mark.parametrize("name", ["doubled", "added"])
+def test_every_sample_of_an_honest_row_is_kept(measure: Measure, name: str) -> None:
+    samples = rows_of(measure("misbehaving", "added"))[name].samples
+    count = len(samples.block)
+    assert count > 0
+    assert all(len(column) == count for column in (samples.step, samples.wall_s, samples.bracket_s, samples.judged))
+    assert any(samples.judged)
+    for wall, bracket in zip(samples.wall_s, samples.bracket_s, strict=True):
+        assert wall is not None
+        assert 0 < wall <= bracket

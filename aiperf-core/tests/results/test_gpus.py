@@ -1,0 +1,120 @@
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from aiperf_core.results.gpus import gpus
+
+
+class NVMLError(Exception):
+    pass
+
+
+class FakeNvml:
+    """Answers like the driver of one GPU. It has nothing that sets anything: a call of such a function would raise."""
+
+    NVMLError = NVMLError
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    def __init__(self, **answers):
+        self.answers = {
+            "DeviceGetCount": 1,
+            "SystemGetDriverVersion": "570.86.15",
+            "DeviceGetHandleByIndex": "handle",
+            "DeviceGetName": "NVIDIA H200",
+            "DeviceGetUUID": b"GPU-1",
+            "DeviceGetMemoryInfo": SimpleNamespace(total=150_754_820_096),
+            "DeviceGetCudaComputeCapability": (9, 0),
+            "DeviceGetNumGpuCores": 16896,
+            "DeviceGetEnforcedPowerLimit": 700_000,
+            "DeviceGetClockInfo": 345,
+            "DeviceGetMaxClockInfo": 1980,
+            "DeviceGetTemperature": 31,
+            "DeviceGetMigMode": [0, 1],
+            "DeviceGetPersistenceMode": 1,
+            "DeviceGetEccMode": [1, 1],
+            "Init": None,
+            "Shutdown": None,
+        } | answers
+        self.asked = []
+
+    def __getattr__(self, name):
+        if not name.startswith("nvml") or name[4:] not in self.answers:
+            raise AttributeError(name)
+
+        def answer(*_):
+            self.asked.append(name)
+            found = self.answers[name[4:]]
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return answer
+
+
+@pytest.fixture
+def install(monkeypatch):
+    def put(**answers):
+        nvml = FakeNvml(**answers)
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        return nvml
+
+    return put
+
+
+def test_everything_a_gpu_tells(install):
+    nvml = install()
+    assert gpus() == (
+        [
+            {
+                "index": 0,
+                "name": "NVIDIA H200",
+                "uuid": "GPU-1",
+                "memory_bytes": 150_754_820_096,
+                "capability": "9.0",
+                "cores": 16896,
+                "power_limit_w": 700.0,
+                "sm_clock_hz": 345_000_000,
+                "sm_clock_max_hz": 1_980_000_000,
+                "memory_clock_hz": 345_000_000,
+                "memory_clock_max_hz": 1_980_000_000,
+                "temperature_c": 31,
+                "mig": False,
+                "persistence": True,
+                "ecc": True,
+            }
+        ],
+        "570.86.15",
+    )
+    assert nvml.asked[0] == "nvmlInit"
+    assert nvml.asked[-1] == "nvmlShutdown"
+    assert all("Get" in name for name in nvml.asked[1:-1])
+
+
+def test_what_a_gpu_does_not_tell_is_none(install):
+    unsupported = NVMLError("Not Supported")
+    install(DeviceGetMigMode=unsupported, DeviceGetEnforcedPowerLimit=unsupported, DeviceGetMemoryInfo=unsupported)
+    (gpu,), _ = gpus()
+    assert (gpu["mig"], gpu["power_limit_w"], gpu["memory_bytes"]) == (None, None, None)
+
+
+def test_an_old_library_lacks_functions(install):
+    nvml = install()
+    del nvml.answers["DeviceGetNumGpuCores"]
+    (gpu,), _ = gpus()
+    assert gpu["cores"] is None
+
+
+def test_a_gpu_that_is_lost_still_counts(install):
+    install(DeviceGetHandleByIndex=NVMLError("GPU is lost"))
+    assert gpus() == ([{"index": 0}], "570.86.15")
+
+
+def test_no_driver(install):
+    install(Init=NVMLError("Driver Not Loaded"))
+    assert gpus() == ([], None)
+
+
+def test_no_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert gpus() == ([], None)

@@ -1,0 +1,142 @@
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aiperf_core.devices import host
+from aiperf_core.plugins import Plugins
+from aiperf_core.results import manifest, records
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git(tmp_path, "init")
+    (tmp_path / "a.py").write_text("a")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "one")
+    return tmp_path
+
+
+def test_a_new_manifest_can_be_written_and_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/aiperf", "run", "ch07"])
+    made = manifest.new_manifest(device="cpu", seed=7, plugins=Plugins(hook=None))
+    assert (made.command, made.device, made.seed, made.complete) == (["aiperf", "run", "ch07"], "cpu", 7, False)
+    file = tmp_path / "manifest.json"
+    file.write_bytes(records.manifest_bytes(made, file))
+    assert records.read_manifest(file) == made
+
+
+def test_the_machine_is_this_one():
+    made = manifest.machine()
+    assert made.hostname == platform.node()
+    assert made.cores == len(os.sched_getaffinity(0))
+    assert made.memory_bytes > 1 << 28
+    assert made.python == f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def test_cores_are_those_this_process_may_use():
+    usable = os.sched_getaffinity(0)
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    code += "; from aiperf_core.results.manifest import cores; print(cores())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+    assert len(usable) == manifest.cores()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"/sys/hypervisor/type": "xen\n"}, "xen"),
+        ({"/proc/device-tree/hypervisor/compatible": "linux,kvm\0other\0"}, "linux,kvm"),
+        ({"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "virt-8\n"}, "QEMU virt-8"),
+        ({"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.metal"}, None),
+        (
+            {"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.large"},
+            "Amazon EC2 c7g.large",
+        ),
+        ({"/sys/class/dmi/id/sys_vendor": "Supermicro", "/sys/class/dmi/id/product_name": "SYS-821"}, None),
+    ],
+)
+def test_hypervisors_that_the_processor_does_not_tell(monkeypatch, files, expected):
+    monkeypatch.setattr(host, "hypervisor", lambda: "")
+    monkeypatch.setattr(manifest, "_read", lambda path: files.get(path, ""))
+    assert manifest.hypervisor() == expected
+
+
+def test_a_hypervisor_that_the_processor_tells(monkeypatch):
+    monkeypatch.setattr(host, "hypervisor", lambda: "KVM")
+    assert manifest.hypervisor() == "KVM"
+
+
+def test_a_processor_without_a_name(monkeypatch):
+    monkeypatch.setattr(manifest, "_read", lambda path: "processor\t: 0\nBogoMIPS\t: 50.00\n")
+    assert manifest.cpu() == platform.machine()
+    monkeypatch.setattr(manifest, "_read", lambda path: "model name\t: AMD EPYC 9654\nmodel name\t: AMD EPYC 9654\n")
+    assert manifest.cpu() == "AMD EPYC 9654"
+
+
+def test_packages_are_those_that_matter(site):
+    for name in ("aiperf-acme", "torch", "nvidia_cublas_cu12", "cuda-core", "aiperfect", "requests"):
+        site.declare(name, "1.2", "")
+    found = manifest.packages()
+    assert {"aiperf-acme", "torch", "nvidia-cublas-cu12", "cuda-core"} <= found.keys()
+    assert not {"aiperfect", "requests", "attrs"} & found.keys()
+    assert found["torch"] == "1.2"  # the first on the path is the one that is imported
+    assert list(found) == sorted(found)
+
+
+def test_a_package_installed_in_place_says_so(site):
+    site.declare("aiperf-acme", "0.3", "")
+    site.write("aiperf_acme-0.3.dist-info/direct_url.json", '{"url": "file:///src", "dir_info": {"editable": true}}')
+    assert manifest.packages()["aiperf-acme"] == "0.3 (editable)"
+
+
+def test_plugins_and_those_set_aside(site):
+    site.install("aiperf-acme", "@hookimpl\ndef aiperf_target(): ...")
+    found = manifest.plugin_records(site.load())
+    assert [one["distribution"] for one in found] == ["aiperf-core", "aiperf-acme"]
+    assert "set_aside" not in found[0]
+    assert "aiperf_target" in found[1]["set_aside"]
+
+
+def test_a_commit(repository):
+    commit = manifest.git_commit(repository)
+    assert len(commit) == 40
+    (repository / "artifacts").mkdir()
+    (repository / "artifacts/new").write_text("results do not make it dirty")
+    assert manifest.git_commit(repository) == commit
+    (repository / "a.py").write_text("changed")
+    assert manifest.git_commit(repository) == f"{commit}-dirty"
+    assert manifest.git_commit(repository / "artifacts") == f"{commit}-dirty"
+
+
+def test_looking_at_a_repository_does_not_write_to_it(repository):
+    index = repository / ".git/index"
+    os.utime(repository / "a.py", (1, 1))  # `git status` would refresh the index
+    before = index.read_bytes()
+    manifest.git_commit(repository)
+    assert index.read_bytes() == before
+
+
+def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
+    assert manifest.git_commit(tmp_path) is None
+    git(tmp_path, "init")
+    assert manifest.git_commit(tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert manifest.git_commit(tmp_path) is None
+    assert manifest.git_commit(Path("/nonexistent")) is None
+
+
+def test_torch_is_not_imported():
+    code = "import sys; from aiperf_core.results import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,133 @@
+import attrs
+import pytest
+from rich.console import Console
+
+from aiperf_core.results import example
+from aiperf_core.results.look import Look
+from aiperf_core.results.models import Estimate, Finding, Judgement, Overhead, Quality, Verdict
+from aiperf_core.results.notes import best_of, notes_of, reasons_of, what_would_decide, where_of
+
+PLAIN = Look(plain=True)
+
+
+def lines(renderable, width=200):
+    console = Console(width=width, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return [" ".join(line.split()) for line in captured.get().splitlines()]
+
+
+def with_rows(*rows):
+    return attrs.evolve(example.result(), rows=list(rows))
+
+
+def notes(*rows, **changes):
+    return lines(notes_of(attrs.evolve(with_rows(*rows), **changes), PLAIN))
+
+
+STRIDED, COALESCED, WIDE, PREFETCHED, REMEMBERED, *_, MEMCPY = example.rows()
+
+
+def test_the_best_is_the_fastest_that_is_faster():
+    assert best_of(example.result()) == WIDE
+    assert best_of(with_rows(STRIDED, PREFETCHED, REMEMBERED)) is None
+    slow = attrs.evolve(WIDE, time_s=example.estimate(1.0))
+    assert best_of(with_rows(slow, COALESCED)) == COALESCED
+    assert best_of(with_rows(attrs.evolve(MEMCPY, verdict=Verdict.FASTER))) is None
+
+
+def test_a_reason_is_not_told_twice():
+    row = attrs.evolve(REMEMBERED, reason="the output is that of sample 16", log=[])
+    assert lines(reasons_of(with_rows(row), PLAIN)) == [
+        "INVALID remembered: the output is that of sample 16",
+        "output.stale",
+    ]
+
+
+def test_only_the_end_of_a_log_is_shown():
+    row = attrs.evolve(REMEMBERED, findings=[], log=[f"line {index}" for index in range(9)])
+    assert lines(reasons_of(with_rows(row), PLAIN))[1:] == [f"| line {index}" for index in range(4, 9)]
+
+
+def test_a_row_that_was_not_compared_says_why():
+    row = attrs.evolve(PREFETCHED, speedup=None, reason="there is no trusted baseline to compare with")
+    assert lines(reasons_of(with_rows(row), PLAIN)) == [
+        "INCONCLUSIVE prefetched: there is no trusted baseline to compare with"
+    ]
+
+
+def test_what_a_lossy_variant_gives_up():
+    row = attrs.evolve(COALESCED, quality=Quality("rel_l2", 0.0123456, 0.05))
+    assert "quality coalesced: rel_l2 0.0123, at most 0.05" in notes(row)
+    row = attrs.evolve(COALESCED, quality=Quality("rel_l2", None, 0.05))
+    assert "quality coalesced: rel_l2 not a number, at most 0.05" in notes(row)
+
+
+def test_preparing_is_told_where_it_took_time():
+    assert "prepare wide: 23.0 ms, not in its time" in notes(WIDE)
+    assert not any("prepare" in line for line in notes(attrs.evolve(WIDE, prepare_s=1e-5)))
+
+
+def test_a_warning_about_all_rows_names_none():
+    message = "environment.virtualised: this machine runs under a hypervisor (KVM)"
+    assert f"warning {message}" in notes(STRIDED, COALESCED)
+    some = notes(STRIDED, attrs.evolve(COALESCED, findings=[]), WIDE)
+    assert f"warning {message.replace(':', ' (strided, wide):', 1)}" in some
+
+
+def test_findings_of_a_row_that_is_not_believed_are_no_warnings():
+    row = attrs.evolve(REMEMBERED, findings=[Finding("output.stale", "invalid", "x")])
+    assert not any("warning" in line for line in notes(row))
+
+
+def test_how_sampling_ended():
+    assert "stopped time budget spent" in notes(STRIDED)
+    assert "stopped interrupted; the run was cut short, figures are partial" in notes(
+        STRIDED, complete=False, stopped="interrupted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("speedup", "says"),
+    [
+        (Estimate(1.0023, 0.972, 1.032), "It takes about 15 times the samples: give it a longer --budget."),
+        (Estimate(1.05, 1.005, 1.095), "It takes somewhat more samples: give it a longer --budget."),
+        (Estimate(1.01, 0.99, 1.03), "The value lies at that very floor: more samples will hardly decide."),
+        (Estimate(0.97, 0.93, 1.01), "It takes about 4 times the samples: give it a longer --budget."),
+    ],
+)
+def test_what_would_decide(speedup, says):
+    said = what_would_decide(speedup, 0.01)
+    assert said.startswith("the interval [")
+    assert "neither clears nor stays within 1 % of 1. " in said
+    assert said.endswith(says)
+
+
+def test_the_floor_is_the_one_of_the_run():
+    assert "within 2.5 % of 1" in " ".join(notes(PREFETCHED, floor=0.025))
+
+
+def test_how_much_was_judged():
+    wrong = attrs.evolve(COALESCED, judgement=Judgement(7, "fp32", 0.43))
+    assert "judged 19 timed samples against the reference, largest error 0.43 of what is allowed" in notes(
+        STRIDED, wrong
+    )
+    unknown = attrs.evolve(COALESCED, judgement=Judgement(7, "fp32", None))
+    assert "judged 7 timed samples against the reference" in notes(unknown)
+    assert not any("judged" in line for line in notes(attrs.evolve(COALESCED, judgement=None)))
+
+
+def test_what_the_harness_took():
+    assert notes(STRIDED)[-1] == (
+        "harness 4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33 ms), none of it in any time. "
+        "That is 60 % of 8 s of sampling; 2 s to start"
+    )
+    assert (
+        notes(STRIDED, overhead=Overhead(0, 2.3, 0, 0, 0, 0, 0))[-1] == "harness 2.30 s to start; no samples were taken"
+    )
+
+
+def test_a_path_stays_on_one_line_as_long_as_that_fits():
+    assert where_of("a/b", PLAIN, 80).plain == "results       a/b"
+    assert where_of("x" * 66, PLAIN, 80).plain == "results       " + "x" * 66
+    assert where_of("x" * 67, PLAIN, 80).plain == "x" * 67

@@ -1,0 +1,76 @@
+import runpy
+import sys
+
+import attrs
+import jsonschema
+import pytest
+
+from aiperf_core.results import example, jsontext, models, records, schema
+
+KINDS = sorted(schema.ROOTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_shipped_file_is_what_the_records_say(kind, tmp_path):
+    """If this fails after a change of the records: `python -m aiperf_core.results.schema`, and read the difference."""
+    written = {file.name: file for file in schema.write_files(tmp_path)}
+    shipped = schema.file_of(kind)
+    assert written[shipped.name].read_bytes() == shipped.read_bytes()
+
+
+def test_nothing_else_is_shipped():
+    assert sorted(file.name for file in schema.FOLDER.iterdir()) == [f"{kind}-1.json" for kind in KINDS]
+
+
+def test_the_module_rewrites_the_files(monkeypatch, capsys):
+    before = {kind: schema.file_of(kind).read_bytes() for kind in KINDS}
+    monkeypatch.delitem(sys.modules, schema.__name__)
+    runpy.run_module(schema.__name__, run_name="__main__")
+    assert capsys.readouterr().out == "".join(f"{schema.file_of(kind)}\n" for kind in schema.ROOTS)
+    assert {kind: schema.file_of(kind).read_bytes() for kind in KINDS} == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_a_schema_of_2020_12(kind):
+    made = schema.generate(kind)
+    assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert made["$id"] == f"urn:aiperf:schema:{kind}:1"
+    jsonschema.Draft202012Validator.check_schema(made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_record_is_described_and_closed(kind):
+    made = schema.generate(kind)
+    parts = [made, *made["$defs"].values()]
+    assert all(part["title"] and part["description"] for part in parts)
+    records = [part for part in parts if "enum" not in part]
+    assert all(part["additionalProperties"] is False for part in records)
+    assert all(part["required"] == list(part["properties"]) for part in records)
+
+
+def test_constraints_are_about_fields_that_exist():
+    for record, name in schema.CONSTRAINTS:
+        assert name in {field.name for field in attrs.fields(record)}
+
+
+def test_a_plain_validator_agrees_with_ours():
+    """Other tools read bundles with the shipped files and a validator of their own."""
+    for kind, record in (("target", example.result()), ("manifest", example.manifest())):
+        document = jsontext.loads(jsontext.to_bytes(records.document(record)))
+        jsonschema.Draft202012Validator(jsontext.loads(schema.file_of(kind).read_bytes())).validate(document)
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "expected"),
+    [
+        (models.Overhead, "start_s", {"type": "number", "minimum": 0, "maximum": sys.float_info.max}),
+        (models.Memory, "peak_bytes", {"type": ["integer", "null"], "minimum": 0}),
+        (models.Row, "time_s", {"anyOf": [{"$ref": "#/$defs/Estimate"}, {"type": "null"}]}),
+        (models.Estimate, "value", {"type": "number", "maximum": sys.float_info.max, "exclusiveMinimum": 0}),
+        (models.Samples, "hidden", {"type": "array", "items": {"type": "boolean"}}),
+        (models.Finding, "evidence", {"type": "object", "additionalProperties": True}),
+    ],
+)
+def test_types_units_and_constraints(record, name, expected):
+    made = schema.generate("target")["$defs"][record.__name__]
+    assert made["properties"][name] == expected

@@ -1,0 +1,126 @@
+import copy
+import time
+
+import attrs
+import pytest
+
+from aiperf_core.results import example, jsontext, records
+from aiperf_core.results.jsontext import JsonError
+from aiperf_core.results.validate import validate
+
+TARGET = jsontext.loads(jsontext.to_bytes(records.document(example.result())))
+MANIFEST = jsontext.loads(jsontext.to_bytes(records.document(example.manifest())))
+DROP = object()
+
+
+def changed(document, place, value):
+    document = copy.deepcopy(document)
+    inner = document
+    for step in place[:-1]:
+        inner = inner[step]
+    if value is DROP:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    return document
+
+
+def test_the_example_is_valid():
+    validate("target", TARGET)
+    validate("manifest", MANIFEST)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["rows", 1, "time_s", "value"], "fast", 'at rows[1].time_s.value: found "fast"; expected a number above 0'),
+        (["rows", 1, "time_s", "value"], 0, "at rows[1].time_s.value: found 0; expected a number above 0"),
+        (["rows", 1, "time_s", "value"], True, "at rows[1].time_s.value: found true; expected a number above 0"),
+        (["rows", 1, "time_s", "low"], DROP, "at rows[1].time_s: found no field 'low'; expected every field of an Estimate"),
+        (["rows", 1, "time_s"], [1, 2], "at rows[1].time_s: found a list of 2; expected an Estimate or null"),
+        (["rows", 1, "time_s", "unit"], "ms", "at rows[1].time_s: found the unknown field 'unit'; expected only the fields of an Estimate"),
+        (["rows", 1, "verdict"], "GREAT", "at rows[1].verdict: found \"GREAT\"; expected one of 'FASTER', 'SLOWER', 'SAME', 'INCONCLUSIVE', 'MEASURED', 'INVALID', 'FAILED', 'SKIPPED'"),
+        (["rows", 0, "kind"], "bad", "at rows[0].kind: found \"bad\"; expected one of 'reasonable', 'naive', 'antipattern', null"),
+        (["rows", 0, "role"], "judge", "at rows[0].role: found \"judge\"; expected one of 'baseline', 'variant', 'yardstick'"),
+        (["rows", 0, "samples", "device_s", 1], "x", 'at rows[0].samples.device_s[1]: found "x"; expected a number from 0 or null'),
+        (["rows", 0, "samples", "device_s", 1], -1e-6, "at rows[0].samples.device_s[1]: found -1e-06; expected a number from 0 or null"),
+        (["rows", 0, "samples", "block", 1], 1.0, "at rows[0].samples.block[1]: found 1.0; expected an integer from 0"),
+        (["rows", 0, "samples", "block", 1], True, "at rows[0].samples.block[1]: found true; expected an integer from 0"),
+        (["rows", 0, "samples", "judged", 0], 1, "at rows[0].samples.judged[0]: found 1; expected true or false"),
+        (["rows", 0, "samples", "judged"], [], "at rows[0].samples: found columns of different lengths (block 3, step 3, device_s 3, wall_s 3, cpu_s 3, bracket_s 3, hidden 3, judged 0); expected one entry a sample in each"),
+        (["rows", 4, "speedup"], TARGET["rows"][1]["speedup"], "at rows[4].speedup: found an object of 3; expected null"),
+        (["rows", 4, "reason"], None, "at rows[4].reason: found null; expected a string that is not empty"),
+        (["rows", 4, "reason"], "", 'at rows[4].reason: found ""; expected a string that is not empty'),
+        (["rows", 4, "findings", 0, "issue"], "Stale!", "at rows[4].findings[0].issue: found \"Stale!\"; expected an id such as 'output.wrong_values'"),
+        (["rows", 1, "speedup", "low"], 9.5, "at rows[1].speedup: found an interval from 9.5 to 8.015975999999998; expected low at most high"),
+        (["rows", 1, "name"], "strided", "at rows[1].name: found 'strided' a second time; expected every implementation once"),
+        (["schema_version"], 0, "at schema_version: found 0; expected 1"),
+        (["problem", "params", "n"], None, "at problem.params.n: found null; expected a number"),
+        (["overhead", "timed_s"], -0.1, "at overhead.timed_s: found -0.1; expected a number from 0"),
+        (["complete"], "yes", 'at complete: found "yes"; expected true or false'),
+        (["summary"], "x" * 70, None),
+        (["summary"], ["x"], "at summary: found a list of 1; expected a string"),
+        (["extra"], 1, "at the top level: found the unknown field 'extra'; expected only the fields of a TargetResult"),
+    ],
+)  # fmt: skip
+def test_messages_about_a_target(place, value, message):
+    document = changed(TARGET, place, value)
+    if message is None:
+        validate("target", document)
+        return
+    with pytest.raises(JsonError) as caught:
+        validate("target", document)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("document", [None, [], 3, "x"])
+def test_a_document_that_is_no_object(document):
+    with pytest.raises(JsonError, match="^at the top level: found .*; expected an object$"):
+        validate("manifest", document)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["machine", "cores"], 0, "at machine.cores: found 0; expected an integer from 1"),
+        (["ceilings", "copy_bytes_per_s"], "x" * 80, f'at ceilings.copy_bytes_per_s: found "{"x" * 49}... (82 characters); expected a number from 0'),
+        (["exit_code"], "0", 'at exit_code: found "0"; expected an integer or null'),
+        (["skipped", 0, "verdict"], "FASTER", "at skipped[0].verdict: found \"FASTER\"; expected one of 'INVALID', 'FAILED', 'SKIPPED'"),
+        (["packages", "torch"], 2, "at packages.torch: found 2; expected a string"),
+    ],
+)  # fmt: skip
+def test_messages_about_a_manifest(place, value, message):
+    with pytest.raises(JsonError) as caught:
+        validate("manifest", changed(MANIFEST, place, value))
+    assert str(caught.value) == message
+
+
+def test_long_columns_are_quick():
+    """A run of minutes keeps a hundred thousand samples a row; jsonschema alone takes half a minute for them."""
+    document = copy.deepcopy(TARGET)
+    for row in document["rows"]:
+        for column in row["samples"].values():
+            column *= 30_000 if column else 0
+    started = time.perf_counter()
+    validate("target", document)
+    assert time.perf_counter() - started < 3
+
+
+def test_both_ways_through_a_column_agree():
+    """The short way may only ever accept what the full check accepts."""
+    from aiperf_core.results.validate import _is_plain_column
+
+    items = {"type": ["number", "null"], "minimum": 0, "maximum": 10}
+    assert _is_plain_column(items, [])
+    assert _is_plain_column(items, [None, None])
+    assert _is_plain_column(items, [0, 10.0, None])
+    for wrong in (["1"], [True], [-1], [10.5], [float("nan")], [[1]]):
+        assert not _is_plain_column(items, wrong), wrong
+    assert not _is_plain_column({"type": "string"}, ["x"])
+    assert not _is_plain_column({"type": "number", "multipleOf": 2}, [1])
+    assert not _is_plain_column(True, [1])
+
+
+def test_evolve_keeps_the_example_valid():
+    result = attrs.evolve(example.result(), rows=[])
+    validate("target", jsontext.loads(jsontext.to_bytes(records.document(result))))

@@ -1,0 +1,77 @@
+"""What all packages of the repository have in common, and what is written down about them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import aiperf_core
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = sorted(path.parent for path in ROOT.glob("aiperf-*/pyproject.toml"))
+PROJECTS = {folder.name: tomllib.loads((folder / "pyproject.toml").read_text()) for folder in FOLDERS}
+
+each_package = pytest.mark.parametrize("name", PROJECTS)
+
+
+def required(name):
+    """Name the distributions that a package asks for, those of its extras included."""
+    project = PROJECTS[name]["project"]
+    lists = [project["dependencies"], *project.get("optional-dependencies", {}).values()]
+    return {re.match(r"[A-Za-z0-9._-]+", requirement)[0] for requirements in lists for requirement in requirements}
+
+
+def test_packages_are_found():
+    assert {"aiperf-core", "aiperf-ch01", "aiperf-ch07"} <= PROJECTS.keys()
+
+
+@each_package
+def test_all_have_one_version(name):
+    assert PROJECTS[name]["project"]["version"] == aiperf_core.__version__
+
+
+@each_package
+def test_a_package_says_what_it_is(name):
+    project = PROJECTS[name]["project"]
+    assert project["name"] == name
+    assert project["license"] == "MIT"
+    assert project["requires-python"] == ">=3.11"
+    # A licence file must lie in the folder of its package to be in the wheel.
+    assert (ROOT / name / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    package = ROOT / name / "src" / name.replace("-", "_")
+    assert (package / "__init__.py").exists()
+    assert (package / "py.typed").exists()
+    assert (ROOT / name / project["readme"]).read_text().startswith(f"# {name}\n")
+
+
+@each_package
+def test_a_package_leaves_the_tools_to_the_root(name):
+    assert PROJECTS[name].get("tool", {}).keys() <= {"hatch"}
+
+
+@each_package
+def test_every_dependency_is_explained(name):
+    explained = set(re.findall(r"^\| `([a-z0-9-]+)` \|", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE))
+    assert {other for other in required(name) if not other.startswith("aiperf-")} <= explained
+
+
+def test_nothing_is_explained_that_no_package_asks_for():
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    explained = set(re.findall(r"^\| `([a-z0-9-]+)` \|", text.partition("## Development")[0], re.MULTILINE))
+    assert explained <= set().union(*map(required, PROJECTS))
+
+
+@each_package
+def test_the_core_asks_for_no_chapter_and_a_chapter_for_no_other(name):
+    assert {other for other in required(name) if other.startswith("aiperf-")} <= {"aiperf-core"} - {name}
+
+
+@pytest.mark.parametrize("name", [name for name in PROJECTS if re.fullmatch(r"aiperf-ch\d\d", name)])
+def test_a_chapter_has_one_entry_point_and_a_compatible_core(name):
+    project = PROJECTS[name]["project"]
+    number = name.removeprefix("aiperf-")
+    assert project["entry-points"] == {"aiperf_core": {number: f"aiperf_{number}.plugin"}}
+    minor = aiperf_core.__version__.rpartition(".")[0]
+    (core,) = [requirement for requirement in project["dependencies"] if requirement.startswith("aiperf-core")]
+    assert re.fullmatch(rf"aiperf-core\[(cuda|triton|cuda,triton)\]~={minor}\.0", core)

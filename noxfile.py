@@ -1,0 +1,104 @@
+"""Everything that is checked of this repository. `nox -l` lists it, and CI runs the same.
+
+Packages are found, never listed: a folder `aiperf-*` with a pyproject.toml is one.
+"""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"  # the first with `requires`
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "types", "tests"]
+
+ROOT = Path(__file__).parent
+PROJECTS = sorted(ROOT.glob("aiperf-*/pyproject.toml"))
+PACKAGES = [path.parent.name for path in PROJECTS]
+GROUPS = nox.project.load_toml("pyproject.toml")
+
+# torch is large, so the sessions that need it share one environment, in which the packages run from their sources.
+SHARED = ROOT / ".nox" / "environment"
+
+
+def run(session: nox.Session, program: str, *arguments: str) -> None:
+    """Run a program of the shared environment."""
+    session.run(str(SHARED / "bin" / program), *arguments, external=True)
+
+
+@nox.session
+def environment(session: nox.Session) -> None:
+    """Install every package and the tools of the sessions below, unless that is done already."""
+    inputs = [ROOT / "pyproject.toml", ROOT / "constraints.txt", *PROJECTS]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
+    stamp = SHARED / "installed"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    editable = [argument for package in PACKAGES for argument in ("--editable", f"./{package}")]
+    session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "test", "types"), *editable)
+    stamp.write_text(digest)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def tests(session: nox.Session) -> None:
+    """Test every package, without what needs a GPU. Some of it: nox -s tests -- aiperf-ch07 -k wide."""
+    run(session, "pytest", *session.posargs)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def gpu(session: nox.Session) -> None:
+    """Test what needs a GPU. Fails where there is none."""
+    answer = "from aiperf_core.devices.probe import has_cuda_device as found; raise SystemExit(not found())"
+    run(session, "python", "-c", answer)
+    run(session, "pytest", "-m", "gpu", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format. To repair what can be repaired: nox -s lint -- --fix."""
+    session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "lint"))
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", *(["--fix"] if fix else []), ".")
+    session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def types(session: nox.Session) -> None:
+    """Check the types of every package."""
+    run(session, "mypy", *(f"{package}/src" for package in PACKAGES))
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def kernels(session: nox.Session) -> None:
+    """Compile every kernel of every package. Needs no GPU."""
+    run(session, "aiperf", "kernels", *session.posargs)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build every package into dist/, look into the wheels, and list the benchmarks from them alone."""
+    session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "build"))
+    wheels = []
+    for package in PACKAGES:
+        folder = ROOT / "dist" / package
+        for old in folder.glob("*"):
+            old.unlink()
+        session.run("python", "-m", "build", "--outdir", str(folder), package, silent=True)
+        (wheel,) = folder.glob("*.whl")
+        check_complete(session, package, wheel)
+        wheels.append(str(wheel))
+    # Without their dependencies but for what listing needs: a listing that imports torch would fail here.
+    session.install("-c", "constraints.txt", "attrs", "click", "pluggy", "rich")
+    session.install("--no-deps", "--force-reinstall", *wheels)
+    session.run("aiperf", "list")
+
+
+def check_complete(session: nox.Session, package: str, wheel: Path) -> None:
+    """Fail when a file of the source, such as a kernel or a schema, is not in the wheel."""
+    source = ROOT / package / "src"
+    files = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    wanted = {name for name in files if "__pycache__" not in name and not name.endswith(".pyc")}
+    missing = wanted - set(zipfile.ZipFile(wheel).namelist())
+    if missing:
+        session.error(f"{wheel.name} lacks {', '.join(sorted(missing))}")
