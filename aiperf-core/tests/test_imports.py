@@ -84,22 +84,25 @@ def test_plugins_are_seen_to_import():
     assert set(imported(ast.parse("import a.b, c\ndef f():\n    from d.e import f"))) == {"a", "c", "d"}
 
 
+def in_front(folder):
+    """Return the environment with a folder in front of what Python already searches."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
+
+
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["list"], ["list", "--runnable"], ["list", "--json"], ["plugins"]]
 )
 def test_finding_and_listing_import_nothing_heavy(tmp_path, arguments):
     for name in ("torch", "triton", "numpy"):
         (tmp_path / f"{name}.py").write_text(f"raise BaseException('{name} was imported')")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "aiperf_core", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=in_front(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
 
 
 def test_a_heavy_import_would_be_seen(tmp_path):
     (tmp_path / "torch.py").write_text("raise BaseException('torch was imported')")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "aiperf_core", "doctor", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=in_front(tmp_path))
     assert "BaseException: torch was imported" in done.stdout

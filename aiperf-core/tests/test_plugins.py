@@ -287,6 +287,14 @@ def test_an_object_may_be_a_plugin(site):
     assert [target.module for target in plugins.targets] == ["aiperf_acme.a"]
 
 
+def test_other_groups_of_entry_points_are_left_alone(site):
+    others = "acme = aiperf_acme.plugin\n\n[console_scripts]\nacme-cli = no_such_module:main"
+    site.install("aiperf-acme", GOOD, entry_points=others)
+    plugins = site.load()
+    assert reasons(plugins) == []
+    assert len(plugins.loaded) == 2
+
+
 def test_unreadable_entry_points_cost_their_distribution_only(site):
     site.install("aiperf-zeta", GOOD)
     site.declare("aiperf-acme", "0.3", "this is no entry point")

@@ -156,6 +156,7 @@ def test_a_word_that_cannot_be_a_group(group):
 
 def test_nearest_prefers_the_end_of_a_whole_name():
     assert nearest("plain", ["a.plain", "plane"]) == " Did you mean 'a.plain'?"
+    assert nearest("x1", ["a_long_chapter.x1", "x2"]) == " Did you mean 'a_long_chapter.x1'?"
     assert nearest("zzz", ["a.plain"]) == ""
 
 

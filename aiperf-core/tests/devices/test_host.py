@@ -70,6 +70,7 @@ def test_a_folder_that_does_not_exist_yet_can_be_written_where_its_parent_can(tm
     assert host.can_write(tmp_path / "a" / "b")
     file = tmp_path / "file"
     file.write_text("")
+    file.chmod(0o755)
     assert not host.can_write(file / "b")
 
 

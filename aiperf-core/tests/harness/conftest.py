@@ -7,6 +7,7 @@ import pytest
 
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Session
+from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import SkippedTarget, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
 
@@ -44,19 +45,32 @@ def selection(module: str, *implementations: str) -> Selection:
     return Selection(target, frozenset(implementations))
 
 
+@pytest.fixture(scope="session")
+def shared_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """One session for all tests: its fork server imports torch once."""
+    folder = tmp_path_factory.mktemp("session")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(TARGETS))
+        patch.setenv("AIPERF_CACHE_DIR", str(folder / "cache"))
+        with Session(Options(), folder) as session:
+            # Both are tested apart from this; and the tests must not depend on what the machine has.
+            session._hardware = Hardware()
+            session._no_cuda = "the tests hide it"
+            session._ceilings["cpu"] = None
+            yield session
+
+
 @pytest.fixture
-def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measure]:
+def measure(shared_session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Run one target of the tests on the CPU: `measure(module, *implementations, **options)`."""
-    monkeypatch.setenv("PYTHONPATH", str(TARGETS))
-    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(Session, "ceilings", lambda *_: None)
 
     def run(module: str, *implementations: str, **options: object) -> TargetResult | SkippedTarget:
         defaults: dict[str, object] = {"device": "cpu", "budget_s": 0.05, "timeout_s": 20.0}
-        with Session(Options(**{**defaults, **options}), tmp_path) as session:
-            session._ceilings["cpu"] = None  # measured by tests of their own
-            plans, skipped = session.plan([selection(module, *implementations)])
-            if skipped:
-                return skipped[0]
-            return session.run(plans[0], lambda _, name: tmp_path / f"{name}.log", SilentReporter())
+        shared_session.options = Options(**{**defaults, **options})
+        plans, skipped = shared_session.plan([selection(module, *implementations)])
+        if skipped:
+            return skipped[0]
+        return shared_session.run(plans[0], lambda _, name: tmp_path / f"{name}.log", SilentReporter())
 
-    yield run
+    return run

@@ -199,7 +199,7 @@ needs_openmp = pytest.mark.skipif(
 
 
 @needs_openmp
-def test_openmp_follows_torchs_threads(make_host: MakeHost) -> None:
+def test_openmp_follows_torchs_threads(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """
     #include <omp.h>
     int used(void) {
@@ -217,6 +217,9 @@ def test_openmp_follows_torchs_threads(make_host: MakeHost) -> None:
             assert source.function("used")() == source.threads == count
         source.set_threads(5)
         assert source.call("used") == 5
+        # Where both share one runtime, torch's count has followed; where not, it has stayed.
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+        assert source.function("used")() == 3
     finally:
         torch.set_num_threads(before)
 

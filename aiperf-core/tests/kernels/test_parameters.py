@@ -82,6 +82,7 @@ spread()
 }
 extern "C" __global__ void aligned(const __attribute__((aligned(64))) Shape shape, alignas(64) Shape other) {}
 extern "C" __global__ void trusting(int n) noexcept {}
+extern "C" __global__ void nested(Array<int, 3> sizes, Pair<Array<int, 2>, int> pair, float (*pointers)[2][3]) {}
 extern "C" __global__ void last(int n) {}
 """
 
@@ -95,9 +96,11 @@ def test_kernels_are_found_among_everything_else() -> None:
         "spread": "()",
         "aligned": "(const Shape shape, Shape other)",
         "trusting": "(int n)",
+        "nested": "(Array<int, 3> sizes, Pair<Array<int, 2>, int> pair, float (*pointers)[2][3])",
         "last": "(int n)",
     }
     assert [name for name, signature in found.items() if not signature.extern_c] == ["mangled"]
+    assert [parameter.kind for parameter in found["nested"].parameters] == ["struct", "struct", "pointer"]
 
 
 C = r"""

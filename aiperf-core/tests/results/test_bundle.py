@@ -150,9 +150,9 @@ def test_a_number_that_is_not_finite_is_not_written(bundle):
 
 def test_a_wrong_type_is_not_written(bundle):
     file = bundle.path / "manifest.json"
-    assert message_of(bundle.write_manifest, attrs.evolve(MANIFEST, seed="7")) == (
+    assert message_of(bundle.write_manifest, attrs.evolve(MANIFEST, exit_code="0")) == (
         f"'{file}' was not written, since the result does not keep to the format: "
-        'at seed: found "7"; expected an integer.'
+        'at exit_code: found "0"; expected an integer or null.'
     )
     assert bundle.manifest == MANIFEST
 

@@ -150,6 +150,13 @@ def test_the_manifest_comes_back_from_disk_as_it_was(tmp_path):
     assert records.read_manifest(file) == example.manifest()
 
 
+def test_a_verdict_comes_back_as_one(tmp_path):
+    """It equals its string, so that comparing records does not tell."""
+    file = tmp_path / "target.json"
+    file.write_bytes(records.target_bytes(example.result(), file))
+    assert {type(row.verdict) for row in records.read_target(file).rows} == {Verdict}
+
+
 def test_a_whole_number_is_a_float_where_a_float_belongs(tmp_path):
     """JSON has one kind of number: other languages write 3 for 3.0."""
     file = tmp_path / "target.json"

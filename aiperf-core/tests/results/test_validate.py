@@ -83,7 +83,7 @@ def test_a_document_that_is_no_object(document):
     ("place", "value", "message"),
     [
         (["machine", "cores"], 0, "at machine.cores: found 0; expected an integer from 1"),
-        (["ceilings", "copy_bytes_per_s"], "x" * 80, f'at ceilings.copy_bytes_per_s: found "{"x" * 49}... (82 characters); expected a number from 0'),
+        (["ceilings", "cuda", "copy_bytes_per_s"], "x" * 80, f'at ceilings.cuda.copy_bytes_per_s: found "{"x" * 49}... (82 characters); expected a number from 0'),
         (["exit_code"], "0", 'at exit_code: found "0"; expected an integer or null'),
         (["skipped", 0, "verdict"], "FASTER", "at skipped[0].verdict: found \"FASTER\"; expected one of 'INVALID', 'FAILED', 'SKIPPED'"),
         (["packages", "torch"], 2, "at packages.torch: found 2; expected a string"),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from aiperf_core.results import units
 from aiperf_core.results.look import Look, words
-from aiperf_core.results.models import Machine, Manifest
+from aiperf_core.results.models import Ceilings, Machine, Manifest
 
 ABBREVIATED = 12  # characters of a commit that name it
 
@@ -28,22 +28,21 @@ def _lines(manifest: Manifest) -> list[tuple[str, str]]:
     machine = manifest.machine
     lines = [
         ("command", " ".join(manifest.command)),
-        ("run", f"{_moment(manifest.created)} on {manifest.device}, {_outcome(manifest)}"),
+        ("run", f"{_moment(manifest.created)}, {_outcome(manifest)}"),
         ("machine", f"{machine.hostname}, {machine.system}"),
         ("processor", f"{machine.cpu}, {machine.cores} logical CPUs usable, {units.size(machine.memory_bytes)}"),
         *_gpu_lines(machine),
     ]
     if machine.hypervisor:
         lines.append(("hypervisor", machine.hypervisor))
-    if manifest.ceilings:
-        lines.append(("ceilings", f"measured {_moment(manifest.ceilings.measured)}: {_ceilings(manifest)}"))
+    for device, one in manifest.ceilings.items():
+        lines.append(("ceilings", f"{device}, measured {_moment(one.measured)}: {_rates(one)}"))
     lines.append(("software", _software(manifest)))
     aside = [one for one in manifest.plugins if "set_aside" in one]
     lines += [("set aside", f"{one['distribution']} {one['version']}: {one['set_aside']}") for one in aside]
     if manifest.git:
         commit, dash, dirty = manifest.git.partition("-")
         lines.append(("git", commit[:ABBREVIATED] + dash + dirty))
-    lines.append(("seed", str(manifest.seed)))
     return lines
 
 
@@ -73,9 +72,7 @@ def _outcome(manifest: Manifest) -> str:
     return ("complete" if manifest.complete else "not complete") + code
 
 
-def _ceilings(manifest: Manifest) -> str:
-    found = manifest.ceilings
-    assert found
+def _rates(found: Ceilings) -> str:
     flops = [f"{precision} {units.rate(value, 'FLOP/s')}" for precision, value in found.flop_per_s.items()]
     return ", ".join([f"copy {units.rate(found.copy_bytes_per_s, 'B/s')}", *flops])
 

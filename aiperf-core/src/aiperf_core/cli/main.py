@@ -119,7 +119,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, click.ClickException):
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        message += f" See: {error.ctx.command_path} --help"
+        message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
     click.echo(f"aiperf: {message}", err=True)
     return int(code)
 

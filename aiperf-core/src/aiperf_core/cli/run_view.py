@@ -78,7 +78,7 @@ class RunView:
         """The target is done: one line stays."""
         self._stop()
         if not self._quiet:
-            self._err.print(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
+            self._err.print_line(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
 
     def _show(self) -> None:
         if self._live:
@@ -86,7 +86,7 @@ class RunView:
         elif not self._quiet and self._phase != self._told:
             # A line a phase tells where a run in CI hangs; a line an implementation or a block would drown it.
             self._told = self._phase
-            self._err.print(Text(f"{self._head}: {self._phase}"))
+            self._err.print_line(Text(f"{self._head}: {self._phase}"))
 
     def _draw(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
         assert self._live

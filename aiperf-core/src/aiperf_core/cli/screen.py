@@ -5,6 +5,7 @@ import sys
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from aiperf_core.results.look import NARROWEST, WIDEST, Look
 
@@ -32,6 +33,10 @@ class Screen:
             self.console.print(*parts, sep="\n")
         # rich fills cells with blanks, which in a file are only noise.
         self.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+    def print_line(self, line: Text) -> None:
+        """Print one line, however long: a log has a line an event, and a terminal breaks it by itself."""
+        self.console.print(line, soft_wrap=True)
 
     def write(self, text: str) -> None:
         """Write text as it is, for other programs to read. What the stream cannot spell becomes an escape."""

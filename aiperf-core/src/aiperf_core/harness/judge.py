@@ -58,6 +58,7 @@ class Judge(Service):
         }
         return {
             "problem": problem,
+            "has_state": bool(task.state),
             "cost": asdict(self._benchmark.work(params)),
             "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
             "output_bytes": tree.tensor_bytes(self._output_shape),
@@ -88,6 +89,12 @@ class Judge(Service):
             return changed + self._unequal(self._static_shape, self._static, set())
         now = self._sums()
         return [path for path, total in self._written.items() if now[path] != total and _root(path) not in state]
+
+    def do_restore(self) -> None:
+        """Write the present values of the state again, which the last call may have changed."""
+        state = {name: self._fresh[name] for name in self._benchmark.task.state}
+        items = {name: self._inputs_shape["items"][name] for name in state}
+        self._write({"type": "dict", "items": items}, state)
 
     def do_repair(self) -> None:
         """Write the present values again, static ones too, after something changed them."""

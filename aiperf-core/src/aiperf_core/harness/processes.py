@@ -46,6 +46,8 @@ class Child:
     log: Path
     server: "ForkServer"
     ended: bool = field(default=False, init=False)
+    _asked: str = field(default="", init=False)
+    _token: str = field(default="", init=False)
 
     def ask(
         self,
@@ -56,24 +58,29 @@ class Child:
         on_notice: Callable[[str], None] | None = None,
         **arguments: Any,
     ) -> Any:
-        """Send a request and return the reply's result. Raises `ChildError` for every other outcome."""
-        deadline = time.monotonic() + timeout
-        token = secrets.token_hex(8)
+        """Send a request and return the reply's result; `timeout` in seconds. Raises `ChildError` for all else."""
+        self.post(do, fds=fds, **arguments)
+        return self.collect(timeout=timeout, on_notice=on_notice)
+
+    def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
+        """Send a request whose reply is collected later."""
+        self._asked, self._token = do, secrets.token_hex(8)
         try:
-            self.channel.send({"do": do, "token": token, **arguments}, fds)
-            while True:
-                reply = self.channel.receive(deadline - time.monotonic())
-                # Code in a worker can write to every descriptor of its process; what it does not know is the token.
-                if reply.get("token") != token:
-                    raise ProtocolError("a message that answers no request")
-                if "notice" not in reply:
-                    break
+            self.channel.send({"do": do, "token": self._token, **arguments}, fds)
+        except ChannelClosedError:
+            raise self._gone() from None
+
+    def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
+        """Return the result of the request that was posted. Raises `ChildError` where there is none."""
+        deadline = time.monotonic() + timeout
+        try:
+            while "notice" in (reply := self._receive(deadline)):
                 if on_notice is not None:
                     on_notice(str(reply["notice"]))
         except ChannelTimeoutError:
-            raise self._hung(do, timeout) from None
+            raise self._hung(timeout) from None
         except ChannelClosedError:
-            raise self._gone(do) from None
+            raise self._gone() from None
         except ProtocolError as error:
             self.kill()
             raise ChildError("protocol", f"sent what no worker sends: {error}") from None
@@ -83,6 +90,13 @@ class Child:
         if "fds" in reply and isinstance(result, dict):
             result["fds"] = reply["fds"]
         return result
+
+    def _receive(self, deadline: float) -> Message:
+        message = self.channel.receive(deadline - time.monotonic())
+        # Code in a worker can write to every descriptor of its process; what it does not know is the token.
+        if message.get("token") != self._token:
+            raise ProtocolError("a message that answers no request")
+        return message
 
     def last_lines(self) -> list[str]:
         """The last lines that the process wrote."""
@@ -104,25 +118,25 @@ class Child:
                 continue
         self.ended = True
 
-    def _hung(self, do: str, timeout: float) -> ChildError:
+    def _hung(self, timeout: float) -> ChildError:
         try:
             os.kill(self.pid, signal.SIGUSR1)
             time.sleep(0.2)  # for the traceback to be written
         except ProcessLookupError:
             pass
         self.kill()
-        return ChildError("hung", f"gave no answer within {timeout:g} s (during {do!r}) and was killed")
+        return ChildError("hung", f"gave no answer within {timeout:g} s (during {self._asked!r}) and was killed")
 
-    def _gone(self, do: str) -> ChildError:
+    def _gone(self) -> ChildError:
         code = self.server.exit_code(self.pid)
         self.kill()
         if code is None:
-            return ChildError("exited", f"closed its channel during {do!r} without a result")
+            return ChildError("exited", f"closed its channel during {self._asked!r} without a result")
         if code >= 0:
-            return ChildError("exited", f"its process exited with status {code} during {do!r}, without a result")
+            return ChildError("exited", f"its process exited with status {code} during {self._asked!r}, without a result")
         name = signal.Signals(-code).name
         hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
-        return ChildError("killed", f"its process was killed by {name} during {do!r}{hint}")
+        return ChildError("killed", f"its process was killed by {name} during {self._asked!r}{hint}")
 
 
 def _child_error(error: Any) -> ChildError:

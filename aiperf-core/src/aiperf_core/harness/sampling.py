@@ -57,6 +57,7 @@ class Sampler:
     contestants: list[Contestant]
     clock: str
     both_clocks: bool
+    has_state: bool
     cold: bool
     timeout_s: float
     rng: random.Random
@@ -145,11 +146,12 @@ class Sampler:
             return None
 
     def _renew(self, seed: int) -> None:
-        if seed == self._present:
-            return
         start = time.perf_counter()
-        self._numbers = self._ask_judge("renew", seed=seed)
-        self._present = seed
+        if seed != self._present:
+            self._numbers = self._ask_judge("renew", seed=seed)
+            self._present = seed
+        elif self.has_state:
+            self._ask_judge("restore")
         self.clockwork.renew_s += time.perf_counter() - start
 
     def _plausible(self, one: Contestant, sample: dict[str, Any]) -> bool:

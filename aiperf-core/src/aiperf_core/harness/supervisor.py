@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -123,18 +124,20 @@ class TargetRun:
             self._contestants,
             clock=self._clock,
             both_clocks=self.device == "cuda",
+            has_state=self._opened["has_state"],
             cold=self.described.cache == "cold",
             timeout_s=self.options.timeout_s,
             rng=self._rng,
         )
         fds = tuple(self._opened.pop("fds", ()))
         try:
-            for one in self._contestants:
-                if one.active:
-                    self._start(one, self._opened["problem"], fds)
+            self._open_workers(fds)
         finally:
             for fd in fds:
                 os.close(fd)
+        for one in self._contestants:
+            if one.active:
+                self._prepare(one)
         self._sampler.warm_up(lambda one: self.reporter.phase("warm up", one.name))
 
     def _chosen(self) -> list[DescribedImplementation]:
@@ -153,18 +156,39 @@ class TargetRun:
             one.stop(Verdict.SKIPPED, reason)
         return one
 
-    def _start(self, one: Contestant, problem: dict[str, Any], fds: tuple[int, ...]) -> None:
+    def _open_workers(self, fds: tuple[int, ...]) -> None:
+        """Start a worker for each contestant; they import the benchmark and open the device side by side."""
+        assert self._opened is not None
+        self.reporter.phase("start workers")
+        request = {
+            "target": {"name": self.target.name, "module": self.target.module},
+            "problem": self._opened["problem"],
+        }
+        for one in self._contestants:
+            if one.active:
+                one.child = self.server.spawn(
+                    "worker", one.name, self.log_path(one.name), memory_limit_bytes=self._memory_limit()
+                )
+                self._guarded(one, partial(one.child.post, "open", fds=fds, implementation=one.name, **request))
+        for one in self._contestants:
+            if one.active and one.child is not None:
+                self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+
+    def _prepare(self, one: Contestant) -> None:
+        assert one.child is not None
         self.reporter.phase("prepare", one.name)
-        one.child = self.server.spawn(
-            "worker", one.name, self.log_path(one.name), memory_limit_bytes=self._memory_limit()
-        )
-        target = {"name": self.target.name, "module": self.target.module}
-        timeout = self.options.timeout_s
+        prepared = self._guarded(one, partial(one.child.ask, "prepare", timeout=self.options.timeout_s))
+        if prepared is not None:
+            one.prepare_s = float(prepared["prepare_s"])
+
+    @staticmethod
+    def _guarded(one: Contestant, call: Callable[[], Any]) -> Any:
+        """Make a request of a contestant's worker; one that cannot answer takes its contestant out of the run."""
         try:
-            one.child.ask("open", timeout=timeout, fds=fds, target=target, implementation=one.name, problem=problem)
-            one.prepare_s = one.child.ask("prepare", timeout=timeout)["prepare_s"]
+            return call()
         except ChildError as error:
             one.fail(error)
+            return None
 
     def _memory_limit(self) -> int | None:
         # A CUDA process maps far more than it uses, and the limit counts mappings.

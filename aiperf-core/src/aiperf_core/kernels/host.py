@@ -115,7 +115,8 @@ class HostSource:
     def set_threads(self, count: int) -> None:
         """Let OpenMP regions that this thread enters use `count` threads. Nothing happens where it is not linked.
 
-        torch's own OpenMP is another runtime and does not pass its setting on, which is why `function` calls this.
+        Where this is the runtime that torch has loaded, torch follows; where it is another, neither knows of the other,
+        which is why `function` calls this.
         """
         if (choose := getattr(self.library(), "omp_set_num_threads", None)) is not None:
             choose(ctypes.c_int(count))

@@ -179,10 +179,10 @@ def manifest() -> Manifest:
             {"distribution": "aiperf-ch07", "version": "0.1.0", "entry_point": "ch07"},
             {"distribution": "aiperf-acme", "version": "0.3", "entry_point": "acme", "set_aside": "unknown hook 'x'"},
         ],
-        device="cuda",
-        seed=0x5EED,
-        ceilings=Ceilings("NVIDIA H200", "2026-11-20T09:00:00+00:00", 4.34e12, 4.5e12, 4.4e12, {"fp32": 5.9e13}),
-        files={"ch07.memory_access": "targets/ch07.memory_access.json"},
+        ceilings={
+            "cuda": Ceilings("NVIDIA H200", "2026-11-20T09:00:00+00:00", 4.34e12, 4.5e12, 4.4e12, {"fp32": 5.9e13})
+        },
+        files={"aiperf_ch07.memory_access": "0123456789abcdef" * 4},
         skipped=[
             SkippedTarget("ch10.warp_specialized_gemm", Verdict.SKIPPED, "needs sm_90a (this machine has no CUDA GPU)")
         ],

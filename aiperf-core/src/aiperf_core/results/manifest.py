@@ -17,7 +17,7 @@ import aiperf_core
 from aiperf_core.devices import host
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.gpus import gpus
-from aiperf_core.results.models import Ceilings, Machine, Manifest
+from aiperf_core.results.models import Machine, Manifest
 
 # What decides a result: us, torch and what torch and kernels are made with. Other packages would only be noise.
 PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
@@ -28,7 +28,7 @@ VIRTUAL = re.compile(
 GIT_SECONDS = 10
 
 
-def new_manifest(*, device: str, seed: int, plugins: Plugins, ceilings: Ceilings | None = None) -> Manifest:
+def new_manifest(*, plugins: Plugins) -> Manifest:
     """The manifest of a run that begins: nothing measured, not complete."""
     return Manifest(
         aiperf=aiperf_core.__version__,
@@ -37,9 +37,7 @@ def new_manifest(*, device: str, seed: int, plugins: Plugins, ceilings: Ceilings
         machine=machine(),
         packages=packages(),
         plugins=plugin_records(plugins),
-        device=device,
-        seed=seed,
-        ceilings=ceilings,
+        ceilings={},
         files={},
         skipped=[],
         git=git_commit(Path.cwd()),

@@ -55,7 +55,8 @@ class Samples:
     `block` numbers the run of consecutive samples of this implementation within the target's run, `step` the renewal of
     the inputs: two implementations that share a step were given the same values. `device_s` is the GPU's time for the
     call, `wall_s` what the caller waits for, `cpu_s` the processor time of the worker's process (all threads),
-    `bracket_s` the supervisor's own measurement around the call. A device sample hides the launch behind a blocking
+    `bracket_s` the time between the worker's announcements of start and stop by the supervisor's own clock, which may be
+    late in reading either. A device sample hides the launch behind a blocking
     kernel (`hidden`), which would spoil the wall clock, so a sample on a GPU has one or the other.
     """
 
@@ -241,7 +242,11 @@ class Machine:
 
 @frozen
 class Manifest:
-    """The bundle's first page: what was run, where, with what, and whether it was finished."""
+    """The bundle's first page: what was run, where, with what, and whether it was finished.
+
+    `files` maps the modules of the targets to the SHA-256 of their sources, `ceilings` the devices that were used to what
+    they were measured to reach. Device and seed stand with each target.
+    """
 
     aiperf: str
     command: list[str]
@@ -249,9 +254,7 @@ class Manifest:
     machine: Machine
     packages: dict[str, str]
     plugins: list[dict[str, str]]
-    device: str
-    seed: int
-    ceilings: Ceilings | None
+    ceilings: dict[str, Ceilings]
     files: dict[str, str]
     skipped: list[SkippedTarget]
     git: str | None

@@ -92,7 +92,9 @@ def _above(columns: list[Column], lines: list[Line], rows: list[Row], look: Look
     drawn = [Text(f"{name.head[0]}, {verdict.head[0]}"), *draw(figures, heading(figures), wide)]
     before = None
     for row, line, cells in zip(rows, lines, inner, strict=True):
-        title = Text("  ").join(part for part in (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3]) if part)
+        title = Text("  ").join(
+            part for part in (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3]) if part
+        )
         drawn += [_between(before, row, across, look), title]
         drawn += [text for text in draw(figures, cells, wide) if text]
         before = row

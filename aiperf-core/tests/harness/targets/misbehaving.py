@@ -39,6 +39,12 @@ def added(a):
     return a + a
 
 
+@bench.variant(device="cpu", why="takes 20 ms more, which its clock and the supervisor's must both see")
+def slow(a):
+    time.sleep(0.02)
+    return a * 2
+
+
 @bench.variant(device="cpu", why="returns a wrong value")
 def wrong_value(a):
     out = a * 2

@@ -1,0 +1,287 @@
+import json
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+
+PLUGIN = """
+@hookimpl
+def aiperf_targets():
+    yield Target("gather", "Sorted indices turn a gather into a copy", "speed", ("cpu", "cuda"), ("memory",))
+"""
+BENCHMARK = '''"""Sorted gather: neighbours in the index
+should be neighbours in memory.
+
+Workload   out[i] = a[index[i]] over n float32 values, with a sentence that is longer than a terminal is wide, twice over,
+           and goes on below.
+Breaks     Arrays that fit in the cache.
+
+A last word.
+"""
+from aiperf_core.benchmark import Benchmark, lossy
+from aiperf_core.cost import Cost
+from aiperf_core.tolerance import exact
+
+bench = Benchmark(goal="speed", clock="device")
+
+@bench.workload(smoke={"n": 4099}, cpu={"n": 1 << 25})
+def inputs(n, device, generator): ...
+
+@bench.reference(tolerance=exact)
+def reference(a): ...
+
+@bench.cost
+def cost(n):
+    return Cost(bytes_read=8 * n, bytes_written=4 * n, flops=n, precision="fp32"EXTRA)
+
+@bench.baseline(device=("cpu", "cuda"), kind="naive")
+def shuffled(a): ...
+
+@bench.variant(device="cpu", why="a line is fetched once")
+def ordered(a): ...
+
+@bench.variant(device="cuda", requires=("sm_80", "compiler"), builds_on="shuffled", lossy=lossy("rel_l2", at_most=0.05),
+               why="half the bytes")
+def halved(a): ...
+
+@bench.yardstick(device="cuda", why="torch.gather")
+def torch(a): ...
+'''
+SHOWN = """\
+acme.gather - Sorted indices turn a gather into a copy
+
+Sorted gather: neighbours in the index should be neighbours in memory.
+
+Workload  out[i] = a[index[i]] over n float32 values, with a sentence that is
+          longer than a terminal is wide, twice over, and goes on below.
+Breaks    Arrays that fit in the cache.
+
+A last word.
+
+goal     speed
+clock    device, cold cache
+answer   bit-exact
+package  aiperf-acme 0.3
+
+preset  sizes            reads    writes       arithmetic
+---------------------------------------------------------
+smoke   n=4,099       32.0 KiB  16.0 KiB  4.10 kFLOP fp32
+cpu     n=33,554,432   256 MiB   128 MiB  33.6 MFLOP fp32
+
+device  implementation  what it is
+--------------------------------------------------------------------------------
+cpu     shuffled        naive baseline
+
+        ordered         a line is fetched once
+
+cuda    shuffled        naive baseline
+
+        halved          half the bytes
+                        needs sm_80, compiler; builds on shuffled; lossy: rel_l2
+                        at most 0.05
+
+        torch           yardstick: torch.gather
+
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def acme(site):
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", ""))
+    return site.load()
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    made = Bundle.create_at(tmp_path / "run")
+    made.write_manifest(example.manifest())
+    made.write_target(example.result())
+    return made
+
+
+def show(plugins, *arguments):
+    return CliRunner().invoke(Shell(plugins), ["show", *map(str, arguments)])
+
+
+def test_it_is_a_built_in_command():
+    assert load_plugins([]).commands["show"].command.resolve().name == "show"
+
+
+# --- targets
+
+
+def test_a_target(acme):
+    result = show(acme, "acme.gather")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == SHOWN
+
+
+def test_one_implementation(acme):
+    lines = show(acme, "acme.gather:halved").stdout.splitlines()
+    table = lines[next(index for index, line in enumerate(lines) if line.startswith("device")) + 2 :]
+    assert table[0] == "cuda    halved          half the bytes"
+    assert not any("shuffled  " in line or "torch" in line for line in table)
+
+
+def test_costs_that_only_some_targets_have(site):
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", ", wire_bytes=4 * n, tokens=n"))
+    table = show(site.load(), "acme.gather").stdout.partition("preset")[2].splitlines()
+    assert table[0].split() == ["sizes", "reads", "writes", "arithmetic", "wire", "tokens"]
+    assert table[2].split()[-3:] == ["16.0", "KiB", "4,099"]
+
+
+def test_a_target_that_is_not_there(acme):
+    result = show(acme, "acme.gahter")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "aiperf: 'acme.gahter' is not a target. Did you mean 'acme.gather'?\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("orderd", " Did you mean 'ordered'?"), ("zzz", " There are: halved, ordered, shuffled, torch")],
+)
+def test_an_implementation_that_is_not_there(acme, name, hint):
+    result = show(acme, f"acme.gather:{name}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"aiperf: 'acme.gather' has no implementation '{name}'.{hint}\n"
+
+
+def test_a_target_whose_file_is_at_fault(site):
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/gather.py", "raise ValueError('typo')")
+    result = show(site.load(), "acme.gather")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "aiperf: 'acme.gather' cannot be used: importing 'aiperf_acme.gather' raised ValueError: typo\n"
+    )
+
+
+def test_targets_as_json(acme):
+    (found,) = json.loads(show(acme, "acme.*", "--json").stdout)["targets"]
+    assert found["name"] == "acme.gather"
+    assert found["lesson"].startswith("Sorted gather: neighbours in the index\nshould be")
+    assert (found["goal"], found["clock"], found["cache"], found["tolerance"]) == (
+        "speed",
+        "device",
+        "cold",
+        "bit-exact",
+    )
+    assert found["presets"]["smoke"]["params"] == {"n": 4099}
+    assert found["presets"]["smoke"]["cost"]["bytes_read"] == 8 * 4099
+    assert [(one["device"], one["name"], one["role"]) for one in found["implementations"]] == [
+        ("cpu", "shuffled", "baseline"),
+        ("cpu", "ordered", "variant"),
+        ("cuda", "shuffled", "baseline"),
+        ("cuda", "halved", "variant"),
+        ("cuda", "torch", "yardstick"),
+    ]
+    assert found["implementations"][3] == {
+        "name": "halved",
+        "role": "variant",
+        "device": "cuda",
+        "why": "half the bytes",
+        "kind": None,
+        "requires": ["sm_80", "compiler"],
+        "builds_on": "shuffled",
+        "lossy": {"metric": "rel_l2", "budget": 0.05},
+    }
+
+
+# --- bundles
+
+HEAD = """\
+command     aiperf run ch07.memory_access ch10.warp_specialized_gemm
+run         2026-11-21 14:25 UTC, complete, exit code 3
+machine     node7, Debian GNU/Linux 12 (bookworm), Linux 6.18.44 x86_64
+processor   AMD EPYC 9654 96-Core Processor, 16 logical CPUs usable, 128 GiB
+GPU         NVIDIA H200, 141 GiB, compute capability 9.0, driver 570.86.15
+hypervisor  KVM
+ceilings    cuda, measured 2026-11-20 09:00 UTC: copy 4.34 TB/s, fp32 59.0
+            TFLOP/s
+software    aiperf 0.1.0, aiperf-ch07 0.1.0, torch 2.13.0, triton 3.9.0, CPython
+            3.11.7
+set aside   aiperf-acme 0.3: unknown hook 'x'
+git         0123456789ab-dirty
+
+ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
+"""
+
+
+def test_a_bundle(bundle):
+    result = show(load_plugins([]), bundle.path)
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, _, rest = result.stdout.partition("\n")
+    assert "".join(first.split()) == str(bundle.path)
+    assert HEAD in rest
+    assert "coalesced             652.3 us          7.992x  FASTER        3.29 TB/s   1 GiB\n" in rest
+    assert "ch10.warp_specialized_gemm  SKIPPED\nneeds sm_90a (this machine has no CUDA GPU)\n" in rest
+    assert rest.endswith("2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n")
+
+
+def test_a_bundle_as_json(bundle):
+    found = json.loads(show(load_plugins([]), bundle.path, "--json").stdout)
+    assert found["bundle"] == str(bundle.path)
+    assert found["manifest"] == json.loads((bundle.path / "manifest.json").read_text())
+    assert found["targets"] == [json.loads((bundle.path / "targets/ch07.memory_access.json").read_text())]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_a_broken_target_costs_only_itself(bundle, arguments):
+    bundle.write_target(attrs.evolve(example.result(), target="ch07.other"))
+    file = bundle.path / "targets/ch07.memory_access.json"
+    file.write_text("{")
+    result = show(load_plugins([]), bundle.path, *arguments)
+    assert result.exit_code == 1
+    assert "ch07.other" in result.stdout
+    assert result.stderr == (
+        f"aiperf: '{file}' is not a target file of format 1: at line 1, column 2: found the end of the file; expected "
+        "JSON (Expecting property name enclosed in double quotes). It was cut off or changed after aiperf wrote it; "
+        "restore it or run again.\n"
+    )
+
+
+def test_a_machine_and_a_run_of_which_little_is_known(bundle):
+    manifest = example.manifest()
+    machine = attrs.evolve(manifest.machine, gpus=[{"index": 0}], driver=None, hypervisor=None)
+    little = {"ceilings": {}, "git": None, "complete": False, "exit_code": None, "created": "some day"}
+    bundle.write_manifest(attrs.evolve(manifest, machine=machine, skipped=[], **little))
+    text = show(load_plugins([]), bundle.path).stdout
+    assert "run        some day, not complete\n" in text
+    assert "GPU        a GPU that does not say its name\n" in text
+    assert not any(label in text for label in ("ceilings  ", "git  ", "hypervisor  "))
+
+
+def test_a_folder_that_is_no_bundle(tmp_path):
+    result = show(load_plugins([]), tmp_path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"aiperf: '{tmp_path}' has no manifest.json, so it is not a result bundle or its run never started.\n"
+    )
+
+
+def test_a_file_is_taken_for_a_path(bundle):
+    file = bundle.path / "manifest.json"
+    assert show(load_plugins([]), file).stderr == (
+        f"aiperf: '{file}' is a file; a result bundle is a folder with a manifest.json in it.\n"
+    )
+
+
+def test_a_folder_named_like_a_target_hides_it_only_if_it_is_a_bundle(acme, bundle, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "acme.gather").mkdir()
+    assert show(acme, "acme.gather").stdout.startswith("acme.gather - Sorted")
+    (tmp_path / "acme.gather").rmdir()
+    bundle.path.rename(tmp_path / "acme.gather")
+    assert show(acme, "acme.gather").stdout.startswith("acme.gather\ncommand")

@@ -1,0 +1,3 @@
+"""A benchmark that cannot be imported."""
+
+raise ValueError("no benchmark today")
