@@ -23,11 +23,14 @@ The functions name what they want: sizes by the names in the presets, inputs by 
 here runs a benchmark; the harness reads the declarations.
 """
 
+import contextlib
 import importlib
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, field, frozen
@@ -35,14 +38,16 @@ from attrs import Factory, define, field, frozen
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.requirements import ACCEPTED, is_requirement
+from aiperf_core.targets import DEVICES, GOALS, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
 
-GOALS = ("speed", "latency", "throughput", "memory")
 CLOCKS = ("device", "wall")
 CACHES = ("cold", "warm")
-DEVICES = ("cpu", "cuda")
 KINDS = ("reasonable", "naive", "antipattern")
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
+
+# Files with the frames between `load_benchmark` and the module that it imports.
+_IMPORTERS = (__file__, str(Path(importlib.__file__).parent), "<frozen importlib")
 
 Params = dict[str, float]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -135,12 +140,11 @@ class Benchmark:
 
         def declare(function: Decorated) -> Decorated:
             where = _where(function)
-            if self._workload is not None:
-                self._mistake(where, "declares a second workload; a target has one")
+            self._only_one("workload", self._workload, function)
             self._check_presets(where, presets)
             sizes = next(iter(presets.values()))
             self._check_arguments(where, function, {*sizes, "device", "generator"})
-            self._workload = Workload(function, presets, tuple(state))
+            self._workload = Workload(function, presets, _as_names(state))
             return function
 
         return declare
@@ -151,6 +155,7 @@ class Benchmark:
         The function has the form of the workload's. Its values are drawn once a process and stay; `prepare` may read
         them, and the time that it takes is printed beside the result.
         """
+        self._only_one("static", self._static, function)
         self._static = function
         return function
 
@@ -165,6 +170,7 @@ class Benchmark:
             if not isinstance(tolerance, Tolerance):
                 accepted = ", ".join(TOLERANCES)
                 self._mistake(_where(function), f"has tolerance={tolerance!r}; accepted are {accepted}")
+            self._only_one("reference", self._reference, function)
             self._reference, self._tolerance = function, tolerance
             return function
 
@@ -172,6 +178,7 @@ class Benchmark:
 
     def cost(self, function: Decorated) -> Decorated:
         """Declare the least work: a function of the sizes that returns a `Cost`."""
+        self._only_one("cost", self._cost, function)
         self._cost = function
         return function
 
@@ -215,6 +222,8 @@ class Benchmark:
         def declare(code: Decorated) -> Decorated:
             if not isinstance(why, str) or not why.strip():
                 self._mistake(_where(code), "is a variant without a reason; say in why='...' what makes it faster")
+            if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
+                self._mistake(_where(code), f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
             self._add(code, "variant", device, name=name, requires=requires, why=why, builds_on=builds_on, lossy=lossy)
             return code
 
@@ -249,7 +258,11 @@ class Benchmark:
     def work(self, params: Params) -> Cost:
         """The cost at one size."""
         assert self._cost is not None
-        cost = call_with(self._cost, params)
+        try:
+            cost = call_with(self._cost, params)
+        except BenchmarkError as error:
+            where = _where(self._cost)
+            raise error if where in str(error) else BenchmarkError(f"{where}: {error}") from None
         if not isinstance(cost, Cost):
             self._mistake(_where(self._cost), f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
         return cost
@@ -292,34 +305,49 @@ class Benchmark:
     def _add(self, code: Callable[..., Any], role: str, device: str | Iterable[str], **declared: Any) -> None:
         where = _where(code)
         name = declared.pop("name") or _snake_case(code.__name__)
-        requires = declared.pop("requires")
-        requires = (requires,) if isinstance(requires, str) else tuple(requires)
+        if not is_name(name):
+            self._mistake(where, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
+        requires = _as_names(declared.pop("requires"))
         for text in requires:
             if not is_requirement(text):
                 self._mistake(where, f"requires {text!r}; accepted are {ACCEPTED}")
         if inspect.isclass(code) and not callable(getattr(code, "run", None)):
-            self._mistake(where, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)")
-        for one in (device,) if isinstance(device, str) else tuple(device):
+            self._mistake(
+                where, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)"
+            )
+        if not _as_names(device):
+            self._mistake(where, f"names no device; accepted are {', '.join(DEVICES)}")
+        for one in _as_names(device):
             self._accept("device", one, DEVICES, where)
             twin = next((other for other in self.implementations if (other.name, other.device) == (name, one)), None)
             if twin:
-                self._mistake(where, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}")
+                self._mistake(
+                    where, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}"
+                )
             self.implementations.append(Implementation(name, role, one, code, where, requires=requires, **declared))
 
     def _check_device(self, device: str) -> None:
         here = self.on(device)
         baselines = [one for one in here if one.role == "baseline"]
         if not baselines:
-            self._mistake(here[0].where, f"has no baseline to compare with on {device!r}; declare @bench.baseline for it")
+            self._mistake(
+                here[0].where, f"has no baseline to compare with on {device!r}; declare @bench.baseline for it"
+            )
         if len(baselines) > 1:
-            self._mistake(baselines[1].where, f"is a second baseline for {device!r}; the first is at {baselines[0].where}")
-        names = [one.name for one in here]
+            self._mistake(
+                baselines[1].where, f"is a second baseline for {device!r}; the first is at {baselines[0].where}"
+            )
         for one in here:
+            names = [other.name for other in here if other is not one]
             if one.builds_on is not None and one.builds_on not in names:
                 self._mistake(one.where, f"builds on {one.builds_on!r}; known on {device!r} are {', '.join(names)}")
             if one.lossy and one.lossy.metric not in (*BUILT_IN_METRICS, *self.metrics):
                 accepted = ", ".join((*BUILT_IN_METRICS, *self.metrics))
                 self._mistake(one.where, f"has the metric {one.lossy.metric!r}; accepted are {accepted}")
+
+    def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
+        if present is not None:
+            self._mistake(_where(function), f"declares a second {what}; a target has one")
 
     def _check_presets(self, where: str, presets: Mapping[str, Params]) -> None:
         if "smoke" not in presets:
@@ -376,6 +404,10 @@ def _argument_names(function: Callable[..., Any]) -> list[str]:
     return [one.name for one in parameters if one.kind in named and one.default is one.empty]
 
 
+def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
@@ -386,9 +418,9 @@ def _where(code: Callable[..., Any]) -> str:
     module = inspect.getmodule(source)
     file = getattr(module, "__file__", None) or getattr(getattr(source, "__code__", None), "co_filename", "?")
     line = getattr(getattr(source, "__code__", None), "co_firstlineno", None)
-    if line is None and inspect.isclass(source):
-        run = getattr(source, "run", None)
-        line = getattr(getattr(run, "__code__", None), "co_firstlineno", None)
+    if inspect.isclass(source):
+        with contextlib.suppress(OSError, TypeError):
+            line = inspect.getsourcelines(source)[1]
     return f"{file}:{line or '?'} ({source.__name__})"
 
 
@@ -403,6 +435,15 @@ def _caller() -> str:
     return "?"
 
 
+def _raised_at(error: BaseException) -> str:
+    """File and line at which an import failed, in the module that was asked for; nothing where it did not begin."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [one for one in frames if not one.filename.startswith(_IMPORTERS)]
+    return f"{theirs[0].filename}:{theirs[0].lineno}" if theirs else ""
+
+
 def load_benchmark(target: Any) -> Benchmark:
     """Import the module of a target (a record with `name` and `module`) and return its checked `Benchmark`.
 
@@ -412,11 +453,14 @@ def load_benchmark(target: Any) -> Benchmark:
     try:
         module = importlib.import_module(target.module)
     except BenchmarkError as error:
-        raise BenchmarkError(f"{target.name!r} cannot be used. {error}") from None
+        # A tolerance, for one, does not know which file it stands in.
+        place = _raised_at(error)
+        where = "" if place.rpartition(":")[0] in str(error) else f"{place}: "
+        raise BenchmarkError(f"{target.name!r} cannot be used. {where}{error}") from None
     except Exception as error:
-        raise BenchmarkError(
-            f"{target.name!r} cannot be used: importing {target.module!r} raised {type(error).__name__}: {error}"
-        ) from error
+        place = _raised_at(error)
+        raised = f"raised {type(error).__name__}{place and f' at {place}'}: {error}"
+        raise BenchmarkError(f"{target.name!r} cannot be used: importing {target.module!r} {raised}") from error
     found = [value for value in vars(module).values() if isinstance(value, Benchmark)]
     if len(found) != 1:
         raise BenchmarkError(

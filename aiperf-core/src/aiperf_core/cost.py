@@ -1,5 +1,7 @@
 """The work that a target cannot avoid: the bytes it must move and the operations it must do."""
 
+import math
+
 from attrs import field, frozen
 
 from aiperf_core.errors import BenchmarkError
@@ -25,8 +27,9 @@ class Cost:
 
     def __attrs_post_init__(self) -> None:
         for name in ("bytes_read", "bytes_written", "flops", "wire_bytes", "tokens"):
-            if not getattr(self, name) >= 0:
-                raise BenchmarkError(f"a cost cannot have {name}={getattr(self, name)!r}; accepted is a number from 0")
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise BenchmarkError(f"a cost cannot have {name}={value!r}; accepted is a finite number from 0")
         if self.precision not in PRECISIONS:
             raise BenchmarkError(f"a cost has precision={self.precision!r}; accepted are {', '.join(PRECISIONS)}")
         if not (self.bytes_read or self.bytes_written or self.flops or self.wire_bytes):

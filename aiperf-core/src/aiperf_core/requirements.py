@@ -62,5 +62,5 @@ def _lacking_arch(text: str, arch: int, exact: bool, hardware: Hardware) -> str 
 def _importable(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
+    except Exception:  # of a dotted name the parent is imported, and may raise what it likes
         return False

@@ -76,7 +76,7 @@ def test_a_path_is_never_broken(acme: Any) -> None:
     acme.write("aiperf_acme/first.py", f"from aiperf_core.kernels import cuda_source\ndevice = cuda_source({name!r})\n")
     acme.write(f"aiperf_acme/{name}", "__device__ int f() { return missing; }\n")
     result = invoke(acme, "acme.first", "--arch", "sm_90")
-    assert f"{acme.folder}/aiperf_acme/{name}:1: error:" in result.output
+    assert f"{acme.folder}/aiperf_acme/{name}:1:" in result.output
 
 
 def test_json_has_everything(acme: Any) -> None:

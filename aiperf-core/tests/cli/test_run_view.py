@@ -1,7 +1,9 @@
 import io
 import json
 import re
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -52,7 +54,7 @@ def test_in_a_pipe_a_line_a_phase():
         "[1/2] ch07.memory_access: start\n"
         "[1/2] ch07.memory_access: compile\n"
         "[1/2] ch07.memory_access: sample\n"
-        "[1/2] ch07.memory_access  wide 8.671x FASTER, 1 INVALID, 1 FAILED\n"
+        "[1/2] ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED\n"
         "[2/2] ch10.warp_specialized_gemm: start\n"
         "[2/2] ch10.warp_specialized_gemm  SKIPPED  needs sm_90a (this machine has no CUDA GPU)\n"
     )
@@ -75,7 +77,7 @@ def test_in_a_terminal_one_line_changes():
         "[1/2] ch07.memory_access  sample  ━━──────── 3/12  1 min 05 s left",
         "[1/2] ch07.memory_access  sample  block 4",
         "[1/2] ch07.memory_access  sample  block 4",  # the last drawing, which is then taken away
-        "[1/2] ch07.memory_access  wide 8.671x FASTER, 1 INVALID, 1 FAILED",
+        "[1/2] ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED",
         "[2/2] ch10.warp_specialized_gemm  start",
         "[2/2] ch10.warp_specialized_gemm  start",
         "[2/2] ch10.warp_specialized_gemm  SKIPPED  needs sm_90a (this machine has no CUDA GPU)",
@@ -88,6 +90,14 @@ def test_no_thread_disturbs_the_measurement():
         view.target_started("t", 1, 1)
         view.phase("sample")
         assert threading.active_count() == before
+
+
+def test_what_goes_to_standard_output_stays_there():
+    """rich would send it to standard error, where the progress is, and a pipe would get nothing."""
+    before = sys.stdout, sys.stderr
+    with RunView(Screen(Terminal())) as view:
+        view.target_started("t", 1, 1)
+        assert (sys.stdout, sys.stderr) == before
 
 
 def test_an_interrupted_run_leaves_the_cursor_visible():
@@ -147,11 +157,11 @@ def test_a_skipped_target_is_printed_with_its_reason():
     assert stream.getvalue() == ("ch10.warp_specialized_gemm  SKIPPED\nneeds sm_90a (this machine has no CUDA GPU)\n\n")
 
 
-def test_a_summary_ends_with_where_the_bundle_lies(tmp_path):
+def test_a_summary_ends_with_where_the_bundle_lies():
     stream = io.StringIO()
-    print_summary(Screen(stream, 80), [RESULT, SKIPPED], tmp_path)
+    print_summary(Screen(stream, 80), [RESULT, SKIPPED], Path("artifacts/runs/x"))
     assert stream.getvalue().endswith(
-        f"2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n{'results':<12}  {tmp_path}\n"
+        "2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\nresults       artifacts/runs/x\n"
     )
 
 

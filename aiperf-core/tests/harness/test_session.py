@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aiperf_core.errors import UsageError
-from aiperf_core.harness import session, sampling
+from aiperf_core.harness import sampling, session
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
 Measure = Callable[..., Any]

@@ -40,11 +40,11 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.setenv("AIPERF_CACHE_DIR", "/chosen")
-    assert cache.cache_folder() == Path("/chosen/kernels")
+    assert cache.kernels_folder() == Path("/chosen/kernels")
     monkeypatch.delenv("AIPERF_CACHE_DIR")
-    assert cache.cache_folder() == Path("/xdg/aiperf/kernels")
+    assert cache.kernels_folder() == Path("/xdg/aiperf/kernels")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache.cache_folder() == Path("/home/someone/.cache/aiperf/kernels")
+    assert cache.kernels_folder() == Path("/home/someone/.cache/aiperf/kernels")
 
 
 def test_parts_of_a_key_do_not_run_into_each_other() -> None:

@@ -149,7 +149,7 @@ class TestCache:
     def test_an_unwritable_cache_only_costs_time(self, make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AIPERF_CACHE_DIR", "/dev/null/nowhere")
         source = make_host(LESSON)
-        assert cache.cache_folder() == Path("/dev/null/nowhere/kernels")
+        assert cache.kernels_folder() == Path("/dev/null/nowhere/kernels")
         assert source.call("square", 3) == 9
 
 

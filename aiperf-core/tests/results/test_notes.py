@@ -64,7 +64,8 @@ def test_what_a_lossy_variant_gives_up():
 
 
 def test_preparing_is_told_where_it_took_time():
-    assert "prepare wide: 23.0 ms, not in its time" in notes(WIDE)
+    two = notes(WIDE, attrs.evolve(COALESCED, prepare_s=1.5))
+    assert "prepare wide 23.0 ms, coalesced 1.50 s; not in any time" in two
     assert not any("prepare" in line for line in notes(attrs.evolve(WIDE, prepare_s=1e-5)))
 
 

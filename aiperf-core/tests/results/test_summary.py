@@ -27,10 +27,10 @@ def only(*verdicts):
 
 def test_a_line_a_target():
     assert printed([example.result(), SKIPPED]) == (
-        "target                      best variant  speedup  95 % interval   verdict\n"
-        "--------------------------------------------------------------------------\n"
-        "ch07.memory_access          wide           8.671x  [8.645, 8.697]  FASTER\n"
-        "ch10.warp_specialized_gemm                                         SKIPPED\n"
+        "target                      best variant  speedup  95 % interval  verdict\n"
+        "-------------------------------------------------------------------------\n"
+        "ch07.memory_access          wide            8.67x  [8.64, 8.70]   FASTER\n"
+        "ch10.warp_specialized_gemm                                        SKIPPED\n"
         "\n"
         "ch10.warp_specialized_gemm: needs sm_90a (this machine has no CUDA GPU)\n"
         "2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n"
@@ -61,7 +61,7 @@ def test_a_target_without_variants():
 
 
 def test_headlines():
-    assert headline(example.result(), PLAIN).plain == "ch07.memory_access  wide 8.671x FASTER, 1 INVALID, 1 FAILED"
+    assert headline(example.result(), PLAIN).plain == "ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED"
     assert headline(SKIPPED, PLAIN).plain == (
         "ch10.warp_specialized_gemm  SKIPPED  needs sm_90a (this machine has no CUDA GPU)"
     )

@@ -10,7 +10,9 @@ import triton.language as tl
 
 
 @triton.jit
-def product_tile(a_ptr, b_ptr, c_ptr, m, n, k, tile, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+def product_tile(
+    a_ptr, b_ptr, c_ptr, m, n, k, tile, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
     """One tile of C = A B; A is m x k, B is k x n, C is m x n, all row-major without gaps."""
     tiles_n = tl.cdiv(n, BLOCK_N)
     rows = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)

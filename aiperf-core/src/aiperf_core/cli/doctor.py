@@ -126,9 +126,8 @@ def _nvidia(torch: dict[str, object]) -> Iterator[Fact]:
 
 def _toolkit() -> Iterator[Fact]:
     for name, extra, use in (
-        ("cuda-core", "cuda", "compiling and launching CUDA C++ kernels"),
-        ("cuda-bindings", "cuda", "compiling and launching CUDA C++ kernels"),
-        ("nvidia-cuda-nvrtc", "cuda", "compiling CUDA C++ kernels"),
+        ("cuda-bindings", "cuda", "every run on a GPU, and CUDA C++ kernels"),
+        ("nvidia-cuda-nvrtc", "cuda", "every run on a GPU, and CUDA C++ kernels"),
         ("triton", "triton", "benchmarks with Triton kernels"),
     ):
         version = _version(name)
@@ -141,7 +140,7 @@ def _cache() -> Fact:
     folder = host.cache_folder()
     remedy = "" if host.can_write(folder) else "set AIPERF_CACHE_DIR to a folder that can be written"
     state = "not writable" if remedy else "writable"
-    return Fact("kernel cache", f"{folder} ({state})", "compiling each kernel once only", remedy)
+    return Fact("cache", f"{folder} ({state})", "compiling each kernel once only", remedy)
 
 
 def _installed(plugins: Plugins) -> Iterator[Fact]:

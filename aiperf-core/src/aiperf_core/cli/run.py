@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
 @click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
-@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated.")
+@click.option(
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated."
+)
 @click.option("--budget", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Sampling time a target.")
 @click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")

@@ -11,11 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from aiperf_core.benchmark import DEVICES, Benchmark, Implementation
+from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.results import units
 from aiperf_core.results.look import Look, words
-from aiperf_core.targets import InstalledTarget, nearest
+from aiperf_core.targets import DEVICES, InstalledTarget, nearest
 
 # `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
 LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from aiperf_core.devices.cpu import keep_freed_memory, last_level_cache_bytes
+from aiperf_core.devices.host import processor
 
 _REPEATS = 9
 _CPU_GEMM_SIZES = (1024, 2048)
@@ -85,13 +86,10 @@ def _once_cuda(call: Callable[[], Any]) -> float:
     call()
     end.record()
     torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1e3
+    return float(start.elapsed_time(end)) / 1e3
 
 
 def _device_name(device: str) -> str:
     if device == "cuda":
         return torch.cuda.get_device_name()
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return f"{line.partition(':')[2].strip()}, {torch.get_num_threads()} threads"
-    return f"cpu, {torch.get_num_threads()} threads"
+    return f"{processor()}, {torch.get_num_threads()} threads"

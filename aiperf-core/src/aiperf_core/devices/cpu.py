@@ -1,5 +1,6 @@
 """Timing on the processor: the monotonic clock, with the process's own processor time beside it."""
 
+import contextlib
 import ctypes
 import time
 from collections.abc import Callable
@@ -81,10 +82,8 @@ def last_level_cache_bytes() -> int:
 
 def reset_peak_rss() -> None:
     """Reset VmHWM, where the kernel allows it (a peak from before the reset is then counted too)."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
 
 
 def process_bytes(key: str) -> int:

@@ -106,7 +106,9 @@ class CudaDevice:
     @staticmethod
     def _ask(result: tuple[Any, ...]) -> Any:
         if int(result[0]) != 0:
-            raise AiperfError(f"CUDA failed while timing a call: {result[0]}. See the state of the GPU with: nvidia-smi")
+            raise AiperfError(
+                f"CUDA failed while timing a call: {result[0]}. See the state of the GPU with: nvidia-smi"
+            )
         return result[1] if len(result) > 1 else None
 
 

@@ -57,11 +57,14 @@ def hypervisor() -> str:
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept."""
+    """Where compiled kernels and measured ceilings are kept.
+
+    That is `$AIPERF_CACHE_DIR`, else `aiperf` in `$XDG_CACHE_HOME`, else `~/.cache/aiperf`.
+    """
     if chosen := os.environ.get("AIPERF_CACHE_DIR"):
-        return Path(chosen) / "kernels"
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "aiperf" / "kernels"
+    return Path(base) / "aiperf"
 
 
 def can_write(folder: Path) -> bool:

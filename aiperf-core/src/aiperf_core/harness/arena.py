@@ -5,6 +5,7 @@ on as an IPC handle. Either way the judge writes new values straight into the me
 worker's process knows neither the seed nor how the values are made.
 """
 
+import fcntl
 import mmap
 import os
 from typing import Any
@@ -34,8 +35,10 @@ def create(size: int, device: str) -> tuple[torch.Tensor, Message, tuple[int, ..
     """Allocate an arena. Return its bytes as a uint8 tensor, and the message and descriptors that let others map it."""
     size = max(size, 1)
     if device == "cpu":
-        fd = os.memfd_create("aiperf-arena")
+        fd = os.memfd_create("aiperf-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, size)
+        # A worker that shrank it would kill the judge at its next access, by SIGBUS.
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         return _map(fd, size), {"device": device, "size": size}, (fd,)
     runtime = _cuda_runtime()
     torch.cuda.init()

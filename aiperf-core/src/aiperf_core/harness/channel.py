@@ -29,6 +29,11 @@ class ProtocolError(Exception):
     """The other side sent something that is not a frame of this protocol."""
 
 
+def _refuse(constant: str) -> None:
+    """Refuse NaN and infinities, which Python's JSON would take: no time or error is one."""
+    raise ValueError(f"the number {constant}")
+
+
 class Channel:
     """One end of a connection. Not thread-safe."""
 
@@ -71,11 +76,13 @@ class Channel:
             raise ProtocolError(f"a frame announces {length} bytes; the limit is {MAX_FRAME_BYTES}")
         body, more = self._read(length, deadline)
         try:
-            message = json.loads(body)
-        except ValueError as error:
+            message = json.loads(body, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame is not JSON: {error}") from error
         if not isinstance(message, dict):
             raise ProtocolError(f"a frame holds {type(message).__name__}; accepted is an object")
+        # Only descriptors that came with the frame: what its text claims may be anyone's.
+        message.pop("fds", None)
         if fds or more:
             message["fds"] = [*fds, *more]
         return message

@@ -24,16 +24,19 @@ def compare_tensors(path: str, out: torch.Tensor, reference: torch.Tensor, toler
     if tolerance.is_exact or not (out.is_floating_point() or out.is_complex()):
         return _compare_bits(path, out, reference.to(out.dtype))
     name = path or "the output"
-    error_squares = reference_squares = 0.0
+    differs, error_squares, reference_squares = False, 0.0, 0.0
     for one, right in _pieces(out, reference):
-        unlike = ~((one == right) | (one.isfinite() & right.isfinite()) | (one.isnan() & right.isnan()))
-        if bool(unlike.any()):
-            count = sum(int((a.isfinite() != b.isfinite()).sum()) for a, b in _pieces(out, reference))
-            return Comparison(math.inf, f"{name}: {count:,} of {out.numel():,} elements are NaN or infinite")
+        if bool(_not_finite_alike(one, right).any()):
+            count = sum(int(_not_finite_alike(*piece).sum()) for piece in _pieces(out, reference))
+            found = (
+                f"{count:,} of {out.numel():,} elements are NaN or infinite where the reference is not, or the reverse"
+            )
+            return Comparison(math.inf, f"{name}: {found}")
         difference = torch.where(right.isfinite(), one - right, 0).abs()
+        differs = differs or bool(difference.any())
         error_squares += float((difference * difference).sum())
         reference_squares += float(torch.where(right.isfinite(), right, 0).abs().square().sum())
-    if error_squares == 0.0:
+    if not differs:
         return Comparison(0.0)
     if reference_squares == 0.0:
         return Comparison(math.inf, f"{name} is not zero where the reference is zero everywhere")
@@ -51,9 +54,22 @@ def compare_tensors(path: str, out: torch.Tensor, reference: torch.Tensor, toler
 
 
 def compare_numbers(path: str, out: float, reference: float, tolerance: Tolerance) -> Comparison:
-    """Compare two numbers."""
-    one = torch.tensor([out], dtype=torch.float64)
+    """Compare two numbers. Where the reference is a whole number or a boolean, they must agree exactly."""
+    if isinstance(reference, int):
+        # Not in float64, in which large integers become equal.
+        error = None if out == reference else f"{path or 'the output'} is {out!r} and should be {reference!r}"
+        return Comparison(math.inf if error else 0.0, error)
+    try:
+        one = torch.tensor([float(out)], dtype=torch.float64)
+    except OverflowError:  # an integer beyond float64
+        one = torch.tensor([math.inf], dtype=torch.float64)
     return compare_tensors(path, one, torch.tensor([reference], dtype=torch.float64), tolerance)
+
+
+def _not_finite_alike(out: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Where one is NaN or infinite and the other is not the same."""
+    alike = (out == reference) | (out.isfinite() & reference.isfinite()) | (out.isnan() & reference.isnan())
+    return ~alike
 
 
 def _worst_element(out: torch.Tensor, reference: torch.Tensor, rms: float) -> float:
@@ -63,13 +79,18 @@ def _worst_element(out: torch.Tensor, reference: torch.Tensor, rms: float) -> fl
 
 
 def _compare_bits(path: str, out: torch.Tensor, reference: torch.Tensor) -> Comparison:
+    if not out.numel():
+        return Comparison(0.0)
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.int64}
     bits = integers[out.element_size()]
-    one, right = (tensor.contiguous().reshape(-1).view(bits) for tensor in (out, reference))
+    one, right = (
+        tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(bits) for tensor in (out, reference)
+    )
     if torch.equal(one, right):
         return Comparison(0.0)
-    unlike = (one != right).nonzero()
-    place = int(unlike[0]) * out.numel() // max(one.numel(), 1)
+    # A complex128 has two words.
+    unlike = (one != right).view(out.numel(), -1).any(dim=1).nonzero()
+    place = int(unlike[0])
     found, wanted = out.reshape(-1)[place].item(), reference.reshape(-1)[place].item()
     return Comparison(
         math.inf,
@@ -89,6 +110,8 @@ def _pieces(out: torch.Tensor, reference: torch.Tensor) -> Iterator[tuple[torch.
 def quality(metric: str, out: torch.Tensor, reference: torch.Tensor) -> float:
     """A built-in quality metric over two tensors, zero for a perfect answer."""
     one, right = out.double().reshape(-1), reference.double().reshape(-1)
+    if torch.equal(one, right):  # zeros, which have no direction, and tensors without elements
+        return 0.0
     if metric == "max_abs_error":
         return float((one - right).abs().max())
     if metric == "rel_l2":

@@ -30,7 +30,7 @@ class Contestant:
     memory: Memory | None = None
     judged: int = 0
     since_judged: int = 0
-    worst: float = 0.0
+    worst: float | None = 0.0
     quality: float | None = None
     log: list[str] = field(factory=list)
 

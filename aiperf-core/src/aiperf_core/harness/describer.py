@@ -6,10 +6,11 @@ from pathlib import Path
 
 from attrs import asdict
 
-from aiperf_core.benchmark import DEVICES, Benchmark, load_benchmark
+from aiperf_core.benchmark import Benchmark, load_benchmark
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.service import Service
+from aiperf_core.targets import DEVICES
 
 
 class Describer(Service):

@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import io
 import os
 import resource
 import select
@@ -49,11 +50,11 @@ def serve(control: Channel) -> None:
     children: set[int] = set()
     try:
         while True:
-            readable, _, _ = select.select([control, wakeup], [], [])
+            readable, _, _ = select.select([control.fileno(), wakeup], [], [])
             if wakeup in readable:
                 os.read(wakeup, 4096)
                 _report_exits(control, children)
-            if control in readable:
+            if control.fileno() in readable:
                 children.add(_spawn(control, wakeup))
     except ChannelClosedError:
         pass
@@ -135,8 +136,10 @@ def _redirect(log: str) -> None:
     os.dup2(out, 2)
     os.close(null)
     os.close(out)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)
-    sys.stderr = open(2, "w", buffering=1, closefd=False)
+    # The server's own streams are those of the pipes that it was started with.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
 
 
 def _prefer_as_victim() -> None:

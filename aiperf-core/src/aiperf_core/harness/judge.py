@@ -40,6 +40,7 @@ class Judge(Service):
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
         answer = self._benchmark.answer(params, self._arguments(wide=False))
+        self._check_reference()
         layout = tree.Layout()
         self._output_shape = self._describe(answer, layout, f"the reference ({self._benchmark.reference_where})")
         self._outputs, outputs_arena, more = arena.create(layout.total_bytes, device)
@@ -105,6 +106,7 @@ class Judge(Service):
         """Compare what lies in the outputs with the reference for the present values."""
         if self._answer is None:
             self._answer = self._benchmark.answer(self._params, self._arguments(wide=not self._exact))
+            self._check_answer()
         with torch.inference_mode():
             if lossy is not None:
                 return self._grade(lossy, numbers)
@@ -122,7 +124,7 @@ class Judge(Service):
         if node["type"] == "tensor":
             return compare_tensors(path, tree.view(node, self._outputs), right, tolerance)
         if node["type"] == "number":
-            return compare_numbers(path, numbers[path], right, tolerance)
+            return compare_numbers(path, _claimed(numbers, path), right, tolerance)
         return Comparison(0.0)
 
     def _grade(self, lossy: Message, numbers: dict[str, float]) -> Message:
@@ -130,15 +132,18 @@ class Judge(Service):
         if metric in BUILT_IN_METRICS:
             leaves = list(tree.pairs(self._output_shape, self._answer))
             if any(node["type"] == "number" for _, node, _ in leaves):
-                raise BenchmarkError(f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number.")
+                raise BenchmarkError(
+                    f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number."
+                )
             values = [
                 quality(metric, tree.view(node, self._outputs), right)
                 for _, node, right in leaves
                 if node["type"] == "tensor"
             ]
-            value = max(values, default=0.0)
+            # Python's max would lose a NaN that does not come first.
+            value = max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
         else:
-            value = float(self._benchmark.metrics[metric](tree.build(self._output_shape, self._outputs), self._answer))
+            value = float(self._benchmark.metrics[metric](self._output(numbers), self._answer))
         error = None if value <= budget else f"{metric} is {value:.4g}; its budget is {budget:g}"
         finite = math.isfinite(value)
         return {
@@ -146,6 +151,14 @@ class Judge(Service):
             "error": error,
             "quality": value if finite else None,
         }
+
+    def _output(self, numbers: dict[str, float]) -> Any:
+        """What the implementation returned."""
+        shape = copy.deepcopy(self._output_shape)
+        for path, node, _ in tree.pairs(shape, self._answer):
+            if node["type"] == "number":
+                node["value"] = _claimed(numbers, path)
+        return tree.build(shape, self._outputs)
 
     def _arguments(self, *, wide: bool) -> dict[str, Any]:
         """The reference's arguments: copies of what it might change, floating-point tensors in float64 if `wide`."""
@@ -171,6 +184,26 @@ class Judge(Service):
         clash = sorted((set(self._fresh) & set(self._static)) | (set(self._fresh) & set(self._params)))
         if clash:
             raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
+
+    def _check_reference(self) -> None:
+        changed = self._unequal(self._inputs_shape, self._fresh, set(self._benchmark.task.state))
+        changed += self._unequal(self._static_shape, self._static, set())
+        if changed:
+            raise BenchmarkError(
+                f"{self._name!r}: the reference ({self._benchmark.reference_where}) changes its arguments "
+                f"{', '.join(changed)}; let it work on copies, or name as state what a call may change."
+            )
+
+    def _check_answer(self) -> None:
+        try:
+            found = _forms(tree.describe(self._answer, tree.Layout()))
+        except TypeError:
+            found = None
+        if found != _forms(self._output_shape):
+            raise BenchmarkError(
+                f"{self._name!r}: the reference ({self._benchmark.reference_where}) returned another structure or size "
+                "for another seed; accepted are the same shapes for every seed (pad what varies)."
+            )
 
     def _describe(self, value: Any, layout: tree.Layout, what: str) -> tree.Shape:
         try:
@@ -221,8 +254,26 @@ def _root(path: str) -> str:
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's bits as the widest integers that fit, so that NaN equals itself."""
-    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    return flat.view(torch.int64) if flat.numel() % 8 == 0 else flat
+    if not tensor.numel():  # whose strides torch does not always normalise, as `view` wants them
+        return torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    if flat.numel() % 8:
+        return flat
+    # A slice may begin between two words.
+    return (flat.clone() if flat.storage_offset() % 8 else flat).view(torch.int64)
+
+
+def _claimed(numbers: dict[str, float], path: str) -> float:
+    """The number that a worker says it returned, which may be missing or anything that JSON can hold."""
+    number = numbers.get(path) if isinstance(numbers, dict) else None
+    return number if isinstance(number, int | float) else math.nan
+
+
+def _forms(shape: tree.Shape) -> Any:
+    """The structure and the sizes of a tree, without dtypes (which float64 changes) and the values of numbers."""
+    items = shape.get("items", ())
+    within = {key: _forms(one) for key, one in items.items()} if isinstance(items, dict) else [*map(_forms, items)]
+    return shape["type"], shape.get("shape"), within
 
 
 def _without_numbers(shape: tree.Shape) -> Any:

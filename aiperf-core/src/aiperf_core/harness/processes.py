@@ -133,7 +133,9 @@ class Child:
         if code is None:
             return ChildError("exited", f"closed its channel during {self._asked!r} without a result")
         if code >= 0:
-            return ChildError("exited", f"its process exited with status {code} during {self._asked!r}, without a result")
+            return ChildError(
+                "exited", f"its process exited with status {code} during {self._asked!r}, without a result"
+            )
         name = signal.Signals(-code).name
         hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
         return ChildError("killed", f"its process was killed by {name} during {self._asked!r}{hint}")

@@ -130,11 +130,15 @@ class Sampler:
         self._renew(seed)
         assert one.child is not None
         notices: dict[str, float] = {}
+
+        def note(notice: str) -> None:
+            notices.setdefault(notice, time.perf_counter())
+
         try:
             sample = one.child.ask(
                 "sample",
                 timeout=self.timeout_s,
-                on_notice=lambda notice: notices.setdefault(notice, time.perf_counter()),
+                on_notice=note,
                 clock=clock,
                 numbers=self._numbers,
                 flush=self.cold,
@@ -192,22 +196,22 @@ class Sampler:
         if compared["quality"] is not None:
             one.quality = max(one.quality or 0.0, compared["quality"])
         if compared["error"] is not None:
+            one.worst = compared["worst"]
             issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
             one.stop(Verdict.INVALID, compared["error"], Finding(issue, "invalid", compared["error"]))
             return False
-        one.worst = max(one.worst, compared["worst"] or 0.0)
+        one.worst = max(one.worst or 0.0, compared["worst"])
         if copied["late"]:
             message = "the output changed after the clock had stopped: the work was not finished within the timed call"
             one.stop(Verdict.INVALID, message, Finding("timing.incomplete_async", "invalid", message))
             return False
         return True
 
-    def _ask_judge(self, do: str, **arguments: object) -> dict[str, float]:
+    def _ask_judge(self, do: str, **arguments: Any) -> Any:
         try:
-            answer: dict[str, float] = self.judge.ask(do, timeout=self.timeout_s, **arguments)
+            return self.judge.ask(do, timeout=self.timeout_s, **arguments)
         except ChildError as error:
             raise JudgeError(str(error)) from error
-        return answer
 
     def _new_seed(self) -> int:
         return self.rng.getrandbits(_SEED_BITS)

@@ -6,6 +6,7 @@ kind of the error, its type and message. Before its reply a child may send notic
 
 import traceback
 from pathlib import Path
+
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.harness.channel import Channel, Message
 

@@ -86,7 +86,9 @@ class Session:
                 describer = self._spawn("describer", "describer")
             ref = {"name": target.name, "module": target.module}
             try:
-                described = cattrs.structure(describer.ask("describe", timeout=_IMPORT_TIMEOUT_S, target=ref), Described)
+                described = cattrs.structure(
+                    describer.ask("describe", timeout=_IMPORT_TIMEOUT_S, target=ref), Described
+                )
             except ChildError as error:
                 text = str(error)
                 text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
@@ -283,4 +285,3 @@ def _measured(results: list[TargetResult | SkippedTarget]) -> bool:
     compared = {Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE}
     rows = [row for one in results if isinstance(one, TargetResult) for row in one.rows]
     return any(row.role == "variant" and row.verdict in compared for row in rows)
-

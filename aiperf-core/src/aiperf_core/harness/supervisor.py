@@ -206,8 +206,7 @@ class TargetRun:
         self._stopped = "nothing to measure"
         passes, look_at = 0, MIN_PASSES
         while any(one.active for one in self._contestants):
-            left = max(0.0, budget - (time.monotonic() - start))
-            sampler.run_pass(passes, lambda one: self._tell(one, len(sampler.order), left))
+            sampler.run_pass(passes, self._tell)
             passes += 1
             if passes >= look_at:
                 if known(self._contestants, self._clock, self.options.width):
@@ -219,9 +218,12 @@ class TargetRun:
                 self._stopped = "time budget spent"
                 return
 
-    def _tell(self, one: Contestant, block: int, left: float) -> None:
+    def _tell(self, one: Contestant) -> None:
+        assert self._sampler is not None
+        assert self._sampling_started is not None
+        left = self.options.budget_s - (time.monotonic() - self._sampling_started)
         self.reporter.phase("sample", one.name)
-        self.reporter.progress(block + 1, None, left)
+        self.reporter.progress(len(self._sampler.order) + 1, None, max(0.0, left))
 
     def _end_sampling(self) -> None:
         if self._sampling_started is not None:
@@ -268,6 +270,7 @@ class TargetRun:
             started=created,
             wall_s=time.monotonic() - self._started,
             stopped=self._stopped,
+            floor=self.options.floor,
             complete=not self.interrupted,
         )
 

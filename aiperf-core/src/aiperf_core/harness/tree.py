@@ -150,7 +150,8 @@ def match(shape: Shape, value: Any, device: str, path: str = "") -> None:
         raise ContractError(f"{name} is {summary(value)}; the reference returns {expected(shape)}")
     elif isinstance(value, dict):
         if set(value) != set(shape["items"]):
-            raise ContractError(f"{name} has the keys {sorted(value)}; the reference returns {sorted(shape['items'])}")
+            found = sorted(value, key=str)
+            raise ContractError(f"{name} has the keys {found}; the reference returns {sorted(shape['items'])}")
         for key, one in shape["items"].items():
             match(one, value[key], device, _join(path, key))
     else:
@@ -162,9 +163,11 @@ def _match_tensor(shape: Shape, value: Any, device: str, name: str) -> None:
     # Exactly these types: a subclass can answer every comparison as it likes.
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise ContractError(f"{name} is {summary(value)}; the reference returns {expected(shape)}")
+    if value.layout is not torch.strided:
+        raise ContractError(f"{name} is a {value.layout} tensor; the reference returns {expected(shape)}")
     found = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     wanted = f"{shape['dtype']}{shape['shape']}"
-    if found != wanted or value.layout is not torch.strided:
+    if found != wanted:
         raise ContractError(f"{name} is {found}; the reference returns {wanted}")
     if value.device.type != device:
         raise ContractError(f"{name} lies on {value.device}; the reference returns it on {device}")

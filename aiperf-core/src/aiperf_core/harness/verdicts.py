@@ -23,7 +23,9 @@ def rows(
     for one in contestants:
         _refuse_faster_than_light(one, clock, cache, cost, ceilings)
     by_name = {one.name: one for one in contestants}
-    return [_row(one, by_name, contestants, clock, cache, cost, tolerance, floor, ceilings(False)) for one in contestants]
+    return [
+        _row(one, by_name, contestants, clock, cache, cost, tolerance, floor, ceilings(False)) for one in contestants
+    ]
 
 
 def _refuse_faster_than_light(

@@ -10,15 +10,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from aiperf_core.devices import host
+
 _DIGEST_BYTES = 32
 
 
-def cache_folder() -> Path:
-    """`kernels` under `$AIPERF_CACHE_DIR`, else `$XDG_CACHE_HOME/aiperf`, else `~/.cache/aiperf`."""
-    if chosen := os.environ.get("AIPERF_CACHE_DIR"):
-        return Path(chosen) / "kernels"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "aiperf" / "kernels"
+def kernels_folder() -> Path:
+    """Where the entries lie, in the cache's folder."""
+    return host.cache_folder() / "kernels"
 
 
 def key_of(*parts: str | bytes) -> str:
@@ -33,7 +32,7 @@ def key_of(*parts: str | bytes) -> str:
 def fetch(name: str) -> bytes | None:
     """Return the payload kept under this name, or None where there is none or it is damaged."""
     try:
-        data = (cache_folder() / name).read_bytes()
+        data = (kernels_folder() / name).read_bytes()
     except OSError:
         return None
     payload, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
@@ -42,7 +41,7 @@ def fetch(name: str) -> bytes | None:
 
 def keep(name: str, payload: bytes) -> Path | None:
     """Keep the payload under this name and return its file, or None where the cache cannot be written."""
-    path = cache_folder() / name
+    path = kernels_folder() / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")

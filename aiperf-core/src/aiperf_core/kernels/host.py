@@ -98,7 +98,7 @@ class HostSource:
     def library(self) -> ctypes.CDLL:
         """Return the library, loaded once. Calls through it let go of Python's lock."""
         if self._library is None:
-            code, kept = self.compile(), cache.cache_folder() / self._name()
+            code, kept = self.compile(), cache.kernels_folder() / self._name()
             path = kept if cache.fetch(self._name()) == code else _written(self._name(), code)
             try:
                 self._library = ctypes.CDLL(str(path))

@@ -79,10 +79,10 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
         if row.quality:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"
             yield "quality", f"{words(row.name)}: {words(row.quality.metric)} {value}, at most {row.quality.budget:.3g}"
-    for row in result.rows:
-        # A millisecond is nothing to prepare; below it the note would only be noise.
-        if row.prepare_s is not None and row.prepare_s >= 1e-3:
-            yield "prepare", f"{words(row.name)}: {units.seconds(row.prepare_s)}, not in its time"
+    # A millisecond is nothing to prepare; below it the note would only be noise.
+    slow = [(words(row.name), row.prepare_s) for row in result.rows if row.prepare_s and row.prepare_s >= 1e-3]
+    if slow:
+        yield "prepare", ", ".join(f"{name} {units.seconds(time)}" for name, time in slow) + "; not in any time"
     yield from _warnings(result.rows)
     yield "stopped", words(result.stopped) + ("" if result.complete else "; the run was cut short, figures are partial")
     for row in result.rows:

@@ -101,12 +101,12 @@ def _time_unit(value: float, digits: int) -> tuple[float, str]:
 
 
 def _digits(estimate: Estimate) -> int:
-    """As many digits as the interval's width leaves certain, and one more."""
+    """So many that the last one stands for at most a quarter of the interval: its ends then differ from the value."""
     width = estimate.high - estimate.low
     if width <= 0 or estimate.value <= 0:
         return DIGITS + 1
-    certain = math.ceil(math.log10(estimate.value) - math.log10(width)) + 1
-    return min(max(certain, DIGITS), MOST_DIGITS)
+    needed = math.floor(math.log10(estimate.value)) - math.floor(math.log10(width / 4)) + 1
+    return min(max(needed, DIGITS), MOST_DIGITS)
 
 
 def _with_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
