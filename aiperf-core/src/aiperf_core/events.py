@@ -41,7 +41,11 @@ class Progress:
 
 @frozen(kw_only=True)
 class TargetFinished:
-    """A target is done and its file is on disk at `path`. `verdicts` maps each implementation to its verdict."""
+    """A target is done and its file is on disk at `path`. `verdicts` maps each implementation to its verdict.
+
+    A target that could not be started has no verdicts and no file; `path` is then the run's folder, whose manifest says
+    why.
+    """
 
     name: str
     verdicts: Mapping[str, str]

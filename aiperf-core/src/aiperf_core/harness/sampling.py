@@ -24,7 +24,7 @@ WARMUP_S = 0.1
 # calls one at a time, which lets all implementations share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
-MIN_PASSES = 6
+MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12

@@ -1,0 +1,267 @@
+"""`aiperf run` as a user calls it: a process of its own, a package of benchmarks on the path, real results."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from aiperf_core.results.bundle import Bundle
+
+PLUGIN = """
+@hookimpl
+def aiperf_targets():
+    yield Target("scale", "One pass over the data is enough", "speed", ("cpu",), ("memory",))
+    yield Target("broken", "A benchmark that cannot be imported", "speed", ("cpu",))
+    yield Target("elsewhere", "A benchmark for a device that is not here", "speed", ("cuda",))
+
+
+@hookimpl
+def aiperf_target_finished(result):
+    if result.verdicts:
+        with open(result.path + ".seen", "w") as file:
+            file.write(repr(dict(result.verdicts)))
+"""
+
+SCALE = """
+import time
+import torch
+from aiperf_core import Benchmark, Cost, exact
+
+bench = Benchmark(goal="speed")
+
+
+@bench.workload(smoke={"n": 1009}, cpu={"n": 200003})
+def inputs(n, device, generator):
+    return {"a": torch.rand(n, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=exact)
+def reference(a):
+    return a * 2
+
+
+@bench.cost
+def cost(n):
+    return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=n)
+
+
+@bench.baseline(device="cpu", kind="reasonable")
+def waits(a):
+    time.sleep(0.05)
+    return a * 2
+
+
+@bench.variant(device="cpu", why="does not wait")
+def goes_on(a):
+    return a * 2
+
+
+@bench.variant(device="cpu", why="returns what it was given")
+def lazy(a):
+    return a.clone()
+
+
+@bench.variant(device="cpu", why="raises")
+def raises(a):
+    raise RuntimeError("no such luck")
+"""
+
+ELSEWHERE = SCALE.replace('device="cpu"', 'device="cuda"')
+
+
+@pytest.fixture
+def acme(site, tmp_path_factory):
+    """An installed package `aiperf-acme`, and a folder to run in."""
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/scale.py", SCALE)
+    site.write("aiperf_acme/broken.py", "import no_such_module\n")
+    site.write("aiperf_acme/elsewhere.py", ELSEWHERE)
+    return site.folder, tmp_path_factory.mktemp("here")
+
+
+def start(acme, *arguments, **environment):
+    folder, here = acme
+    env = {**os.environ, "PYTHONPATH": str(folder), "AIPERF_CACHE_DIR": str(here / "cache"), **environment}
+    command = [sys.executable, "-m", "aiperf_core", "run", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=here, env=env, stdout=pipe, stderr=pipe, text=True)
+
+
+def run(acme, *arguments, **environment):
+    process = start(acme, *arguments, **environment)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def only_bundle(acme):
+    (path,) = (acme[1] / "artifacts" / "runs").iterdir()
+    return Bundle.open(path)
+
+
+def test_a_run_leaves_a_bundle_that_can_be_read(acme):
+    code, out, err = run(acme, "acme.scale:goes_on", "--budget", "1")
+    assert code == 0, err
+    bundle = only_bundle(acme)
+    assert bundle.path.name.endswith("-acme.scale")
+    result = bundle.target("acme.scale")
+    rows = {row.name: row for row in result.rows}
+    assert list(rows) == ["waits", "goes_on"]
+    assert rows["goes_on"].verdict == "FASTER"
+    assert rows["goes_on"].speedup.low > 1
+    assert rows["goes_on"].judgement.samples >= 1
+    assert len(rows["goes_on"].samples.wall_s) == len(rows["goes_on"].samples.block)
+    manifest = bundle.manifest
+    assert (manifest.complete, manifest.exit_code) == (True, 0)
+    assert manifest.ceilings["cpu"].copy_bytes_per_s > 0
+    assert list(manifest.files) == ["aiperf_acme.scale"]
+    assert "acme.scale - cpu - n=200,003" in out
+    assert "FASTER" in out
+    assert f"artifacts/runs/{bundle.path.name}" in out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert (bundle.path / "targets" / "acme.scale.json.seen").read_text() == "{'waits': 'MEASURED', 'goes_on': 'FASTER'}"
+
+
+def test_invalid_rows_stand_beside_untouched_ones_and_decide_the_exit_code(acme):
+    code, out, _ = run(acme, "acme.scale", "--budget", "1", "--quiet", "--json")
+    assert code == 3
+    document = json.loads(out)
+    (target,) = document["targets"]
+    verdicts = {row["name"]: row["verdict"] for row in target["rows"]}
+    assert verdicts == {"waits": "MEASURED", "goes_on": "FASTER", "lazy": "INVALID", "raises": "FAILED"}
+
+
+def test_failures_decide_the_exit_code(acme):
+    assert run(acme, "acme.scale", "--variant", "raises", "--budget", "0.1", "--quiet")[0] == 1
+
+
+def test_many_targets_one_of_which_cannot_be_imported(acme):
+    code, out, err = run(acme, "acme", "--variant", "goes_on", "--budget", "0.1")
+    assert code == 1
+    assert "'acme.broken' cannot be used: importing 'aiperf_acme.broken' raised ModuleNotFoundError" in " ".join(
+        out.split()
+    )
+    assert "Traceback" not in out + err
+    manifest = only_bundle(acme).manifest
+    assert [(one.target, one.verdict) for one in manifest.skipped] == [
+        ("acme.broken", "FAILED"),
+        ("acme.elsewhere", "SKIPPED"),
+    ]
+
+
+def test_a_target_for_another_device_is_skipped_and_no_success(acme):
+    code, out, _ = run(acme, "acme.elsewhere", CUDA_VISIBLE_DEVICES="")
+    assert code == 1
+    assert "has no implementation for cpu; it runs on cuda" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["acme.scael"], "'acme.scael' is not a target. Did you mean 'acme.scale'?"),
+        (["acme.scale", "--size", "huge"], "'acme.scale' has no size 'huge'; it has smoke, cpu."),
+        (["acme.scale", "--set", "m=3"], "'acme.scale' has no size parameter 'm'; it has n."),
+        (["acme.scale", "--set", "n=many"], "--set n takes a number, such as 4096 or 1e6; got 'many'."),
+        (["acme.scale", "--set", "n"], "--set takes NAME=NUMBER, such as --set n=1e6; got 'n'."),
+        (["acme.scale", "--set", "n=-1"], "--set n takes a number from 0; got '-1'."),
+        (["acme.scale", "--set", "n=nan"], "--set n takes a number from 0; got 'nan'."),
+        (["acme.scale", "--budget", "0"], "--budget takes a number of seconds above 0; got 0."),
+        (["acme.scale:fast"], "'acme.scale' has no implementation named 'fast'; it has goes_on, lazy, raises, waits."),
+        (["acme.scale", "--variant", "x"], "'acme.scale' has no implementation named 'x'; it has goes_on, lazy, raises, waits."),
+    ],
+)
+def test_what_cannot_be_asked_for(acme, arguments, message):
+    code, out, err = run(acme, *arguments)
+    assert (code, out) == (2, "")
+    assert err == f"aiperf: {message}\n"
+    assert not (acme[1] / "artifacts").exists()
+
+
+def test_a_device_that_is_not_there(acme):
+    code, _, err = run(acme, "acme.scale", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
+    assert code == 2
+    assert err.startswith("aiperf: The device 'cuda' was asked for, but there is none here: ")
+    assert len(err.splitlines()) == 1
+    assert not (acme[1] / "artifacts").exists()
+
+
+def test_an_output_folder_that_is_in_use(acme):
+    out = acme[1] / "out"
+    out.mkdir()
+    (out / "precious").write_text("data")
+    code, _, err = run(acme, "acme.scale", "--out", "out")
+    assert code == 1
+    assert err.startswith("aiperf: 'out' is not empty; results go to a new or an empty folder.")
+    assert [path.name for path in out.iterdir()] == ["precious"]
+
+
+def test_an_output_folder_that_cannot_be_made(acme):
+    (acme[1] / "file").write_text("")
+    code, _, err = run(acme, "acme.scale", "--out", "file/out")
+    assert code == 1
+    assert err.startswith("aiperf: cannot create 'file/out'")
+    assert "Traceback" not in err
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def sampling(process):
+    for line in process.stderr:
+        if line.rstrip().endswith(": sample"):
+            return
+    raise AssertionError("never came to sampling")
+
+
+def test_ctrl_c_keeps_what_was_measured(acme):
+    process = start(acme, "acme.scale:goes_on", "acme.elsewhere", "--budget", "60")
+    sampling(process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in out + err
+    bundle = only_bundle(acme)
+    assert (bundle.manifest.complete, bundle.manifest.exit_code) == (False, 130)
+    result = bundle.target("acme.scale")
+    assert (result.complete, result.stopped) == (False, "interrupted")
+    assert all(len(row.samples.wall_s) > 0 for row in result.rows)
+    wait_for(lambda: not any(child.is_running() for child in children))
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(acme):
+    process = start(acme, "acme.scale:goes_on", "--budget", "60")
+    sampling(process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 4  # the fork server, the judge, two workers
+    process.kill()
+    process.communicate(timeout=30)
+    wait_for(lambda: not any(child.is_running() for child in children))
+    assert only_bundle(acme).manifest.complete is False
+
+
+def test_size_presets_and_sizes(acme):
+    code, out, _ = run(acme, "acme.scale:goes_on", "--size", "smoke", "--set", "n=2e3", "--budget", "0.05", "--json")
+    assert code == 0
+    (target,) = json.loads(out)["targets"]
+    assert (target["problem"]["size"], target["problem"]["params"]) == ("smoke", {"n": 2000})
+
+
+def test_it_runs_under_a_name_of_its_own(acme):
+    folder, here = acme
+    script = Path(sys.executable).with_name("aiperf-bench")
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run([script, "run", "acme.scael"], cwd=here, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "aiperf: 'acme.scael' is not a target. Did you mean 'acme.scale'?\n"

@@ -1,0 +1,267 @@
+"""Intervals and verdicts, on made-up data whose true answer is known."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aiperf_core.harness import statistics
+from aiperf_core.harness.statistics import Blocks, half_width, median_interval, ratio_interval, verdict
+from aiperf_core.results.models import Estimate, Verdict
+
+SIMULATIONS = 200
+
+# Each estimate draws some thousand resamples.
+few = settings(deadline=None, max_examples=40)
+
+TIMES = st.floats(1e-9, 1e3)
+BLOCKS = st.lists(st.lists(TIMES, min_size=1, max_size=4), min_size=3, max_size=8).map(
+    lambda blocks: Blocks.of(
+        [time for block in blocks for time in block],
+        [number for number, block in enumerate(blocks) for _ in block],
+    )
+)
+
+
+def pair(
+    seed: int, *, ratio: float = 1.0, passes: int = 12, length: int = 4, shared: float = 0.05, own: float = 0.01
+) -> tuple[Blocks, Blocks]:
+    """Two sides of a made-up run. All effects are lognormal with median 1, so `ratio` is the true ratio of medians.
+
+    `shared` is the spread of what a pass does to both sides, `own` of what a block does to one; samples spread by 2 %.
+    """
+    rng = np.random.default_rng(seed)
+    common = rng.lognormal(0, shared, passes)
+
+    def side(scale: float) -> Blocks:
+        level = scale * common * rng.lognormal(0, own, passes)
+        times = level[:, None] * rng.lognormal(0, 0.02, (passes, length))
+        return Blocks(times.ravel(), np.repeat(np.arange(passes), length))
+
+    return side(ratio), side(1.0)
+
+
+def estimated(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate:
+    estimate = ratio_interval(top, bottom, seed)
+    assert estimate is not None
+    return estimate
+
+
+def of_median(blocks: Blocks, seed: int = 0) -> Estimate:
+    estimate = median_interval(blocks, seed)
+    assert estimate is not None
+    return estimate
+
+
+# --- properties
+
+
+@few
+@given(BLOCKS)
+def test_an_interval_contains_its_median(blocks: Blocks) -> None:
+    estimate = of_median(blocks)
+    assert estimate.value == np.median(blocks.times)
+    assert 0 < estimate.low <= estimate.value <= estimate.high < math.inf
+
+
+@few
+@given(BLOCKS, BLOCKS)
+def test_an_interval_contains_its_ratio(top: Blocks, bottom: Blocks) -> None:
+    estimate = estimated(top, bottom)
+    assert 0 < estimate.low <= estimate.value <= estimate.high < math.inf
+
+
+@few
+@given(BLOCKS, BLOCKS, st.integers(-20, 20))
+def test_units_change_nothing(top: Blocks, bottom: Blocks, power: int) -> None:
+    scale = 2.0**power
+    scaled = Blocks(top.times * scale, top.passes), Blocks(bottom.times * scale, bottom.passes)
+    assert ratio_interval(*scaled) == ratio_interval(top, bottom)
+    one, other = of_median(top), of_median(scaled[0])
+    assert (other.value, other.low, other.high) == pytest.approx(
+        (one.value * scale, one.low * scale, one.high * scale), rel=1e-9
+    )
+
+
+@few
+@given(st.integers(0, 10_000), st.floats(0.1, 10.0))
+def test_a_ratio_turned_over_is_the_inverse(seed: int, ratio: float) -> None:
+    top, bottom = pair(seed, ratio=ratio, length=1)
+    one, other = estimated(top, bottom), estimated(bottom, top)
+    assert one.value == pytest.approx(1 / other.value)
+    assert one.low == pytest.approx(1 / other.high, rel=5e-3)
+    assert one.high == pytest.approx(1 / other.low, rel=5e-3)
+
+
+@few
+@given(BLOCKS, st.floats(0.01, 100.0))
+def test_what_both_sides_share_does_not_widen_their_ratio(bottom: Blocks, ratio: float) -> None:
+    keep = np.unique(bottom.passes, return_index=True)[1]
+    bottom = Blocks(bottom.times[keep], bottom.passes[keep])
+    estimate = estimated(Blocks(bottom.times * ratio, bottom.passes), bottom)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((ratio, ratio, ratio))
+
+
+def test_the_same_samples_give_the_same_interval() -> None:
+    top, bottom = pair(0)
+    assert estimated(top, bottom) == estimated(top, bottom)
+    assert estimated(top, bottom) != estimated(top, bottom, seed=1)
+    assert of_median(top) == of_median(top)
+
+
+def test_large_data_is_resampled_in_parts_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    top, bottom = pair(0)
+    whole = estimated(top, bottom)
+    monkeypatch.setattr(statistics, "_MAX_ELEMENTS", statistics.DRAWS * len(top.times))
+    assert statistics._draws_for(len(top.times)) == statistics.DRAWS
+    assert estimated(top, bottom) == whole
+
+
+@pytest.mark.parametrize(("samples", "draws"), [(0, 2000), (48, 2000), (20_000, 2000), (50_000, 800), (10**7, 400)])
+def test_fewer_draws_are_made_of_large_data(samples: int, draws: int) -> None:
+    assert statistics._draws_for(samples) == draws
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (5, 2.571), (10, 2.228), (30, 2.042), (10**6, 1.960)])
+def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
+    assert statistics._student(freedom) == pytest.approx(quantile, rel=0.01)
+
+
+# --- which samples count
+
+
+def test_too_few_passes_allow_no_statement() -> None:
+    many = Blocks.of([1.0, 1.1, 0.9, 1.2], [0, 0, 1, 1])
+    assert median_interval(many) is None
+    assert ratio_interval(many, many) is None
+    assert median_interval(Blocks.of([], [])) is None
+    assert median_interval(Blocks.of([1.0, 1.1, 0.9], [0, 4, 9])) is not None
+
+
+def test_a_ratio_is_over_the_passes_that_both_have() -> None:
+    top = Blocks.of([2.0, 2.0, 2.0, 900.0], [0, 1, 2, 7])
+    bottom = Blocks.of([0.001, 1.0, 1.0, 1.0], [-1, 0, 1, 2])
+    assert ratio_interval(top, bottom) == Estimate(2.0, 2.0, 2.0)
+    assert ratio_interval(top, Blocks.of([1.0, 1.0, 1.0], [0, 1, 3])) is None
+
+
+def test_blocks_may_differ_in_length() -> None:
+    top = Blocks.of([3.0] * 9, [0, 1, 1, 1, 1, 1, 1, 2, 3])
+    assert median_interval(top) == Estimate(3.0, 3.0, 3.0)
+    assert top.present.tolist() == [0, 1, 2, 3]
+
+
+def test_no_sample_is_left_out_of_the_median() -> None:
+    blocks = Blocks.of([1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0], [0, 1, 2, 3, 3, 3, 3])
+    assert of_median(blocks).value == 5.0
+
+
+# --- what the intervals are worth
+
+
+@pytest.mark.parametrize(
+    ("ratio", "passes", "length", "shared", "own"),
+    [
+        pytest.param(1.0, 6, 1, 0.05, 0.01, id="as few passes as may be"),
+        pytest.param(1.3, 12, 4, 0.30, 0.01, id="a restless machine"),
+        pytest.param(0.8, 12, 4, 0.05, 0.05, id="blocks that differ more than their samples"),
+    ],
+)
+def test_an_interval_covers_the_true_ratio(ratio: float, passes: int, length: int, shared: float, own: float) -> None:
+    covered = 0
+    for seed in range(SIMULATIONS):
+        sides = pair(seed, ratio=ratio, passes=passes, length=length, shared=shared, own=own)
+        estimate = estimated(*sides, seed=seed)
+        covered += estimate.low <= ratio <= estimate.high
+    assert covered / SIMULATIONS >= 0.88
+
+
+def test_an_interval_covers_the_true_median() -> None:
+    covered = 0
+    for seed in range(SIMULATIONS):
+        estimate = of_median(pair(seed, shared=0.1)[1], seed)
+        covered += estimate.low <= 1.0 <= estimate.high
+    assert covered / SIMULATIONS >= 0.88
+
+
+def verdicts(floor: float, **made_up: float) -> Counter[Verdict]:
+    """How often each verdict is given."""
+    return Counter(
+        verdict(estimated(*pair(seed, **made_up), seed=seed), floor)  # type: ignore[arg-type]
+        for seed in range(SIMULATIONS)
+    )
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.01])
+def test_a_thing_is_rarely_faster_than_itself(floor: float) -> None:
+    said = verdicts(floor, own=0.03)
+    assert said[Verdict.FASTER] <= 0.05 * SIMULATIONS
+    assert said[Verdict.SLOWER] <= 0.05 * SIMULATIONS
+
+
+def test_a_gain_below_the_floor_is_never_claimed() -> None:
+    said = verdicts(0.05, ratio=1.03, passes=40)
+    assert said[Verdict.FASTER] == 0
+    assert said[Verdict.SLOWER] == 0
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(1.15, Verdict.FASTER), (0.87, Verdict.SLOWER)])
+def test_a_gain_that_is_there_is_found(ratio: float, expected: Verdict) -> None:
+    assert verdicts(0.01, ratio=ratio)[expected] >= 0.95 * SIMULATIONS
+
+
+def test_sameness_is_found_once_the_interval_is_narrow() -> None:
+    assert verdicts(0.05, shared=0.3)[Verdict.SAME] >= 0.9 * SIMULATIONS
+
+
+def test_more_passes_narrow_the_interval() -> None:
+    widths = [
+        np.mean([half_width(estimated(*pair(seed, passes=passes))) for seed in range(8)]) for passes in (6, 24, 96)
+    ]
+    assert widths[0] > 1.7 * widths[1]
+    assert widths[1] > 1.7 * widths[2]
+
+
+# --- verdicts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.02, 1.5, Verdict.FASTER),
+        (1.01, 1.5, Verdict.INCONCLUSIVE),
+        (1.0101, 1.5, Verdict.FASTER),
+        (0.5, 0.98, Verdict.SLOWER),
+        (0.5, 0.99, Verdict.INCONCLUSIVE),
+        (0.5, 0.9899, Verdict.SLOWER),
+        (0.99, 1.01, Verdict.SAME),
+        (1.0, 1.0, Verdict.SAME),
+        (0.9899, 1.01, Verdict.INCONCLUSIVE),
+        (0.99, 1.0101, Verdict.INCONCLUSIVE),
+        (1.005, 1.008, Verdict.SAME),
+        (0.5, 2.0, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_the_floor_decides(low: float, high: float, expected: Verdict) -> None:
+    assert verdict(Estimate((low + high) / 2, low, high), 0.01) is expected
+
+
+RATIOS = st.floats(0.01, 100.0)
+
+
+@given(RATIOS, RATIOS, st.floats(0.0, 0.5))
+def test_a_verdict_says_what_the_interval_says(one: float, other: float, floor: float) -> None:
+    low, high = sorted((one, other))
+    said = verdict(Estimate(math.sqrt(low * high), low, high), floor)
+    assert (said is Verdict.FASTER) == (low > 1 + floor)
+    assert (said is Verdict.SLOWER) == (high < 1 - floor)
+    assert (said is Verdict.SAME) == (1 - floor <= low and high <= 1 + floor)
+
+
+@given(RATIOS, RATIOS, RATIOS)
+def test_the_width_is_relative_to_the_value(one: float, other: float, value: float) -> None:
+    low, high = sorted((one, other))
+    assert half_width(Estimate(value, low, high)) == pytest.approx((high - low) / 2 / value)
