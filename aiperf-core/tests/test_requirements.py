@@ -1,8 +1,8 @@
+import platform
 from pathlib import Path
 
 import pytest
 
-from aiperf_core import requirements
 from aiperf_core.requirements import Hardware, is_requirement, lacking
 
 NOTHING = Hardware()
@@ -63,7 +63,7 @@ def test_the_reason_for_a_skip(text: str, hardware: Hardware, reason: str | None
 
 
 def test_the_kind_of_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert lacking("machine:aarch64", NOTHING) is None
     assert lacking("machine:x86_64", NOTHING) == "needs a processor of kind x86_64 (this is aarch64)"
 

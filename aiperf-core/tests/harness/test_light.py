@@ -62,5 +62,5 @@ def test_more_work_never_takes_less_time(read: int, written: int, flops: int, mo
     for name in ("flops", "bytes_read", "bytes_written"):
         longer = light_time({**work, name: work[name] + more}, CEILINGS, "cold")  # type: ignore[operator]
         assert longer is not None
-        # A byte that balances another turns a read into half a copy, which here is the slower by a fifth at most.
+        # Exact but for rounding: these ceilings make a byte of a copy cost no less than one that is only written.
         assert bound is None or longer[1] >= bound[1] * (1 - 1e-12)

@@ -90,8 +90,8 @@ def spans(shape: tree.Shape, value: Any, arena: torch.Tensor) -> list[tuple[int,
     found = []
     for _, node, _ in tree.pairs(shape, value):
         if node["type"] == "tensor" and (one := tree.view(node, arena)).numel():
-            steps = sum((size - 1) * step for size, step in zip(one.shape, one.stride(), strict=True))
-            first = one.storage_offset() * one.element_size()
+            steps = sum(int(size - 1) * int(step) for size, step in zip(one.shape, one.stride(), strict=True))
+            first = int(one.storage_offset()) * one.element_size()
             found.append((first, first + (1 + steps) * one.element_size()))
     return sorted(found)
 

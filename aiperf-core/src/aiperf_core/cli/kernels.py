@@ -69,8 +69,7 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
     for head in ("TARGET", "FILE", "KIND", "ARCH", "BYTES", "RESULT"):
         table.add_column(head, justify="right" if head == "BYTES" else "left", overflow="fold")
     for outcome in outcomes:
-        name = f"{outcome.file}:{outcome.kernel}" if outcome.kernel else outcome.file
-        cells = (outcome.target, name, outcome.kind, outcome.arch, str(outcome.size_bytes or ""), _result(outcome))
+        cells = (outcome.target, outcome.file, outcome.kind, outcome.arch, str(outcome.size_bytes or ""), _result(outcome))
         table.add_row(*map(Text, cells))
     console = Console(highlight=False)
     console.width = min(console.width, WIDEST) if sys.stdout.isatty() else WIDEST
@@ -81,10 +80,11 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
 
 
 def _result(outcome: "Outcome") -> str:
+    of_kernel = f"{outcome.kernel}: " if outcome.kernel else ""
     if outcome.status == "skipped":
-        return f"skipped: {outcome.reason}"
+        return f"{of_kernel}skipped: {outcome.reason}"
     if outcome.status == "failed":
-        return "failed"
+        return f"{of_kernel}failed"
     used = [
         f"{name}: {needs.registers} registers" + (f", {needs.stack_bytes} B of stack" if needs.stack_bytes else "")
         for name, needs in outcome.resources.items()

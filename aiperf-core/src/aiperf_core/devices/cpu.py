@@ -14,6 +14,8 @@ from aiperf_core.devices.timing import MemoryUse, Timed
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
 _SELF_EVICTING = 4
 _FLUSH_FACTOR = 2
+# Enough for torch to use all its threads, little enough to leave the caches alone.
+_WAKE_BYTES = 1 << 20
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 
@@ -26,6 +28,7 @@ class CpuDevice:
     def __init__(self, working_set_bytes: int) -> None:
         keep_freed_memory()
         llc = last_level_cache_bytes()
+        self._wake = torch.zeros(_WAKE_BYTES, dtype=torch.uint8)
         self._flush: torch.Tensor | None = None
         if working_set_bytes < _SELF_EVICTING * llc:
             self._flush = torch.zeros(_FLUSH_FACTOR * llc, dtype=torch.uint8)
@@ -38,6 +41,10 @@ class CpuDevice:
         """Write twice the last-level cache, unless the working set evicts itself."""
         if self._flush is not None:
             self._flush.fill_(0)
+
+    def make_ready(self) -> None:
+        """Wake the threads that a call may use; while other processes were measured, they went to sleep."""
+        self._wake.fill_(0)
 
     def time(self, call: Callable[[], Any], clock: str) -> Timed:
         """Time one call. Both clocks are the monotonic one here, so `clock` changes nothing."""

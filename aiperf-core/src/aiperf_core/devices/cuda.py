@@ -50,9 +50,12 @@ class CudaDevice:
         self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
         self._flush.zero_()
 
+    def make_ready(self) -> None:
+        """Let the GPU finish what precedes the call."""
+        torch.cuda.synchronize()
+
     def time(self, call: Callable[[], Any], clock: str) -> Timed:
         """Time one call by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
-        torch.cuda.synchronize()
         return self._time_wall(call) if clock == "wall" else self._time_device(call)
 
     def _time_wall(self, call: Callable[[], Any]) -> Timed:

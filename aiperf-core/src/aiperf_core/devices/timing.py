@@ -42,6 +42,9 @@ class TimingDevice(Protocol):
     def flush(self) -> None:
         """Evict the last-level cache, so that the next call finds its inputs in memory."""
 
+    def make_ready(self) -> None:
+        """Bring the device into the state in which a call is timed, right before it."""
+
     def time(self, call: Callable[[], Any], clock: str) -> Timed:
         """Time one call by the `device` or the `wall` clock."""
 

@@ -71,7 +71,7 @@ class Worker(Service):
             self._device.flush()
         gc.disable()
         try:
-            self._device.synchronize()
+            self._device.make_ready()
             self.notify("start")
             timed = self._device.time(call, clock)
             self.notify("stop")

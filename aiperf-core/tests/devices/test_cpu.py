@@ -1,0 +1,131 @@
+import resource
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from aiperf_core.devices import cpu
+from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
+from aiperf_core.devices.timing import open_device
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> CpuDevice:
+    """A processor with a last-level cache of 1 MiB."""
+    monkeypatch.setattr(cpu, "last_level_cache_bytes", lambda: MIB)
+    return CpuDevice(1)
+
+
+def test_a_call_is_timed_by_the_monotonic_clock(device: CpuDevice) -> None:
+    timed = device.time(lambda: time.sleep(0.02), "wall")
+    assert timed.wall_s is not None
+    assert 0.02 <= timed.wall_s < 2.0
+    assert timed.device_s is None
+    assert timed.hidden is False
+    # A process that sleeps uses no processor.
+    assert timed.cpu_s < timed.wall_s / 2
+
+
+def test_processor_time_is_that_of_the_work(device: CpuDevice) -> None:
+    def work() -> int:
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        return 7
+
+    timed = device.time(work, "device")
+    assert timed.result == 7
+    assert timed.cpu_s >= 0.02
+    assert timed.device_s is None
+
+
+def test_a_call_that_raises_raises(device: CpuDevice) -> None:
+    with pytest.raises(ZeroDivisionError):
+        device.time(lambda: 1 / 0, "wall")
+
+
+def test_a_flush_writes_twice_the_cache(device: CpuDevice) -> None:
+    assert device._flush is not None
+    assert device._flush.numel() == 2 * MIB
+    device._flush.fill_(3)
+    device.flush()
+    assert not device._flush.any()
+
+
+@pytest.mark.parametrize(("working_set", "flushed"), [(4 * MIB - 1, True), (4 * MIB, False), (1 << 40, False)])
+def test_a_large_working_set_evicts_itself(monkeypatch: pytest.MonkeyPatch, working_set: int, flushed: bool) -> None:
+    monkeypatch.setattr(cpu, "last_level_cache_bytes", lambda: MIB)
+    device = CpuDevice(working_set)
+    assert (device._flush is not None) is flushed
+    device.flush()
+    device.synchronize()
+
+
+def test_memory_is_what_a_call_added(device: CpuDevice) -> None:
+    device.reset_memory()
+    kept = torch.ones(64 * MIB, dtype=torch.uint8)
+    used = device.memory()
+    assert used.peak_bytes == used.host_peak_bytes
+    assert used.peak_bytes is not None
+    assert 60 * MIB <= used.peak_bytes <= 256 * MIB
+    assert (used.allocated_bytes, used.reserved_bytes) == (None, None)
+    del kept
+
+
+def test_the_kernels_figures_of_this_process() -> None:
+    assert 0 < process_bytes("VmRSS") <= process_bytes("VmHWM")
+    assert process_bytes("VmRSS") % 1024 == 0
+    assert process_bytes("NoSuchFigure") == 0
+
+
+def caches(folder: Path, **sizes: str) -> Path:
+    for name, size in sizes.items():
+        file = folder / name / "size"
+        file.parent.mkdir(parents=True)
+        file.write_text(size + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ({"index0": "32K", "index2": "1024K", "index3": "36608K"}, 36608 << 10),
+        ({"index0": "32K", "index3": "2M"}, 2 << 20),
+        ({"index4": "1G"}, 1 << 30),
+        ({"index0": "4096"}, 4096),
+        ({"uevent": "99M"}, 32 << 20),
+        ({}, 32 << 20),
+    ],
+)
+def test_the_last_level_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, str], found: int
+) -> None:
+    folder = caches(tmp_path, **sizes)
+    monkeypatch.setattr(cpu, "Path", lambda _: folder)
+    assert last_level_cache_bytes() == found
+
+
+def test_a_kernel_that_keeps_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "Path", lambda _: Path("/no/such/folder/clear_refs"))
+    cpu.reset_peak_rss()
+
+
+def test_freed_memory_is_handed_out_again(device: CpuDevice) -> None:
+    # Larger than any block that malloc would keep unasked.
+    size = 48 * MIB
+    for _ in range(4):
+        torch.empty(size, dtype=torch.uint8).fill_(0xFF)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    again = torch.empty(size, dtype=torch.uint8)
+    assert int(again[size // 2]) == 0xFF
+    again.fill_(0)
+    # Fresh memory faults once for each page, or once for each 2 MiB where the kernel gives huge ones.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 12
+
+
+def test_the_device_of_that_name() -> None:
+    assert isinstance(open_device("cpu", 1 << 40), CpuDevice)
+    assert open_device("cpu", 1 << 40).name == "cpu"
