@@ -1,9 +1,11 @@
-import resource
+import mmap
+import subprocess
+import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import pytest
-import torch
 
 from aiperf_core.devices import cpu
 from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
@@ -66,13 +68,15 @@ def test_a_large_working_set_evicts_itself(monkeypatch: pytest.MonkeyPatch, work
 
 def test_memory_is_what_a_call_added(device: CpuDevice) -> None:
     device.reset_memory()
-    kept = torch.ones(64 * MIB, dtype=torch.uint8)
+    # Not from malloc, which may hand out what this process has freed and kept.
+    with mmap.mmap(-1, 64 * MIB) as kept:
+        for page in range(0, 64 * MIB, 4096):
+            kept[page] = 1
     used = device.memory()
     assert used.peak_bytes == used.host_peak_bytes
     assert used.peak_bytes is not None
     assert 60 * MIB <= used.peak_bytes <= 256 * MIB
     assert (used.allocated_bytes, used.reserved_bytes) == (None, None)
-    del kept
 
 
 def test_the_kernels_figures_of_this_process() -> None:
@@ -113,17 +117,28 @@ def test_a_kernel_that_keeps_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu.reset_peak_rss()
 
 
-def test_freed_memory_is_handed_out_again(device: CpuDevice) -> None:
-    # Larger than any block that malloc would keep unasked.
-    size = 48 * MIB
-    for _ in range(4):
-        torch.empty(size, dtype=torch.uint8).fill_(0xFF)
+FAULTS = """
+import resource
+import torch
+from aiperf_core.devices.cpu import keep_freed_memory
+
+def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    again = torch.empty(size, dtype=torch.uint8)
-    assert int(again[size // 2]) == 0xFF
-    again.fill_(0)
+    torch.empty(48 << 20, dtype=torch.uint8).fill_(0xFF)  # more than malloc would keep unasked
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+keep_freed_memory()
+print(*(faults() for _ in range(12)))
+"""
+
+
+def test_freed_memory_is_handed_out_again() -> None:
+    # In a process of its own: where many tests left holes in the heap, the block may come from anywhere.
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    faults = [int(count) for count in done.stdout.split()]
     # Fresh memory faults once for each page, or once for each 2 MiB where the kernel gives huge ones.
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 12
+    assert faults[0] >= 24
+    assert median(faults) < 12
 
 
 def test_the_device_of_that_name() -> None:

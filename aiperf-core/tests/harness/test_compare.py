@@ -31,7 +31,7 @@ DTYPES = [
 
 # The first example pays for what torch loads lazily.
 unhurried = settings(deadline=None)
-large = settings(deadline=None, max_examples=12)
+large = settings(deadline=None, max_examples=10)
 
 
 def normal(*sizes: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -212,7 +212,7 @@ def test_products_of_rounded_operands_pass_only_where_that_was_declared() -> Non
 
 
 @large
-@given(st.integers(0, 3_999_999), st.sampled_from([0.0, -1.0, 1.5]))
+@given(st.integers(0, 1_999_999), st.sampled_from([0.0, -1.0, 1.5]))
 def test_one_wrong_element_among_millions_is_found(index: int, factor: float) -> None:
     out = MILLIONS.clone()
     # Of a size that is not rare, or else nothing may be wrong with zero in its place.
@@ -223,7 +223,7 @@ def test_one_wrong_element_among_millions_is_found(index: int, factor: float) ->
     assert result.worst > 1.0
 
 
-MILLIONS = normal(4_000_000)
+MILLIONS = normal(2_000_000)
 BIG = (MILLIONS.abs() > 0.1).nonzero().reshape(-1)
 
 

@@ -1,6 +1,7 @@
 """Planning and running whole targets."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from aiperf_core.harness import sampling, session
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
 Measure = Callable[..., Any]
+
+TARGETS = Path(__file__).parent / "targets"
 
 
 def rows_of(result: object) -> dict[str, Row]:
@@ -94,7 +97,8 @@ def test_a_benchmark_that_cannot_be_imported_is_named(measure: Measure) -> None:
     assert measure("broken_import") == SkippedTarget(
         "tests.broken_import",
         Verdict.FAILED,
-        "'tests.broken_import' cannot be used: importing 'broken_import' raised ValueError: no benchmark today",
+        "'tests.broken_import' cannot be used: importing 'broken_import' raised ValueError at "
+        f"{TARGETS / 'broken_import.py'}:3: no benchmark today",
     )
 
 

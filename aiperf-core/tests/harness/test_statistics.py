@@ -130,6 +130,15 @@ def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
     assert statistics._student(freedom) == pytest.approx(quantile, rel=0.01)
 
 
+@pytest.mark.parametrize(("passes", "factor"), [(3, 2.69), (6, 1.437), (12, 1.173), (10_000, 1.0)])
+def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
+    resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
+    estimate = statistics._widened(1.0, resampled, passes)
+    # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
+    assert math.log(estimate.low) == pytest.approx(-0.0925 * factor, rel=0.01)
+    assert math.log(estimate.high) == pytest.approx(0.1925 * factor, rel=0.01)
+
+
 # --- which samples count
 
 
@@ -142,8 +151,8 @@ def test_too_few_passes_allow_no_statement() -> None:
 
 
 def test_a_ratio_is_over_the_passes_that_both_have() -> None:
-    top = Blocks.of([2.0, 2.0, 2.0, 900.0], [0, 1, 2, 7])
-    bottom = Blocks.of([0.001, 1.0, 1.0, 1.0], [-1, 0, 1, 2])
+    top = Blocks.of([2.0, 2.0, 2.0, *[900.0] * 5], [0, 1, 2, *[7] * 5])
+    bottom = Blocks.of([*[0.001] * 5, 1.0, 1.0, 1.0], [*[-1] * 5, 0, 1, 2])
     assert ratio_interval(top, bottom) == Estimate(2.0, 2.0, 2.0)
     assert ratio_interval(top, Blocks.of([1.0, 1.0, 1.0], [0, 1, 3])) is None
 
