@@ -125,7 +125,9 @@ def test_a_run_leaves_a_bundle_that_can_be_read(acme):
     assert f"artifacts/runs/{bundle.path.name}" in out
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 100
-    assert (bundle.path / "targets" / "acme.scale.json.seen").read_text() == "{'waits': 'MEASURED', 'goes_on': 'FASTER'}"
+    assert (
+        bundle.path / "targets" / "acme.scale.json.seen"
+    ).read_text() == "{'waits': 'MEASURED', 'goes_on': 'FASTER'}"
 
 
 def test_invalid_rows_stand_beside_untouched_ones_and_decide_the_exit_code(acme):
@@ -173,7 +175,10 @@ def test_a_target_for_another_device_is_skipped_and_no_success(acme):
         (["acme.scale", "--set", "n=nan"], "--set n takes a number from 0; got 'nan'."),
         (["acme.scale", "--budget", "0"], "--budget takes a number of seconds above 0; got 0."),
         (["acme.scale:fast"], "'acme.scale' has no implementation named 'fast'; it has goes_on, lazy, raises, waits."),
-        (["acme.scale", "--variant", "x"], "'acme.scale' has no implementation named 'x'; it has goes_on, lazy, raises, waits."),
+        (
+            ["acme.scale", "--variant", "x"],
+            "'acme.scale' has no implementation named 'x'; it has goes_on, lazy, raises, waits.",
+        ),
     ],
 )
 def test_what_cannot_be_asked_for(acme, arguments, message):

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -18,10 +20,24 @@ def test_the_processor_is_named(monkeypatch):
     assert host.processor() == "Some CPU @ 3 GHz, 2 of 8 logical CPUs usable"
 
 
+def test_the_model_is_the_first_processors(monkeypatch):
+    files(monkeypatch, {"/proc/cpuinfo": "model name\t: AMD EPYC 9654\nmodel name\t: AMD EPYC 9654\n"})
+    assert host.processor_model() == "AMD EPYC 9654"
+
+
 def test_a_processor_without_a_name(monkeypatch):
-    files(monkeypatch, {})
+    files(monkeypatch, {"/proc/cpuinfo": "processor\t: 0\nBogoMIPS\t: 50.00\n"})
     monkeypatch.setattr(host.platform, "machine", lambda: "aarch64")
+    assert host.processor_model() == "aarch64"
     assert host.processor().startswith("aarch64, ")
+
+
+def test_usable_cpus_are_those_this_process_may_use():
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    code += "; from aiperf_core.devices.host import usable_cpus; print(usable_cpus())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
+    assert host.usable_cpus() == len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(
@@ -33,9 +49,29 @@ def test_a_processor_without_a_name(monkeypatch):
         ("nohypervisor", {"sys_vendor": "Dell\n"}, ""),
     ],
 )
-def test_the_hypervisor_is_named(monkeypatch, flag, dmi, name):
+def test_the_hypervisor_that_the_processor_tells_is_named(monkeypatch, flag, dmi, name):
     contents = {f"/sys/class/dmi/id/{key}": value for key, value in dmi.items()}
     files(monkeypatch, contents | {"/proc/cpuinfo": CPUINFO.format(flag=flag)})
+    assert host.hypervisor() == name
+
+
+@pytest.mark.parametrize(
+    ("contents", "name"),
+    [
+        ({}, ""),
+        ({"/sys/hypervisor/type": "xen\n"}, "xen"),
+        ({"/proc/device-tree/hypervisor/compatible": "linux,kvm\0other\0"}, "linux,kvm"),
+        ({"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "virt-8\n"}, "QEMU virt-8"),
+        ({"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.metal"}, ""),
+        (
+            {"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.large"},
+            "Amazon EC2 c7g.large",
+        ),
+        ({"/sys/class/dmi/id/sys_vendor": "Supermicro", "/sys/class/dmi/id/product_name": "SYS-821"}, ""),
+    ],
+)
+def test_hypervisors_that_the_processor_does_not_tell(monkeypatch, contents, name):
+    files(monkeypatch, {"/proc/cpuinfo": "processor\t: 0\nBogoMIPS\t: 50.00\n"} | contents)
     assert host.hypervisor() == name
 
 

@@ -1,5 +1,6 @@
 """Sessions over the targets in `targets/`."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def shared_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session
     """One session for all tests: its fork server imports torch once."""
     folder = tmp_path_factory.mktemp("session")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(TARGETS))
+        patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         patch.setenv("AIPERF_CACHE_DIR", str(folder / "cache"))
         with Session(Options(), folder) as session:
             # Both are tested apart from this; and the tests must not depend on what the machine has.

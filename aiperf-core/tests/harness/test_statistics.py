@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ def pair(
     def side(scale: float) -> Blocks:
         level = scale * common * rng.lognormal(0, own, passes)
         times = level[:, None] * rng.lognormal(0, 0.02, (passes, length))
-        return Blocks(times.ravel(), np.repeat(np.arange(passes), length))
+        return Blocks.of(list(times.ravel()), list(np.repeat(np.arange(passes), length)))
 
     return side(ratio), side(1.0)
 
@@ -78,7 +79,7 @@ def test_an_interval_contains_its_ratio(top: Blocks, bottom: Blocks) -> None:
 @given(BLOCKS, BLOCKS, st.integers(-20, 20))
 def test_units_change_nothing(top: Blocks, bottom: Blocks, power: int) -> None:
     scale = 2.0**power
-    scaled = Blocks(top.times * scale, top.passes), Blocks(bottom.times * scale, bottom.passes)
+    scaled = evolve(top, times=top.times * scale), evolve(bottom, times=bottom.times * scale)
     assert ratio_interval(*scaled) == ratio_interval(top, bottom)
     one, other = of_median(top), of_median(scaled[0])
     assert (other.value, other.low, other.high) == pytest.approx(
@@ -100,8 +101,8 @@ def test_a_ratio_turned_over_is_the_inverse(seed: int, ratio: float) -> None:
 @given(BLOCKS, st.floats(0.01, 100.0))
 def test_what_both_sides_share_does_not_widen_their_ratio(bottom: Blocks, ratio: float) -> None:
     keep = np.unique(bottom.passes, return_index=True)[1]
-    bottom = Blocks(bottom.times[keep], bottom.passes[keep])
-    estimate = estimated(Blocks(bottom.times * ratio, bottom.passes), bottom)
+    bottom = bottom.only(keep)
+    estimate = estimated(evolve(bottom, times=bottom.times * ratio), bottom)
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((ratio, ratio, ratio))
 
 
@@ -133,10 +134,43 @@ def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
 @pytest.mark.parametrize(("passes", "factor"), [(3, 2.69), (6, 1.437), (12, 1.173), (10_000, 1.0)])
 def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
     resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
-    estimate = statistics._widened(1.0, resampled, passes)
+    within = float(np.var(np.log(resampled)))
+    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1)
     # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
     assert math.log(estimate.low) == pytest.approx(-0.0925 * factor, rel=0.01)
     assert math.log(estimate.high) == pytest.approx(0.1925 * factor, rel=0.01)
+
+
+def rounds_of(ratio: float, process_effect: float, rounds: int, seed: int) -> tuple[Blocks, Blocks]:
+    """Two implementations over some rounds; every process has a lasting effect of its own on its times."""
+    rng = np.random.default_rng(seed)
+    passes, length = 8, 4
+    sides = []
+    for factor in (ratio, 1.0):
+        effect = rng.lognormal(0, process_effect, rounds).repeat(passes * length)
+        times = factor * effect * rng.lognormal(0, 0.01, rounds * passes * length)
+        which = np.arange(rounds).repeat(passes * length)
+        sides.append(Blocks(times, np.arange(rounds * passes).repeat(length), which))
+    return sides[0], sides[1]
+
+
+@pytest.mark.parametrize("process_effect", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("rounds", [3, 10])
+def test_intervals_over_rounds_cover_what_processes_differ_by(process_effect: float, rounds: int) -> None:
+    covered = 0
+    for seed in range(100):
+        estimate = ratio_interval(*rounds_of(1.1, process_effect, rounds, seed))
+        assert estimate is not None
+        covered += estimate.low <= 1.1 <= estimate.high
+    assert covered >= 88
+
+
+def test_one_round_cannot_show_what_processes_differ_by_and_three_can() -> None:
+    one = ratio_interval(*rounds_of(1.0, 0.05, 1, 1))
+    three = ratio_interval(*rounds_of(1.0, 0.05, 3, 1))
+    assert one is not None
+    assert three is not None
+    assert half_width(three) > 3 * half_width(one)
 
 
 # --- which samples count

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.devices import host
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import manifest, records
 
@@ -40,48 +39,6 @@ def test_the_machine_is_this_one():
     assert made.cores == len(os.sched_getaffinity(0))
     assert made.memory_bytes > 1 << 28
     assert made.python == f"{platform.python_implementation()} {platform.python_version()}"
-
-
-def test_cores_are_those_this_process_may_use():
-    usable = os.sched_getaffinity(0)
-    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
-    code += "; from aiperf_core.results.manifest import cores; print(cores())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
-    assert len(usable) == manifest.cores()
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({}, None),
-        ({"/sys/hypervisor/type": "xen\n"}, "xen"),
-        ({"/proc/device-tree/hypervisor/compatible": "linux,kvm\0other\0"}, "linux,kvm"),
-        ({"/sys/class/dmi/id/sys_vendor": "QEMU\n", "/sys/class/dmi/id/product_name": "virt-8\n"}, "QEMU virt-8"),
-        ({"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.metal"}, None),
-        (
-            {"/sys/class/dmi/id/sys_vendor": "Amazon EC2", "/sys/class/dmi/id/product_name": "c7g.large"},
-            "Amazon EC2 c7g.large",
-        ),
-        ({"/sys/class/dmi/id/sys_vendor": "Supermicro", "/sys/class/dmi/id/product_name": "SYS-821"}, None),
-    ],
-)
-def test_hypervisors_that_the_processor_does_not_tell(monkeypatch, files, expected):
-    monkeypatch.setattr(host, "hypervisor", lambda: "")
-    monkeypatch.setattr(manifest, "_read", lambda path: files.get(path, ""))
-    assert manifest.hypervisor() == expected
-
-
-def test_a_hypervisor_that_the_processor_tells(monkeypatch):
-    monkeypatch.setattr(host, "hypervisor", lambda: "KVM")
-    assert manifest.hypervisor() == "KVM"
-
-
-def test_a_processor_without_a_name(monkeypatch):
-    monkeypatch.setattr(manifest, "_read", lambda path: "processor\t: 0\nBogoMIPS\t: 50.00\n")
-    assert manifest.cpu() == platform.machine()
-    monkeypatch.setattr(manifest, "_read", lambda path: "model name\t: AMD EPYC 9654\nmodel name\t: AMD EPYC 9654\n")
-    assert manifest.cpu() == "AMD EPYC 9654"
 
 
 def test_packages_are_those_that_matter(site):

@@ -69,7 +69,14 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
     for head in ("TARGET", "FILE", "KIND", "ARCH", "BYTES", "RESULT"):
         table.add_column(head, justify="right" if head == "BYTES" else "left", overflow="fold")
     for outcome in outcomes:
-        cells = (outcome.target, outcome.file, outcome.kind, outcome.arch, str(outcome.size_bytes or ""), _result(outcome))
+        cells = (
+            outcome.target,
+            outcome.file,
+            outcome.kind,
+            outcome.arch,
+            str(outcome.size_bytes or ""),
+            _result(outcome),
+        )
         table.add_row(*map(Text, cells))
     console = Console(highlight=False)
     console.width = min(console.width, WIDEST) if sys.stdout.isatty() else WIDEST

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated."
 )
-@click.option("--budget", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Sampling time a target.")
+@click.option(
+    "--tier",
+    type=click.Choice(("quick", "standard", "audit")),
+    default="quick",
+    show_default=True,
+    help="1, 3 or 10 rounds of fresh processes; the latter two with the baseline against itself.",
+)
+@click.option("--budget", type=float, metavar="SECONDS", help="Sampling time a target. [default: 3, 30 or 120 by tier]")
 @click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
@@ -35,7 +42,8 @@ def run(
     size: str | None,
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
-    budget: float,
+    tier: str,
+    budget: float | None,
     timeout: float,
     out: Path | None,
     as_json: bool,
@@ -56,7 +64,8 @@ def run(
         device=device,
         size=size,
         params=_params(sizes),
-        budget_s=_positive("--budget", budget),
+        tier=tier,
+        budget_s=None if budget is None else _positive("--budget", budget),
         timeout_s=_positive("--timeout", timeout),
     )
     screen, err = consoles()

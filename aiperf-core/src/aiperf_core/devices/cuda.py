@@ -36,7 +36,7 @@ class CudaDevice:
         self._flush = torch.empty(_FLUSH_FACTOR * l2_bytes, dtype=torch.uint8, device="cuda")
         self._go = torch.zeros(1, dtype=torch.int32, pin_memory=True)
         self._timed_out = torch.zeros(1, dtype=torch.int32, pin_memory=True)
-        self._hold = _source.kernel("hold")
+        self._hold, self._mark, self._empty = (_source.kernel(name) for name in ("hold", "mark", "empty"))
         self._timeouts = 0
         self._context = self._ask(self._driver.cuCtxGetCurrent())
         self._rss_at_reset = 0
@@ -68,12 +68,33 @@ class CudaDevice:
         return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, hidden=False)
 
     def _time_device(self, call: Callable[[], Any]) -> Timed:
+        hide = self._timeouts < _MAX_TIMEOUTS
+        cpu = time.process_time_ns()
+        result, start, end = self._between_events(call, hide=hide)
+        torch.cuda.synchronize()
+        cpu = time.process_time_ns() - cpu
+        hidden = hide and not int(self._timed_out[0])
+        self._timeouts += int(hide and not hidden)
+        return Timed(result, start.elapsed_time(end) / 1e3, None, cpu / 1e9, hidden)
+
+    def framed(self, call: Callable[[], Any]) -> float:
+        """Run a call between the kernels `hold` and `mark`; its event time in seconds. For a trace, see `ledger`."""
+        _, start, end = self._between_events(call, hide=True)
+        torch.cuda.current_stream().wait_event(end)
+        self._mark(grid=1, block=1)
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
+
+    def empty(self) -> None:
+        """Launch a kernel that does nothing."""
+        self._empty(grid=1, block=1)
+
+    def _between_events(self, call: Callable[[], Any], *, hide: bool) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
+        """Queue a call between two events that all streams of the context keep to; what it returned, and the events."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()  # an event exists on the device only once it was recorded
         end.record()
         torch.cuda.synchronize()
-        hide = self._timeouts < _MAX_TIMEOUTS
-        cpu = time.process_time_ns()
         if hide:
             self._go[0] = self._timed_out[0] = 0
             self._hold(self._go.data_ptr(), self._timed_out.data_ptr(), HOLD_LIMIT_NS, grid=1, block=1)
@@ -84,11 +105,7 @@ class CudaDevice:
             self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(end.cuda_event)))
         finally:
             self._go[0] = 1
-        torch.cuda.synchronize()
-        cpu = time.process_time_ns() - cpu
-        hidden = hide and not int(self._timed_out[0])
-        self._timeouts += int(hide and not hidden)
-        return Timed(result, start.elapsed_time(end) / 1e3, None, cpu / 1e9, hidden)
+        return result, start, end
 
     def reset_memory(self) -> None:
         """Forget the allocator's peak and return its free blocks."""

@@ -8,6 +8,10 @@ import subprocess
 from pathlib import Path
 
 GIB = 1 << 30
+# A machine of one of these vendors or products is a virtual one.
+_VIRTUAL = re.compile(
+    r"KVM|QEMU|VMware|VirtualBox|Xen|Bochs|Parallels|Amazon EC2(?! .*metal)|Google Compute Engine|Virtual Machine"
+)
 
 
 def operating_system() -> str:
@@ -20,12 +24,20 @@ def operating_system() -> str:
     return f"{name}, {kernel}" if name else kernel
 
 
+def processor_model() -> str:
+    """The processor's model, or its architecture where the kernel does not name it (ARM)."""
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1].strip() if match else platform.machine()
+
+
+def usable_cpus() -> int:
+    """The logical CPUs that this process may run on, which are fewer than the machine's in a container or under taskset."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def processor() -> str:
     """Name the processor, and count the logical CPUs that this process may use."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    name = match[1].strip() if match else platform.machine()
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {usable} of {os.cpu_count()} logical CPUs usable"
+    return f"{processor_model()}, {usable_cpus()} of {os.cpu_count()} logical CPUs usable"
 
 
 def memory() -> str:
@@ -50,10 +62,16 @@ def compiler() -> str:
 
 def hypervisor() -> str:
     """Name what this machine runs under; empty on bare metal, as far as can be told."""
-    if not re.search(r"^flags\s*:.*\bhypervisor\b", _read("/proc/cpuinfo"), re.MULTILINE):
-        return ""
-    vendor, product = (_read(f"/sys/class/dmi/id/{name}").strip() for name in ("sys_vendor", "product_name"))
-    return " ".join(filter(None, (vendor, product))) or "one that does not say its name"
+    maker = " ".join(
+        filter(None, (_read(f"/sys/class/dmi/id/{name}").strip() for name in ("sys_vendor", "product_name")))
+    )
+    if re.search(r"^flags\s*:.*\bhypervisor\b", _read("/proc/cpuinfo"), re.MULTILINE):
+        return maker or "one that does not say its name"
+    # ARM has no such flag.
+    xen = _read("/sys/hypervisor/type").strip()
+    # A list of names, each ended by a NUL.
+    tree = _read("/proc/device-tree/hypervisor/compatible").split("\0")[0]
+    return xen or tree or (maker if _VIRTUAL.search(maker) else "")
 
 
 def cache_folder() -> Path:

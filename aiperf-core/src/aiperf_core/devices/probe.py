@@ -3,8 +3,12 @@
 import ctypes
 import os
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
+
+from aiperf_core.devices.gpus import capability
+from aiperf_core.devices.nvml import NvmlMissingError, session
 
 
 @frozen
@@ -40,34 +44,33 @@ def has_cuda_device() -> bool:
 def nvidia() -> Nvidia:
     """Ask NVML, which opens no CUDA context and so neither takes GPU memory nor disturbs what runs there."""
     try:
-        import pynvml
-    except ImportError:
-        return Nvidia(problem="nvidia-ml-py is not installed")
+        with session() as nvml:
+            return _described(nvml.module)
+    except NvmlMissingError as missing:
+        return Nvidia(problem=str(missing) if missing.library else _why_no_driver())
+
+
+def _described(nvml: Any) -> Nvidia:
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return Nvidia(problem=_why_no_driver())
-    try:
-        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
-        gpus = tuple(_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
+        cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
+        gpus = tuple(_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
         return Nvidia(
-            driver=pynvml.nvmlSystemGetDriverVersion(),
+            driver=nvml.nvmlSystemGetDriverVersion(),
             cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
             gpus=gpus,
             problem="" if gpus else "the NVIDIA driver is loaded but reports no GPU",
         )
-    except pynvml.NVMLError as error:
+    except nvml.NVMLError as error:
         return Nvidia(problem=f"the NVIDIA driver answers with an error: {error}")
-    finally:
-        pynvml.nvmlShutdown()
 
 
-def _gpu(index: int) -> Gpu:
-    import pynvml
-
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-    return Gpu(pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetMemoryInfo(handle).total, f"{major}.{minor}")
+def _gpu(nvml: Any, index: int) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    return Gpu(
+        nvml.nvmlDeviceGetName(handle),
+        nvml.nvmlDeviceGetMemoryInfo(handle).total,
+        capability(nvml.nvmlDeviceGetCudaComputeCapability(handle)),
+    )
 
 
 def _why_no_driver() -> str:

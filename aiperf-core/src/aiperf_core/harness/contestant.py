@@ -8,7 +8,7 @@ from attrs import define, field
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
-from aiperf_core.results.models import Finding, Memory, Samples, Verdict
+from aiperf_core.results.models import Audit, Finding, Memory, Samples, Verdict
 
 # What each way to fail means for the row.
 _VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
@@ -16,14 +16,19 @@ _VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
 
 @define(eq=False)
 class Contestant:
-    """An implementation that takes part, or the reason why it does not (any more)."""
+    """An implementation that takes part, or the reason why it does not (any more).
+
+    `runs` is the name of the code in the benchmark; it differs from the row's own name for a control.
+    """
 
     declared: DescribedImplementation
+    runs: str
     child: Child | None = None
     ended: Verdict | None = None
     reason: str | None = None
     findings: list[Finding] = field(factory=list)
     samples: Samples = field(factory=Samples)
+    isolated_samples_s: list[float] = field(factory=list)
     warmup_s: list[float] = field(factory=list)
     block_length: int = 1
     prepare_s: float | None = None
@@ -32,6 +37,8 @@ class Contestant:
     since_judged: int = 0
     worst: float | None = 0.0
     quality: float | None = None
+    audit: Audit | None = None
+    event_overhead_s: float = 0.0
     log: list[str] = field(factory=list)
 
     @property
@@ -44,8 +51,10 @@ class Contestant:
         """Whether it is still being measured."""
         return self.ended is None
 
-    def record(self, block: int, step: int, sample: dict[str, Any], *, judged: bool) -> None:
-        """Keep a timed sample."""
+    def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
+        """Keep a timed sample. `place` is its round, block and step."""
+        round_number, block, step = place
+        self.samples.round.append(round_number)
         self.samples.block.append(block)
         self.samples.step.append(step)
         self.samples.judged.append(judged)
@@ -58,14 +67,20 @@ class Contestant:
     def blocks(self, clock: str, length: int) -> Blocks:
         """The times by one clock, with the pass that each belongs to; `length` is the number of contestants a pass."""
         column = self.samples.device_s if clock == "device" else self.samples.wall_s
-        kept = [(time, block // length) for time, block in zip(column, self.samples.block, strict=True) if time]
-        return Blocks.of([time for time, _ in kept], [number for _, number in kept])
+        kept = [index for index, time in enumerate(column) if time]
+        overhead = self.event_overhead_s if clock == "device" else 0.0
+        return Blocks.of(
+            [(column[index] or 0.0) - overhead for index in kept],
+            [self.samples.block[index] // length for index in kept],
+            [self.samples.round[index] for index in kept],
+        )
 
     def median(self, clock: str) -> float | None:
         """The median time so far by a clock, in seconds."""
         column = self.samples.device_s if clock == "device" else self.samples.wall_s
         times = [time for time in column if time is not None]
-        return float(np.median(times)) if times else None
+        overhead = self.event_overhead_s if clock == "device" else 0.0
+        return float(np.median(times)) - overhead if times else None
 
     def stop(self, verdict: Verdict, reason: str, finding: Finding | None = None) -> None:
         """Take it out of the run. Its samples stay, its process ends."""

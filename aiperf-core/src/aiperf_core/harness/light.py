@@ -8,6 +8,12 @@ from aiperf_core.results.models import Ceilings, Light
 BEYOND = 1.02
 
 
+def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
+    """The most operations per second in a precision, by matrix products or by multiply-adds; None without a figure."""
+    found = (ceilings.flop_per_s.get(precision), ceilings.vector_flop_per_s.get(precision))
+    return max((rate for rate in found if rate), default=None)
+
+
 def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
     """Return what bounds the work (`memory` or `compute`) and the least time in seconds; None without a ceiling.
 
@@ -15,7 +21,7 @@ def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[st
     inputs lie in the cache by design is bounded by arithmetic alone.
     """
     times = {}
-    rate = ceilings.flop_per_s.get(cost["precision"])
+    rate = compute_roof(ceilings, cost["precision"])
     if cost["flops"] and rate:
         times["compute"] = cost["flops"] / rate
     read, written = cost["bytes_read"], cost["bytes_written"]

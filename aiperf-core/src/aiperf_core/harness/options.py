@@ -3,13 +3,34 @@
 from attrs import field, frozen
 
 
+@frozen
+class Tier:
+    """How much a run proves: rounds of fresh processes, seconds of sampling in all, and whether with controls.
+
+    Controls are the baseline against itself (A/A), and every implementation without the others in between.
+    """
+
+    rounds: int
+    budget_s: float
+    controls: bool
+
+
+TIERS = {
+    "quick": Tier(rounds=1, budget_s=3.0, controls=False),
+    "standard": Tier(rounds=3, budget_s=30.0, controls=True),
+    "audit": Tier(rounds=10, budget_s=120.0, controls=True),
+}
+
+
 @frozen(kw_only=True)
 class Options:
     """Options of a run.
 
     device: `cpu` or `cuda`; None takes the GPU where there is one and the target has a use for it.
     size: a preset's name; None takes the one named after the device. `params` override single sizes.
-    budget_s: how long to sample one target, in seconds; sampling ends earlier when every interval is narrow enough.
+    tier: `quick`, `standard` or `audit`.
+    budget_s: how long to sample one target, in seconds, all rounds together; None takes the tier's. Sampling ends
+        earlier when every interval is narrow enough.
     timeout_s: how long one call, or one preparation, may take before its process counts as hung.
     floor: the smallest relative difference that matters in practice.
     memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
@@ -19,8 +40,25 @@ class Options:
     device: str | None = None
     size: str | None = None
     params: dict[str, float] = field(factory=dict)
-    budget_s: float = 5.0
+    tier: str = "quick"
+    budget_s: float | None = None
     timeout_s: float = 60.0
     floor: float = 0.01
     width: float = 0.005
     memory_limit_bytes: int | None = None
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of fresh processes."""
+        return TIERS[self.tier].rounds
+
+    @property
+    def round_budget_s(self) -> float:
+        """Sampling time of one round in seconds."""
+        budget = TIERS[self.tier].budget_s if self.budget_s is None else self.budget_s
+        return budget / self.rounds
+
+    @property
+    def controls(self) -> bool:
+        """Whether the run has controls."""
+        return TIERS[self.tier].controls

@@ -1,6 +1,6 @@
 """A process that looks at a device and measures its ceilings; the supervisor itself never touches torch."""
 
-from aiperf_core.devices import ceilings
+from aiperf_core.devices import ceilings, links
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.service import Service
 
@@ -24,9 +24,13 @@ class Prober(Service):
             "memory_bytes": torch.cuda.get_device_properties().total_memory,
         }
 
-    def do_ceilings(self, device: str) -> Message:
-        """Measure what the device reaches."""
-        return ceilings.measure(device)
+    def do_ceilings(self, device: str, whole: bool) -> Message:
+        """Measure what the device reaches; a notice says what comes next."""
+        return ceilings.measure(device, whole, self.notify)
+
+    def do_all_reduce(self, device: str, rank: int, world: int, store: str) -> Message:
+        """Take part in all-reduces as one rank of several; bus bandwidth by number of ranks, and how."""
+        return {count: list(best) for count, best in links.all_reduce(device, rank, world, store).items()}
 
 
 def main(channel: Channel) -> None:

@@ -14,20 +14,22 @@ from attrs import define, field
 
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
-from aiperf_core.harness.statistics import half_width, ratio_interval
+from aiperf_core.harness.statistics import Blocks, half_width, ratio_interval
 from aiperf_core.results.models import Finding, Verdict
 
 WARMUP_SAMPLES = 2
-# A contestant that ran for so long is warm.
+# A contestant whose calls take so long needs no more of them to be warm.
 WARMUP_S = 0.1
-# Short calls are taken in blocks of about this length, since a process that was not running needs a moment; longer
-# calls one at a time, which lets all implementations share each renewal of the inputs.
+# Short calls are taken in blocks of about this length, after one that is not counted, since a process that was not
+# running needs a moment; longer calls one at a time, which lets all implementations share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
 MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12
+MIN_ISOLATED, MAX_ISOLATED = 5, 200
+ISOLATED_S = 0.5
 _SEED_BITS = 62
 
 
@@ -62,6 +64,7 @@ class Sampler:
     timeout_s: float
     rng: random.Random
     clockwork: Clockwork = field(factory=Clockwork)
+    round_number: int = 0
     order: list[str] = field(factory=list)
     _present: int | None = None
     _numbers: dict[str, float] = field(factory=dict)
@@ -77,16 +80,28 @@ class Sampler:
         for index in range(1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
-                if index == 0 or sum(one.warmup_s) < WARMUP_S:
+                # The first call may compile; what the next one takes is what calls take.
+                if index < 2 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
         for one in self.active:
             one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.warmup_s[-1], 1e-9))))
 
+    def isolate(self, one: Contestant) -> None:
+        """Take samples of one contestant after the other, to see whether taking turns disturbs it."""
+        until = time.monotonic() + ISOLATED_S
+        while one.active and len(one.isolated_samples_s) < MAX_ISOLATED:
+            if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
+                return
+            sample = self._sample(one, self._new_seed(), self.clock)
+            if sample is None or not self._plausible(one, sample) or not self._inspect(one, judged=False):
+                return
+            one.isolated_samples_s.append(_by_clock(sample))
+
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock)
         if sample is not None:
-            one.warmup_s.append(sample["device_s"] if sample["wall_s"] is None else sample["wall_s"])
+            one.warmup_s.append(_by_clock(sample))
             self._inspect(one, judged=judged)
 
     def run_pass(self, number: int, on_block: Callable[[Contestant], None]) -> None:
@@ -103,12 +118,16 @@ class Sampler:
                 self._run_block(one, block, first_step, seeds[: one.block_length], judged)
 
     def _run_block(self, one: Contestant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
+        if len(seeds) > 1:
+            self._warm_up_once(one, self._new_seed(), judged=False)
         for index, seed in enumerate(seeds):
+            if not one.active:
+                return
             sample = self._sample(one, seed, self.clock)
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
-            one.record(block, first_step + index, sample, judged=chosen)
+            one.record((self.round_number, block, first_step + index), sample, judged=chosen)
             self.clockwork.samples += 1
             self.clockwork.timed_s += sample["bracket_s"]
             if not self._plausible(one, sample) or not self._inspect(one, judged=chosen):
@@ -120,7 +139,7 @@ class Sampler:
         """One sample by the clock that the benchmark is not about, so that both are recorded."""
         sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
         if sample is not None:
-            one.record(block, step, sample, judged=False)
+            one.record((self.round_number, block, step), sample, judged=False)
             self.clockwork.samples += 1
             self.clockwork.timed_s += sample["bracket_s"]
             self._inspect(one, judged=False)
@@ -160,7 +179,7 @@ class Sampler:
 
     def _plausible(self, one: Contestant, sample: dict[str, Any]) -> bool:
         """Refuse a time that no clock can give, instead of clamping it."""
-        reported = sample["wall_s"] if sample["device_s"] is None else sample["device_s"]
+        reported = _by_clock(sample)
         if reported > 0:
             return True
         message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
@@ -217,24 +236,35 @@ class Sampler:
         return self.rng.getrandbits(_SEED_BITS)
 
 
+def _by_clock(sample: dict[str, Any]) -> float:
+    """A sample's time by the clock that it was taken with, in seconds."""
+    return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])
+
+
 def _checked(sample: Any) -> dict[str, Any]:
     """What a worker says of a sample. Raises `KeyError` or `TypeError` where it is not of the form of one."""
     for name in ("device_s", "wall_s", "cpu_s"):
         if sample[name] is not None and type(sample[name]) is not float:
             raise TypeError(name)
+    if sample["device_s"] is None and sample["wall_s"] is None:
+        raise TypeError("no time")
     return {name: sample[name] for name in ("device_s", "wall_s", "cpu_s")} | {"hidden": bool(sample["hidden"])}
 
 
-def known(contestants: list[Contestant], clock: str, width: float) -> bool:
-    """Whether the speedup of every active variant has an interval narrow enough to stop."""
+def known(contestants: list[Contestant], clock: str, width: float, round_number: int) -> bool:
+    """Whether, by the samples of one round, the speedup of all active contestants is known closely enough to stop."""
     baseline = contestants[0]
     if not baseline.active:
         return False
     length = len(contestants)
-    top = baseline.blocks(clock, length)
+    top = _of_round(baseline.blocks(clock, length), round_number)
     for one in contestants[1:]:
         if one.active:
-            interval = ratio_interval(top, one.blocks(clock, length))
+            interval = ratio_interval(top, _of_round(one.blocks(clock, length), round_number))
             if interval is None or half_width(interval) > width:
                 return False
     return True
+
+
+def _of_round(blocks: Blocks, round_number: int) -> Blocks:
+    return blocks.only(blocks.rounds == round_number)

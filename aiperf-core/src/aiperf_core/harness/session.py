@@ -1,21 +1,22 @@
 """A run: the selected targets one after the other, into a bundle."""
 
-import json
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
 import cattrs
-from attrs import asdict, define, evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
-from aiperf_core.devices.host import cache_folder
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.harness import ceilings as kept
 from aiperf_core.harness.described import Described, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
 from aiperf_core.harness.supervisor import Reporter, TargetRun
 from aiperf_core.requirements import Hardware
+from aiperf_core.results import figures
 from aiperf_core.results.models import Ceilings, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import Selection
 
@@ -118,11 +119,7 @@ class Session:
         return Plan(selection, described, device, size, params)
 
     def _device_for(self, described: Described) -> str:
-        if self.options.device == "cuda" and not self.hardware.gpus:
-            raise UsageError(
-                f"The device 'cuda' was asked for, but there is none here: {self._no_cuda}. "
-                "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
-            )
+        self._require(self.options.device)
         if self.options.device:
             return self.options.device
         wants = any(one.device == "cuda" for one in described.implementations)
@@ -149,6 +146,14 @@ class Session:
 
     # --- the machine
 
+    def _require(self, device: str | None) -> None:
+        """Raise `UsageError` where a GPU was asked for and there is none."""
+        if device == "cuda" and not self.hardware.gpus:
+            raise UsageError(
+                f"The device 'cuda' was asked for, but there is none here: {self._no_cuda}. "
+                "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
+            )
+
     @property
     def hardware(self) -> Hardware:
         """The GPU that torch sees, asked once in a process of its own."""
@@ -169,47 +174,81 @@ class Session:
         None where measuring failed; results then carry no fraction of light.
         """
         if device not in self._ceilings or again:
-            file = cache_folder() / "ceilings" / f"{device}.json"
-            kept = None if again else _read_ceilings(file, self._signature(device))
-            if kept is None:
-                kept = self._measure_ceilings(device, self._ceilings.get(device))
-                _write_ceilings(file, self._signature(device), kept)
-            self._ceilings[device] = kept
+            before = self._ceilings.get(device) or kept.read(device, self._state(device))
+            if before is None or again:
+                # The log of the prober says what went wrong.
+                with contextlib.suppress(ChildError):
+                    before = self._measure_ceilings(device, before)
+            self._ceilings[device] = before
         return self._ceilings[device]
+
+    def all_ceilings(
+        self, device: str | None, refresh: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> tuple[Ceilings, bool]:
+        """The whole page of a device, and whether it was kept from before; None takes the GPU where there is one.
+
+        `refresh` measures anew and forgets what was kept. `tell` is told what is measured next. Raises `UsageError`
+        for a device that is not there, and `AiperfError` where it cannot be measured.
+        """
+        self._require(device)
+        device = device or ("cuda" if self.hardware.gpus else "cpu")
+        before = None if refresh else kept.read(device, self._state(device))
+        if before is None or not before.whole:
+            try:
+                return self._measure_ceilings(device, before, whole=True, tell=tell), False
+            except ChildError as error:
+                raise AiperfError(f"The ceilings of {device!r} could not be measured: {error}") from None
+        return before, True
 
     @property
     def measured_ceilings(self) -> dict[str, Ceilings]:
         """The ceilings that this run used, by device."""
         return {device: one for device, one in self._ceilings.items() if one is not None}
 
-    def _measure_ceilings(self, device: str, before: Ceilings | None) -> Ceilings | None:
+    def _measure_ceilings(
+        self,
+        device: str,
+        before: Ceilings | None,
+        whole: bool = False,
+        tell: Callable[[str], None] | None = None,
+    ) -> Ceilings:
+        """Measure, put it together with what was measured before, and keep it. Raises `ChildError`."""
         prober = self._spawn("prober", f"ceilings-{device}")
         try:
-            found = cattrs.structure(prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, device=device), Ceilings)
-        except ChildError:
-            return before
+            answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, device=device, whole=whole, on_notice=tell)
         finally:
             prober.kill()
-        if before is None:
-            return found
-        rates = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
-        return evolve(
-            found,
-            **{rate: max(getattr(found, rate), getattr(before, rate)) for rate in rates},
-            flop_per_s={key: max(one, before.flop_per_s.get(key, 0.0)) for key, one in found.flop_per_s.items()},
-        )
+        found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
+        if whole and device == "cuda" and self.hardware.gpus > 1:
+            found = self._with_all_reduce(found, tell)
+        if before is not None:
+            found = figures.better(found, before)
+        kept.write(device, found)
+        return found
 
-    def _signature(self, device: str) -> str:
-        """What the ceilings depend on; figures that were kept under another signature are not used."""
-        import importlib.metadata
-        import os
+    def _with_all_reduce(self, found: Ceilings, tell: Callable[[str], None] | None) -> Ceilings:
+        """Measure all-reduces in a process for each GPU."""
+        world = self.hardware.gpus
+        if tell is not None:
+            tell(f"all-reduce of {world} GPUs")
+        store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
+        ranks = [self._spawn("prober", f"all-reduce-{rank}") for rank in range(world)]
+        try:
+            for rank, prober in enumerate(ranks):
+                prober.post("all_reduce", device="cuda", rank=rank, world=world, store=store)
+            answers = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in ranks]
+        except ChildError as error:
+            return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
+        finally:
+            for prober in ranks:
+                prober.kill()
+        how = {f"all_reduce_bytes_per_s.{count}": said for count, (_, said) in answers[0].items()}
+        rates = {count: rate for count, (rate, _) in answers[0].items()}
+        return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
 
-        from aiperf_core.devices.probe import nvidia
-
-        torch = importlib.metadata.version("torch")
-        if device == "cuda":
-            return f"{self.hardware.gpu} driver {nvidia().driver} torch {torch}"
-        return f"{os.sched_getaffinity(0)} torch {torch} threads {os.environ.get('OMP_NUM_THREADS', '')}"
+    def _state(self, device: str) -> dict[str, str]:
+        """What the ceilings depend on; figures that were kept of another state are not used."""
+        return kept.state_of(device, self.hardware)
 
     # --- running
 
@@ -243,27 +282,6 @@ class Session:
         return self._server.spawn(role, name, self.log_folder / f"{name}.log")
 
 
-def _read_ceilings(file: Path, signature: str) -> Ceilings | None:
-    try:
-        kept = json.loads(file.read_text())
-        return cattrs.structure(kept["ceilings"], Ceilings) if kept["signature"] == signature else None
-    except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
-        # Kept figures are a convenience: without them they are measured.
-        return None
-
-
-def _write_ceilings(file: Path, signature: str, ceilings: Ceilings | None) -> None:
-    from aiperf_core.results import atomic
-
-    if ceilings is None:
-        return
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(file, json.dumps({"signature": signature, "ceilings": asdict(ceilings)}, indent=1).encode())
-    except OSError:
-        pass  # an unwritable cache costs a second of measuring next time
-
-
 def exit_code(results: list[TargetResult | SkippedTarget], *, interrupted: bool) -> int:
     """The exit code of a run: the gravest of its rows.
 
@@ -273,7 +291,7 @@ def exit_code(results: list[TargetResult | SkippedTarget], *, interrupted: bool)
         return 130
     verdicts = [row.verdict for one in results if isinstance(one, TargetResult) for row in one.rows]
     verdicts += [one.verdict for one in results if isinstance(one, SkippedTarget)]
-    if Verdict.INVALID in verdicts:
+    if Verdict.INVALID in verdicts or Verdict.UNTRUSTED in verdicts:
         return ExitCode.INVALID
     if Verdict.FAILED in verdicts or not _measured(results):
         return ExitCode.FAILED

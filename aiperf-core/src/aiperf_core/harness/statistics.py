@@ -3,11 +3,17 @@
 Samples taken close together share what the machine was doing at that time, so they are not independent; blocks are. The
 bootstrap therefore draws passes first (a pass is one block of every implementation, taken within moments of each other),
 the same ones for both sides of a ratio, then samples within each block (Davison and Hinkley, Bootstrap Methods and their
-Application, 1997, section 3.8). With few passes a percentile interval is too narrow; it is widened by the ratio of
-Student's t to the normal quantile and by sqrt(n / (n - 1)), as for a mean of n values.
+Application, 1997, section 3.8).
+
+A fresh process differs from the one before (addresses, page colours), and no number of samples within one shows by how much.
+Rounds are few, too few to draw from, so what they add is estimated as in a one-way random-effects analysis: the variance of
+the rounds' own values beyond what their passes explain (Searle, Casella and McCulloch, Variance Components, 1992, chapter
+3). Passes and rounds are few in number; the interval is widened by the ratio of Student's t to the normal quantile at the
+degrees of freedom of the sum (Satterthwaite, Biometrics Bulletin 2, 1946).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -21,6 +27,7 @@ CONFIDENCE = 0.95
 DRAWS = 2000
 # A resampled array larger than this is not built; fewer draws are made instead.
 _MAX_ELEMENTS = 40_000_000
+_MANY_PASSES = 64
 _MIN_DRAWS = 400
 _NORMAL = 1.959963984540054
 # Fewer passes than this allow no statement about their spread.
@@ -29,42 +36,75 @@ MIN_PASSES = 3
 
 @frozen
 class Blocks:
-    """The times of one implementation, in seconds, with the pass that each sample belongs to (non-decreasing)."""
+    """The times of one implementation, in seconds, in the order taken.
+
+    `passes` and `rounds` say for each sample to which it belongs. Both only grow, and a pass lies in one round.
+    """
 
     times: Floats
     passes: NDArray[np.int64]
+    rounds: NDArray[np.int64]
 
     @staticmethod
-    def of(times: list[float], passes: list[int]) -> "Blocks":
-        """Blocks from two lists of one length."""
-        return Blocks(np.asarray(times, dtype=np.float64), np.asarray(passes, dtype=np.int64))
+    def of(times: list[float], passes: list[int], rounds: list[int] | None = None) -> "Blocks":
+        """Blocks from lists of one length; all in one round where none are given."""
+        return Blocks(
+            np.asarray(times, dtype=np.float64),
+            np.asarray(passes, dtype=np.int64),
+            np.asarray(rounds or [0] * len(times), dtype=np.int64),
+        )
 
     @property
     def present(self) -> NDArray[np.int64]:
         """The passes with at least one sample."""
         return np.unique(self.passes)
 
+    def only(self, keep: NDArray[np.bool_]) -> "Blocks":
+        """The samples for which `keep` is true."""
+        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep])
+
 
 def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
     """The median with its interval, or None where there are fewer than `MIN_PASSES` passes."""
-    present = blocks.present
-    if len(present) < MIN_PASSES:
-        return None
-    rng = np.random.default_rng(seed)
-    draws = _draw_passes(rng, len(present), _draws_for(len(blocks.times)))
-    return _widened(float(np.median(blocks.times)), _resampled_medians(rng, blocks, present, draws), len(present))
+    return _interval([blocks], seed)
 
 
 def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | None:
     """`median(top) / median(bottom)` with its interval, over the passes that both have; None with too few of them."""
     common = np.intersect1d(top.present, bottom.present)
-    if len(common) < MIN_PASSES:
+    return _interval([top.only(np.isin(top.passes, common)), bottom.only(np.isin(bottom.passes, common))], seed)
+
+
+def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
+    """The interval of a median (one side), or of a ratio of medians (two sides with the same passes)."""
+    present = sides[0].present
+    if len(present) < MIN_PASSES:
         return None
     rng = np.random.default_rng(seed)
-    top, bottom = _only(top, common), _only(bottom, common)
-    draws = _draw_passes(rng, len(common), _draws_for(max(len(top.times), len(bottom.times))))
-    ratios = _resampled_medians(rng, top, common, draws) / _resampled_medians(rng, bottom, common, draws)
-    return _widened(float(np.median(top.times) / np.median(bottom.times)), ratios, len(common))
+    rounds = np.unique(sides[0].rounds)
+    # The round of each pass: that of its first sample.
+    of_pass = sides[0].rounds[np.searchsorted(sides[0].passes, present)]
+    draws = _draw_passes(rng, of_pass, _draws_for(max(len(one.times) for one in sides)))
+    resampled = _quotient([_resampled_medians(rng, one, present, draws) for one in sides])
+    value = float(_quotient([np.median(one.times) for one in sides]))
+    within = float(np.var(np.log(resampled)))
+    each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
+    return _widened(value, resampled, within, _between(each, within), len(present) - len(rounds), len(rounds))
+
+
+def _quotient(sides: list[Any]) -> Any:
+    return sides[0] if len(sides) == 1 else sides[0] / sides[1]
+
+
+def _between(each: list[float], within: float) -> float:
+    """What differences between rounds add to the variance of the logarithm of the whole.
+
+    `each` are the values of the rounds. The passes' part in the variance of their mean is about `within`, the bootstrap's
+    variance of the whole, and is taken off.
+    """
+    if len(each) < 2:
+        return 0.0
+    return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
 
 
 def half_width(estimate: Estimate) -> float:
@@ -83,23 +123,25 @@ def verdict(speedup: Estimate, floor: float) -> Verdict:
     return Verdict.INCONCLUSIVE
 
 
-def _only(blocks: Blocks, passes: NDArray[np.int64]) -> Blocks:
-    keep = np.isin(blocks.passes, passes)
-    return Blocks(blocks.times[keep], blocks.passes[keep])
-
-
 def _draws_for(samples: int) -> int:
     return int(np.clip(_MAX_ELEMENTS // max(samples, 1), _MIN_DRAWS, DRAWS))
 
 
-def _draw_passes(rng: np.random.Generator, passes: int, draws: int) -> NDArray[np.int64]:
-    return rng.integers(0, passes, size=(draws, passes))
+def _draw_passes(rng: np.random.Generator, of_pass: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
+    """Indices of passes, drawn with replacement within each round: (draws, passes)."""
+    parts = []
+    for which in np.unique(of_pass):
+        (members,) = np.nonzero(of_pass == which)
+        parts.append(members[rng.integers(0, len(members), size=(draws, len(members)))])
+    return np.concatenate(parts, axis=1)
 
 
 def _resampled_medians(
     rng: np.random.Generator, blocks: Blocks, present: NDArray[np.int64], draws: NDArray[np.int64]
 ) -> Floats:
     """Medians of resampled data: the drawn passes, and within each as many samples as a block usually has."""
+    if len(present) >= _MANY_PASSES:
+        return _medians_of_passes(blocks, present, draws)
     starts = np.searchsorted(blocks.passes, present, side="left")
     lengths = np.searchsorted(blocks.passes, present, side="right") - starts
     per_block = max(1, int(np.median(lengths)))
@@ -113,17 +155,45 @@ def _resampled_medians(
     return medians
 
 
-def _widened(value: float, resampled: Floats, passes: int) -> Estimate:
+def _medians_of_passes(blocks: Blocks, present: NDArray[np.int64], draws: NDArray[np.int64]) -> Floats:
+    """Medians of drawn passes with all their samples, as weights on the sorted times.
+
+    Drawing samples within blocks as well would add next to nothing where there are many passes.
+    """
+    order = np.argsort(blocks.times)
+    times, of_sample = blocks.times[order], np.searchsorted(present, blocks.passes[order])
+    medians = np.empty(len(draws))
+    for number, drawn in enumerate(draws):
+        weights = np.cumsum(np.bincount(drawn, minlength=len(present))[of_sample])
+        medians[number] = times[np.searchsorted(weights, weights[-1] / 2)]
+    return medians
+
+
+def _widened(value: float, resampled: Floats, within: float, between: float, freedom: int, rounds: int) -> Estimate:
+    """The interval of a value from resampled ones and from what the rounds add.
+
+    `within` has `freedom` degrees of freedom, `between` one less than there are rounds.
+    """
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))
-    factor = _student(passes - 1) / _NORMAL * math.sqrt(passes / (passes - 1))
+    # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
+    within_true = within * (freedom + rounds) / max(freedom, 1)
+    total = within_true + between
+    if total == 0:
+        return Estimate(value, value, value)
+    parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
+    quantile = _student(max(1.0, total**2 / parts))
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
+    if within == 0:
+        down, up = -_NORMAL * math.sqrt(total), _NORMAL * math.sqrt(total)
+        within = total
+    factor = quantile / _NORMAL * math.sqrt(total / within)
     return Estimate(value, value * math.exp(factor * down), value * math.exp(factor * up))
 
 
-def _student(freedom: int) -> float:
+def _student(freedom: float) -> float:
     """The 97.5 % quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
     z, v = _NORMAL, freedom
     first = (z**3 + z) / 4

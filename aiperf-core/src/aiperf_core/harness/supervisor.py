@@ -7,12 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, Protocol
 
 import psutil
-from attrs import define, field
+from attrs import astuple, define, evolve, field
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.harness import clocks
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
@@ -20,7 +22,17 @@ from aiperf_core.harness.processes import Child, ChildError, ForkServer
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
 from aiperf_core.harness.verdicts import rows
 from aiperf_core.requirements import Hardware, lacking
-from aiperf_core.results.models import Ceilings, Memory, Overhead, Problem, TargetResult, Verdict
+from aiperf_core.results.models import (
+    Audit,
+    Ceilings,
+    Finding,
+    Memory,
+    Overhead,
+    Problem,
+    TargetResult,
+    Verdict,
+    Work,
+)
 
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
@@ -65,13 +77,18 @@ class TargetRun:
     _started: float = field(factory=time.monotonic, init=False)
     _sampling_started: float | None = field(default=None, init=False)
     _sampling_s: float = field(default=0.0, init=False)
+    _spent: Clockwork = field(factory=Clockwork, init=False)
+    _event_overhead_s: float | None = field(default=None, init=False)
+    _start_s: float = field(default=0.0, init=False)
+    _passes: int = field(default=0, init=False)
+    _fds: tuple[int, ...] = field(default=(), init=False)
 
     @_rng.default
     def _seeded(self) -> random.Random:
         return random.Random(self.seed)
 
     def execute(self) -> TargetResult:
-        """Measure the target. Ctrl-C ends the measuring and keeps what was measured.
+        """Measure the target, in rounds of fresh processes. Ctrl-C ends the measuring and keeps what was measured.
 
         Raises `AiperfError` where the workload itself is at fault and nothing can be measured.
         """
@@ -79,14 +96,14 @@ class TargetRun:
         judge = None
         try:
             judge = self._open_judge()
-            self._start_workers(judge)
-            self._sample()
+            self._enter(judge)
+            for number in range(self.options.rounds):
+                self._run_round(number)
         except KeyboardInterrupt:
             self.interrupted, self._stopped = True, "interrupted"
         except JudgeError as error:
             raise AiperfError(f"{self.target.name!r} could not be judged: {error}") from None
         finally:
-            self._end_sampling()
             self._close(judge)
         if self._opened is None:
             raise KeyboardInterrupt
@@ -116,9 +133,12 @@ class TargetRun:
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
 
-    def _start_workers(self, judge: Child) -> None:
+    def _enter(self, judge: Child) -> None:
+        """Decide who takes part, and how samples are taken."""
         assert self._opened is not None
         self._contestants = [self._contestant(one) for one in self._chosen()]
+        if self.options.controls:
+            self._contestants.append(_control(self._contestants[0]))
         self._sampler = Sampler(
             judge,
             self._contestants,
@@ -129,16 +149,7 @@ class TargetRun:
             timeout_s=self.options.timeout_s,
             rng=self._rng,
         )
-        fds = tuple(self._opened.pop("fds", ()))
-        try:
-            self._open_workers(fds)
-        finally:
-            for fd in fds:
-                os.close(fd)
-        for one in self._contestants:
-            if one.active:
-                self._prepare(one)
-        self._sampler.warm_up(lambda one: self.reporter.phase("warm up", one.name))
+        self._fds = tuple(self._opened.pop("fds", ()))
 
     def _chosen(self) -> list[DescribedImplementation]:
         """The baseline first; all others, or those asked for and the rungs that they build on."""
@@ -150,13 +161,66 @@ class TargetRun:
         return [one for one in here if not wanted or one.role == "baseline" or one.name in wanted]
 
     def _contestant(self, declared: DescribedImplementation) -> Contestant:
-        one = Contestant(declared)
+        one = Contestant(declared, declared.name)
         reason = next(filter(None, (lacking(text, self.hardware) for text in declared.requires)), None)
         if reason:
             one.stop(Verdict.SKIPPED, reason)
         return one
 
-    def _open_workers(self, fds: tuple[int, ...]) -> None:
+    # --- a round
+
+    def _run_round(self, number: int) -> None:
+        """Fresh processes for everybody, samples, and the end of the processes."""
+        assert self._sampler is not None
+        started = time.monotonic()
+        self._sampler.round_number = number
+        self._open_workers()
+        for one in self._active:
+            self._prepare(one)
+        self._sampler.warm_up(lambda one: self.reporter.phase("warm up", one.name))
+        self._start_s += time.monotonic() - started
+        self._sample()
+        if self.options.controls:
+            for one in self._active:
+                self.reporter.phase("sample alone", one.name)
+                self._sampler.isolate(one)
+            if self.device == "cuda" and number == self.options.rounds - 1:
+                self._audit()
+        self._close_workers()
+
+    def _audit(self) -> None:
+        """Have CUPTI look at a few calls of each, and compare the clocks."""
+        cold = self.described.cache == "cold"
+        told = {}
+        for one in self._active:
+            assert one.child is not None
+            self.reporter.phase("audit", one.name)
+            try:
+                request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
+                told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=cold)
+            except ChildError as error:
+                if error.kind != "skip":
+                    one.fail(error)
+                    continue
+                message = f"{one.name} could not be audited: {error}"
+                one.findings.append(Finding("timing.not_audited", "warning", message))
+        empty = [
+            one for reply in told.values() for one in zip(reply["empty_event_s"], reply["empty_span_s"], strict=True)
+        ]
+        overhead = median(event - span for event, span in empty) if empty else None
+        self._event_overhead_s = clocks.take_off_overhead(self._contestants, overhead)
+        for one in self._active:
+            if one.name in told:
+                reply = told[one.name]
+                work = [Work(**piece) for piece in reply["work"]]
+                one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"])
+                clocks.compare(one, one.audit, overhead)
+
+    @property
+    def _active(self) -> list[Contestant]:
+        return [one for one in self._contestants if one.active]
+
+    def _open_workers(self) -> None:
         """Start a worker for each contestant; they import the benchmark and open the device side by side."""
         assert self._opened is not None
         self.reporter.phase("start workers")
@@ -164,21 +228,19 @@ class TargetRun:
             "target": {"name": self.target.name, "module": self.target.module},
             "problem": self._opened["problem"],
         }
-        for one in self._contestants:
-            if one.active:
-                one.child = self.server.spawn(
-                    "worker", one.name, self.log_path(one.name), memory_limit_bytes=self._memory_limit()
-                )
-                self._guarded(one, partial(one.child.post, "open", fds=fds, implementation=one.name, **request))
-        for one in self._contestants:
-            if one.active and one.child is not None:
-                self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+        for one in self._active:
+            log, limit = self.log_path(one.name), self._memory_limit()
+            one.child = self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
+            self._guarded(one, partial(one.child.post, "open", fds=self._fds, implementation=one.runs, **request))
+        for one in self._active:
+            assert one.child is not None
+            self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
 
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
         self.reporter.phase("prepare", one.name)
         prepared = self._guarded(one, partial(one.child.ask, "prepare", timeout=self.options.timeout_s))
-        if prepared is not None:
+        if prepared is not None and one.prepare_s is None:
             one.prepare_s = float(prepared["prepare_s"])
 
     @staticmethod
@@ -196,50 +258,56 @@ class TargetRun:
             return None
         return self.options.memory_limit_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
 
-    # --- sampling
-
     def _sample(self) -> None:
         assert self._sampler is not None
-        sampler, budget = self._sampler, self.options.budget_s
-        sampler.clockwork = Clockwork()
         self._sampling_started = start = time.monotonic()
-        self._stopped = "nothing to measure"
+        # What was spent on warming up belongs to the start.
+        self._sampler.clockwork = self._spent
+        try:
+            self._stopped = self._take_passes(self._sampler, start + self.options.round_budget_s)
+        finally:
+            self._sampling_s += time.monotonic() - start
+            self._sampler.clockwork = Clockwork()
+
+    def _take_passes(self, sampler: Sampler, until: float) -> str:
+        """Take passes until enough is known or the time is up; return which."""
         passes, look_at = 0, MIN_PASSES
-        while any(one.active for one in self._contestants):
-            sampler.run_pass(passes, self._tell)
+        while self._active:
+            sampler.run_pass(self._passes, self._tell)
+            self._passes += 1
             passes += 1
             if passes >= look_at:
-                if known(self._contestants, self._clock, self.options.width):
-                    self._stopped = "intervals narrow enough"
-                    return
+                if known(self._contestants, self._clock, self.options.width, sampler.round_number):
+                    return "intervals narrow enough"
                 look_at = passes + max(2, int(passes * _LOOK_AGAIN))
             # An even number of passes completes the order A B B A.
-            if passes >= MIN_PASSES and passes % 2 == 0 and time.monotonic() - start >= budget:
-                self._stopped = "time budget spent"
-                return
+            if passes >= MIN_PASSES and passes % 2 == 0 and time.monotonic() >= until:
+                return "time budget spent"
+        return "nothing to measure"
 
     def _tell(self, one: Contestant) -> None:
         assert self._sampler is not None
         assert self._sampling_started is not None
-        left = self.options.budget_s - (time.monotonic() - self._sampling_started)
+        left = self.options.round_budget_s - (time.monotonic() - self._sampling_started)
         self.reporter.phase("sample", one.name)
         self.reporter.progress(len(self._sampler.order) + 1, None, max(0.0, left))
 
-    def _end_sampling(self) -> None:
-        if self._sampling_started is not None:
-            self._sampling_s = time.monotonic() - self._sampling_started
-
     # --- ending
 
-    def _close(self, judge: Child | None) -> None:
-        for one in self._contestants:
-            if one.active and one.child is not None:
-                try:
-                    one.memory = Memory(**one.child.ask("memory", timeout=10.0))
-                except ChildError as error:
-                    one.fail(error)
+    def _close_workers(self) -> None:
+        for one in self._active:
+            if one.child is None or one.child.ended:
+                continue
+            use = self._guarded(one, partial(one.child.ask, "memory", timeout=10.0))
+            if use is not None:
+                one.memory = _larger(one.memory, Memory(**use))
                 one.log = one.child.last_lines()
                 one.child.kill()
+
+    def _close(self, judge: Child | None) -> None:
+        self._close_workers()
+        for fd in self._fds:
+            os.close(fd)
         if judge is not None:
             judge.kill()
 
@@ -270,6 +338,9 @@ class TargetRun:
             started=created,
             wall_s=time.monotonic() - self._started,
             stopped=self._stopped,
+            tier=self.options.tier,
+            rounds=self.options.rounds,
+            event_overhead_s=self._event_overhead_s,
             floor=self.options.floor,
             complete=not self.interrupted,
         )
@@ -289,12 +360,11 @@ class TargetRun:
         )
 
     def _overhead(self) -> Overhead:
-        spent = self._sampler.clockwork if self._sampler else Clockwork()
-        before = (self._sampling_started or time.monotonic()) - self._started
+        spent = self._spent
         other = self._sampling_s - spent.timed_s - spent.renew_s - spent.judge_s
         return Overhead(
             samples=spent.samples,
-            start_s=before,
+            start_s=self._start_s,
             sampling_s=self._sampling_s,
             timed_s=spent.timed_s,
             renew_s=spent.renew_s,
@@ -306,3 +376,17 @@ class TargetRun:
     def _clock(self) -> str:
         # The processor has no clock apart from the caller's.
         return self.described.clock if self.device == "cuda" else "wall"
+
+
+def _control(baseline: Contestant) -> Contestant:
+    """The baseline once more, to be compared with itself."""
+    declared = evolve(baseline.declared, name=f"{baseline.name} again", role="control", why="", kind=None)
+    return Contestant(declared, baseline.runs, ended=baseline.ended, reason=baseline.reason)
+
+
+def _larger(before: Memory | None, now: Memory) -> Memory:
+    """The larger of each figure over the rounds."""
+    if before is None:
+        return now
+    pairs = zip(astuple(before), astuple(now), strict=True)
+    return Memory(*(max(filter(None, pair), default=pair[1]) for pair in pairs))

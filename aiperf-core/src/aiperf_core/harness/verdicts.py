@@ -5,8 +5,11 @@ from typing import Any
 
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
-from aiperf_core.harness.statistics import median_interval, ratio_interval, verdict
-from aiperf_core.results.models import Ceilings, Finding, Judgement, Light, Quality, Row, Verdict
+from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
+from aiperf_core.results.models import Ceilings, Estimate, Finding, Judgement, Light, Quality, Row, Verdict
+
+# A difference between taking turns and being alone that is worth a warning.
+INTERFERENCE = 0.05
 
 
 def rows(
@@ -22,6 +25,7 @@ def rows(
     """The rows of a target. `ceilings(again)` returns what the device reaches, measured anew where `again` is true."""
     for one in contestants:
         _refuse_faster_than_light(one, clock, cache, cost, ceilings)
+        _note_interference(one, clock, len(contestants))
     by_name = {one.name: one for one in contestants}
     return [
         _row(one, by_name, contestants, clock, cache, cost, tolerance, floor, ceilings(False)) for one in contestants
@@ -66,9 +70,10 @@ def _row(
     said, reason = one.ended, one.reason
     if said is None:
         baseline = contestants[0]
-        if declared.role == "variant":
+        if declared.role in ("variant", "control"):
             speedup = _ratio(baseline, one, clock, length)
-            said, reason = _compare(speedup, baseline, floor)
+        if declared.role == "variant":
+            said, reason = _compare(speedup, baseline, floor, _spread(contestants, clock))
         elif one.samples.block:
             said = Verdict.MEASURED
         else:
@@ -100,7 +105,10 @@ def _row(
         memory=one.memory,
         judgement=Judgement(one.judged, tolerance, one.worst) if one.judged else None,
         quality=_quality(one),
+        isolated_s=_isolated(one) if trusted else None,
+        audit=one.audit,
         samples=one.samples,
+        isolated_samples_s=one.isolated_samples_s,
         warmup_s=one.warmup_s,
         log=one.log,
     )
@@ -112,12 +120,49 @@ def _ratio(top: Contestant, bottom: Contestant, clock: str, length: int) -> Any:
     return ratio_interval(top.blocks(clock, length), bottom.blocks(clock, length))
 
 
-def _compare(speedup: Any, baseline: Contestant, floor: float) -> tuple[Verdict, str | None]:
+def _spread(contestants: list[Contestant], clock: str) -> float:
+    """How far from 1 the baseline's ratio to itself may be, at the ends of its interval; 0 without a control."""
+    for one in contestants:
+        if one.declared.role == "control":
+            ratio = _ratio(contestants[0], one, clock, len(contestants))
+            return max(abs(ratio.low - 1), abs(ratio.high - 1)) if ratio else 0.0
+    return 0.0
+
+
+def _compare(speedup: Any, baseline: Contestant, floor: float, spread: float) -> tuple[Verdict, str | None]:
     if not baseline.active:
         return Verdict.INCONCLUSIVE, f"there is no trusted baseline to compare with ({baseline.name}: {baseline.ended})"
     if speedup is None:
         return Verdict.INCONCLUSIVE, "too few passes for an interval; give it more time with --budget"
-    return verdict(speedup, floor), None
+    said = verdict(speedup, floor)
+    if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
+        return Verdict.INCONCLUSIVE, (
+            f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, up to "
+            f"{spread:.1%}"
+        )
+    return said, None
+
+
+def _isolated(one: Contestant) -> Estimate | None:
+    """The median of the samples taken alone. Each stands for itself: they are no blocks."""
+    times = one.isolated_samples_s
+    return median_interval(Blocks.of(times, list(range(len(times)))))
+
+
+def _note_interference(one: Contestant, clock: str, length: int) -> None:
+    """Warn where taking turns with others changed the times: then the comparison is of something else."""
+    taking_turns, alone = median_interval(one.blocks(clock, length)), _isolated(one)
+    if not (one.active and taking_turns and alone):
+        return
+    apart = alone.high < taking_turns.low or alone.low > taking_turns.high
+    change = taking_turns.value / alone.value - 1
+    if apart and abs(change) > INTERFERENCE:
+        message = (
+            f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with the "
+            "others than alone"
+        )
+        evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
+        one.findings.append(Finding("timing.interference", "warning", message, evidence))
 
 
 def _rate(cost: dict[str, Any] | None, median: float | None, *parts: str) -> float | None:

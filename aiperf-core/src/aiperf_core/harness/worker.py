@@ -5,6 +5,7 @@ will be judged: that question comes after the clock has stopped.
 """
 
 import gc
+import math
 import random
 from typing import Any
 
@@ -99,10 +100,20 @@ class Worker(Service):
             for path, node, leaf in tree.pairs(shape, self._output):
                 if node["type"] == "tensor":
                     tree.view(node, self._outputs).copy_(leaf)
-                elif node["type"] == "number":
+                elif node["type"] == "number" and math.isfinite(leaf):
+                    # NaN and infinities are no JSON; to the judge a number that is missing is wrong.
                     numbers[path] = leaf
         self._device.synchronize()
         return {"numbers": numbers, "late": self._fingerprint(self._place) != self._print}
+
+    def do_audit(self, calls: int, flush: bool) -> Message:
+        """Run some calls under CUPTI; see `devices.ledger.audit`. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
+        from aiperf_core.devices.ledger import audit
+
+        assert isinstance(self._device, CudaDevice)
+        self._poison()
+        return audit(self._device, bind(self._run, self._arguments), calls, flush=flush)
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`."""

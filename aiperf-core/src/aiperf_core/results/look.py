@@ -24,6 +24,7 @@ VERDICT_STYLES = {
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.MEASURED: "",
     Verdict.INVALID: "bold red",
+    Verdict.UNTRUSTED: "bold red",
     Verdict.FAILED: "bold red",
     Verdict.SKIPPED: "dim",
 }

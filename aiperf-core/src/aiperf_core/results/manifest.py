@@ -15,16 +15,12 @@ from pathlib import Path
 
 import aiperf_core
 from aiperf_core.devices import host
+from aiperf_core.devices.gpus import gpus
 from aiperf_core.plugins import Plugins
-from aiperf_core.results.gpus import gpus
 from aiperf_core.results.models import Machine, Manifest
 
 # What decides a result: us, torch and what torch and kernels are made with. Other packages would only be noise.
 PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
-# A machine of one of these vendors or products is a virtual one. ARM has no such flag in /proc/cpuinfo.
-VIRTUAL = re.compile(
-    r"KVM|QEMU|VMware|VirtualBox|Xen|Bochs|Parallels|Amazon EC2(?! .*metal)|Google Compute Engine|Virtual Machine"
-)
 GIT_SECONDS = 10
 
 
@@ -52,34 +48,14 @@ def machine() -> Machine:
     return Machine(
         hostname=platform.node(),
         system=host.operating_system(),
-        cpu=cpu(),
-        cores=cores(),
+        cpu=host.processor_model(),
+        cores=host.usable_cpus(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        hypervisor=hypervisor(),
+        hypervisor=host.hypervisor() or None,
         gpus=found,
         driver=driver,
     )
-
-
-def cpu() -> str:
-    """The processor's model, or its architecture where the kernel does not name it (ARM)."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    return match[1].strip() if match else platform.machine()
-
-
-def cores() -> int:
-    """The logical CPUs that this process may run on, which are fewer than the machine's in a container or under taskset."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def hypervisor() -> str | None:
-    """What this machine runs under; None on bare metal, as far as can be told."""
-    xen = _read("/sys/hypervisor/type").strip()
-    # A list of names, each ended by a NUL.
-    tree = _read("/proc/device-tree/hypervisor/compatible").split("\0")[0]
-    maker = " ".join(_read(f"/sys/class/dmi/id/{name}").strip() for name in ("sys_vendor", "product_name")).strip()
-    return host.hypervisor() or xen or tree or (maker if VIRTUAL.search(maker) else None) or None
 
 
 def packages() -> dict[str, str]:
@@ -147,10 +123,3 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""

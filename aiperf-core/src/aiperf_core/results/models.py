@@ -16,7 +16,8 @@ class Verdict(StrEnum):
     """What a run says about one implementation.
 
     The first four compare it with the baseline. `MEASURED` is a trusted time without a comparison (the baseline itself,
-    a yardstick). The other three carry a reason instead of a speedup.
+    a yardstick). The others carry a reason instead of a speedup: `INVALID` for a finding, `UNTRUSTED` where the clocks
+    disagree, `FAILED` and `SKIPPED` for what did not run.
     """
 
     FASTER = "FASTER"
@@ -25,6 +26,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     MEASURED = "MEASURED"
     INVALID = "INVALID"
+    UNTRUSTED = "UNTRUSTED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
 
@@ -52,7 +54,8 @@ class Finding:
 class Samples:
     """Every timed call of one implementation in the order taken; one entry a sample in every list, none dropped.
 
-    `block` numbers the run of consecutive samples of this implementation within the target's run, `step` the renewal of
+    `round` numbers the fresh processes, `block` the run of consecutive samples of this implementation within the target's
+    run (a pass over all rows, in the order of the rows, takes as many numbers as there are rows), `step` the renewal of
     the inputs: two implementations that share a step were given the same values. `device_s` is the GPU's time for the
     call, `wall_s` what the caller waits for, `cpu_s` the processor time of the worker's process (all threads),
     `bracket_s` the time between the worker's announcements of start and stop by the supervisor's own clock, which may be
@@ -60,6 +63,7 @@ class Samples:
     kernel (`hidden`), which would spoil the wall clock, so a sample on a GPU has one or the other.
     """
 
+    round: list[int] = field(factory=list)
     block: list[int] = field(factory=list)
     step: list[int] = field(factory=list)
     device_s: list[float | None] = field(factory=list)
@@ -118,8 +122,43 @@ class Quality:
 
 
 @frozen
+class Work:
+    """What the GPU did in a call, by name: kernels, copies and fills on one stream.
+
+    `seconds` and `bytes` are sums over `count` pieces; streams are numbered as they first appear in the call.
+    """
+
+    name: str
+    kind: str
+    stream: int
+    count: int
+    seconds: float
+    bytes: int
+
+
+@frozen
+class Audit:
+    """A few untimed calls under CUPTI, which is independent of the events that time the samples.
+
+    For each call, `span_s` is the time from the start of its first piece of work to the end of its last by CUPTI,
+    `event_s` the same call by events. `work` is that of the last call. `stray` counts pieces of work that belong to no
+    call and are not the harness's.
+    """
+
+    span_s: list[float]
+    event_s: list[float]
+    work: list[Work]
+    stray: int
+
+
+@frozen
 class Row:
-    """One implementation of a target."""
+    """One implementation of a target.
+
+    `role` is `baseline`, `variant`, `yardstick`, or `control`: the baseline once more, in a process of its own, whose
+    speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
+    other, without the other implementations in between.
+    """
 
     name: str
     role: str
@@ -143,7 +182,10 @@ class Row:
     memory: Memory | None = None
     judgement: Judgement | None = None
     quality: Quality | None = None
+    isolated_s: Estimate | None = None
+    audit: Audit | None = None
     samples: Samples = field(factory=Samples)
+    isolated_samples_s: list[float] = field(factory=list)
     warmup_s: list[float] = field(factory=list)
     log: list[str] = field(factory=list)
 
@@ -183,7 +225,11 @@ class Problem:
 
 @frozen
 class TargetResult:
-    """One target's file in a bundle. `floor` is the smallest relative difference that counted as one in a verdict."""
+    """One target's file in a bundle.
+
+    `floor` is the smallest relative difference that counted as one in a verdict. `event_overhead_s` is what a pair of
+    events adds to the time of the work between; it was taken off the rows' device times, and not off the samples.
+    """
 
     target: str
     summary: str
@@ -200,6 +246,9 @@ class TargetResult:
     wall_s: float
     stopped: str
     complete: bool
+    tier: str = "quick"
+    rounds: int = 1
+    event_overhead_s: float | None = None
     floor: float = 0.01
     schema_version: int = SCHEMA_VERSION
 
@@ -215,7 +264,19 @@ class SkippedTarget:
 
 @frozen
 class Ceilings:
-    """What this device was measured to reach, and when. Bytes per second and FLOP per second by precision."""
+    """What this device was measured to reach, and when: each figure is the best of several runs.
+
+    `flop_per_s` holds the rates of matrix products by precision (integer operations for int8), `vector_flop_per_s` those of
+    fused multiply-adds outside matrix units. `event_overhead_s` is what a pair of events counts beyond the kernel between
+    them. A run measures these; the rest belongs to the whole page (`whole`): `stream_bytes_per_s` by kind of loop,
+    `cache_bytes_per_s` from the last-level cache, `shared_bytes_per_s` from all shared memories together, `launch_s` from one
+    empty kernel to the next, `launch_wait_s` for one that is waited for, `graph_launch_s` from one to the next within a
+    graph, `transfer_bytes_per_s` between host and device, `peer_bytes_per_s` from GPU to GPU (`0-1`),
+    `all_reduce_bytes_per_s` by number of GPUs (bus bandwidth), and what the clocks of a processor cost.
+
+    `how` says by figure (`flop_per_s.bf16`) in a few words how it was measured, `missing` why it was not, `datasheet` what
+    the maker promises in the document `datasheet_name`. `state` is what the figures depend on.
+    """
 
     device: str
     measured: str
@@ -223,6 +284,27 @@ class Ceilings:
     read_bytes_per_s: float
     write_bytes_per_s: float
     flop_per_s: dict[str, float]
+    vector_flop_per_s: dict[str, float] = field(factory=dict)
+    event_overhead_s: float | None = None
+    sm_clock_hz: float | None = None
+    whole: bool = False
+    stream_bytes_per_s: dict[str, float] = field(factory=dict)
+    cache_bytes_per_s: float | None = None
+    shared_bytes_per_s: float | None = None
+    launch_s: float | None = None
+    launch_wait_s: float | None = None
+    graph_launch_s: float | None = None
+    transfer_bytes_per_s: dict[str, float] = field(factory=dict)
+    peer_bytes_per_s: dict[str, float] = field(factory=dict)
+    all_reduce_bytes_per_s: dict[str, float] = field(factory=dict)
+    timer_resolution_s: float | None = None
+    timer_call_s: dict[str, float] = field(factory=dict)
+    how: dict[str, str] = field(factory=dict)
+    missing: dict[str, str] = field(factory=dict)
+    datasheet: dict[str, float] = field(factory=dict)
+    datasheet_name: str | None = None
+    state: dict[str, str] = field(factory=dict)
+    took_s: float | None = None
 
 
 @frozen

@@ -13,7 +13,7 @@ from aiperf_core.results import units
 from aiperf_core.results.look import VERDICT_STYLES, Look, words
 from aiperf_core.results.models import Estimate, Finding, Overhead, Row, TargetResult, Verdict
 
-UNTRUSTED = (Verdict.INVALID, Verdict.FAILED, Verdict.SKIPPED)
+DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)
 LOG_LINES = 5
 LABEL = max(len(verdict.value) for verdict in Verdict)
 
@@ -25,7 +25,7 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
     if best is not None:
         grid.add_row(Text("why", "bold"), Text.assemble((words(best.name), "bold"), f": {words(best.why or '')}"))
     for row in result.rows:
-        if row.verdict in UNTRUSTED or row.reason:
+        if row.verdict in DISBELIEVED or row.reason:
             if grid.row_count:
                 grid.add_row()
             _add_reason(grid, row, look)
@@ -41,7 +41,7 @@ def best_of(result: TargetResult) -> Row | None:
 def _add_reason(grid: Table, row: Row, look: Look) -> None:
     label = Text(row.verdict.value, VERDICT_STYLES[row.verdict])
     grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {words(row.reason or '')}"))
-    if row.verdict not in UNTRUSTED:
+    if row.verdict not in DISBELIEVED:
         return
     for finding in row.findings:
         message = words(finding.message)
@@ -94,7 +94,7 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
 
 def _judged(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """How much of what is believed was compared with the reference."""
-    judgements = [row.judgement for row in rows if row.judgement and row.verdict not in UNTRUSTED]
+    judgements = [row.judgement for row in rows if row.judgement and row.verdict not in DISBELIEVED]
     if not judgements:
         return
     samples = sum(one.samples for one in judgements)
@@ -108,7 +108,7 @@ def _warnings(rows: list[Row]) -> Iterator[tuple[str, str]]:
     concerned: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for finding in row.findings:
-            if row.verdict not in UNTRUSTED:
+            if row.verdict not in DISBELIEVED:
                 concerned.setdefault(_key(finding), []).append(words(row.name))
     measured = sum(1 for row in rows if row.time_s)
     for (issue, message), names in concerned.items():

@@ -30,7 +30,12 @@ SCALARS: dict[type, dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
 }
-UNTRUSTED = [models.Verdict.INVALID, models.Verdict.FAILED, models.Verdict.SKIPPED]
+DISBELIEVED = [
+    models.Verdict.INVALID,
+    models.Verdict.UNTRUSTED,
+    models.Verdict.FAILED,
+    models.Verdict.SKIPPED,
+]
 
 # What neither a type nor a unit says. A raw sample may be 0: a clock has a resolution, and evidence must be kept.
 # Every estimate is of a time or of a ratio of times and thus positive; but the low end of an interval that few samples
@@ -42,6 +47,10 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
     (models.Samples, "block"): {"items": {"type": "integer", "minimum": 0}},
     (models.Samples, "step"): {"items": {"type": "integer", "minimum": 0}},
+    (models.Samples, "round"): {"items": {"type": "integer", "minimum": 0}},
+    (models.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
+    (models.TargetResult, "tier"): {"enum": ["quick", "standard", "audit"]},
+    (models.TargetResult, "rounds"): {"minimum": 1},
     (models.Light, "bound"): {"enum": ["memory", "compute"]},
     (models.Light, "time_s"): {"exclusiveMinimum": 0},
     (models.Light, "fraction"): {"exclusiveMinimum": 0},
@@ -49,7 +58,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Judgement, "worst"): {"minimum": 0},
     (models.Overhead, "samples"): {"minimum": 0},
     (models.Row, "name"): {"minLength": 1},
-    (models.Row, "role"): {"enum": ["baseline", "variant", "yardstick"]},
+    (models.Row, "role"): {"enum": ["baseline", "variant", "yardstick", "control"]},
     (models.Row, "kind"): {"enum": ["reasonable", "naive", "antipattern", None]},
     (models.Row, "clock"): {"enum": ["device", "wall", None]},
     (models.Problem, "flops"): {"minimum": 0},
@@ -60,7 +69,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
     (models.TargetResult, "floor"): {"minimum": 0},
     (models.TargetResult, "schema_version"): {"const": models.SCHEMA_VERSION},
-    (models.SkippedTarget, "verdict"): {"enum": UNTRUSTED},
+    (models.SkippedTarget, "verdict"): {"enum": DISBELIEVED},
     (models.SkippedTarget, "reason"): {"minLength": 1},
     (models.Machine, "cores"): {"minimum": 1},
     (models.Manifest, "schema_version"): {"const": models.SCHEMA_VERSION},
@@ -69,7 +78,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
 # A row that may not be believed says why, and has no speedup that somebody could quote.
 RULES: dict[type, dict[str, Any]] = {
     models.Row: {
-        "if": {"properties": {"verdict": {"enum": UNTRUSTED}}},
+        "if": {"properties": {"verdict": {"enum": DISBELIEVED}}},
         "then": {
             "properties": {
                 "reason": {"type": "string", "minLength": 1},
@@ -120,11 +129,12 @@ def _of_field(record: type, name: str, hint: Any, definitions: dict[str, Any]) -
 
 
 def _with_unit(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Times, sizes and rates are never negative, in a list neither."""
+    """Times, sizes and rates are never negative, in a list or under keys neither."""
     if not name.endswith(("_s", "_bytes")):
         return schema
-    if "items" in schema:
-        return {**schema, "items": _with_unit(name, schema["items"])}
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            return {**schema, inner: _with_unit(name, schema[inner])}
     numeric = {"integer", "number"} & set(_names(schema.get("type")))
     return {**schema, "minimum": 0} if numeric else schema
 

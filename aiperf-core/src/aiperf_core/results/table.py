@@ -13,9 +13,12 @@ from aiperf_core.results import units
 from aiperf_core.results.grid import GAP, Column, Line, draw, fold, heading, total, widths
 from aiperf_core.results.look import Look, words
 from aiperf_core.results.models import Problem, Row, SkippedTarget, TargetResult, Verdict
-from aiperf_core.results.notes import UNTRUSTED, notes_of, reasons_of, where_of
+from aiperf_core.results.notes import DISBELIEVED, notes_of, reasons_of, where_of
 
 FOLDS = (40, 22, 16)  # how long a line of a name may be, tried in this order
+
+# Roles that are no entries of the comparison; they stand below a rule.
+APART = ("yardstick", "control")
 
 
 def render(result: TargetResult, look: Look, width: int, where: str | None = None) -> RenderableType:
@@ -56,8 +59,8 @@ def problem_size(problem: Problem) -> str:
 
 def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
     """The table: names beside the figures where there is room, or else on lines of their own above them."""
-    ordered = sorted(rows, key=lambda row: row.role == "yardstick")
-    lit = any(row.light and row.verdict not in UNTRUSTED for row in rows)
+    ordered = sorted(rows, key=lambda row: row.role in APART)
+    lit = any(row.light and row.verdict not in DISBELIEVED for row in rows)
     columns = [
         Column(("implementation",)),
         Column(("median", "95 % interval"), right=True),
@@ -103,13 +106,13 @@ def _above(columns: list[Column], lines: list[Line], rows: list[Row], look: Look
 
 def _between(before: Row | None, row: Row, across: int, look: Look) -> Text:
     """What stands above a row: a rule below the headings and above the yardsticks, an empty line elsewhere."""
-    rule = before is None or (row.role == "yardstick" != before.role)
+    rule = before is None or (row.role in APART and before.role not in APART)
     return Text(look.rule * across if rule else "", "dim")
 
 
 def _cells(row: Row, look: Look, limit: int) -> Line:
     # The time of a row that is not believed is evidence, not a result: it is shown, but nothing derived from it.
-    trusted = row.verdict not in UNTRUSTED
+    trusted = row.verdict not in DISBELIEVED
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
     speedup = units.ratio_estimate(row.speedup) if row.speedup and trusted else units.Shown("", "")
     verdict = Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
@@ -131,6 +134,8 @@ def _quiet(text: str) -> list[Text]:
 def _mark(row: Row) -> str:
     if row.role == "baseline":
         return f"{row.kind} baseline" if row.kind else "baseline"
+    if row.role == "control":
+        return "A/A control"
     if row.role == "yardstick":
         return "yardstick"
     return "lossy" if row.quality else ""

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aiperf_core.results.gpus import gpus
+from aiperf_core.devices.gpus import gpus
 
 
 class NVMLError(Exception):

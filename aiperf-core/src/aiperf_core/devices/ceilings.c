@@ -1,0 +1,135 @@
+// What the ceilings of a processor are measured with: all threads, full vectors, stores that pass the caches by.
+// Arrays are aligned to 64 bytes, and n is a multiple of 64 doubles.
+#include <stdint.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+#define WIDTH 64
+#define CHAINS 24  // of 32 registers
+#elif defined(__AVX__)
+#define WIDTH 32
+#define CHAINS 12  // of 16 registers
+#else
+#define WIDTH 16
+#define CHAINS 24
+#endif
+
+typedef double doubles __attribute__((vector_size(WIDTH)));
+typedef float floats __attribute__((vector_size(WIDTH)));
+enum { PER_VECTOR = WIDTH / 8, UNROLL = 8 };
+
+static volatile double start = 0.5;  // unknown to the compiler, which folds a chain that it sees to stand still
+
+// Makes the compiler believe that somebody reads all of this.
+#define KEEP(array) __asm__ volatile("" : : "m"(array))
+
+static inline void put(double* at, doubles value) {
+#if defined(__AVX512F__)
+  _mm512_stream_pd(at, (__m512d)value);
+#elif defined(__AVX__)
+  _mm256_stream_pd(at, (__m256d)value);
+#elif defined(__SSE2__)
+  _mm_stream_pd(at, (__m128d)value);
+#else
+  *(doubles*)at = value;
+#endif
+}
+
+static inline doubles get(const double* at) { return *(const doubles*)at; }
+
+// Loops over `k` are unrolled so that what they index stays in registers.
+
+// This thread's part of so many pieces.
+static inline void share(int64_t pieces, int64_t* first, int64_t* last) {
+#ifdef _OPENMP
+  int64_t rank = omp_get_thread_num(), count = omp_get_num_threads();
+#else
+  int64_t rank = 0, count = 1;
+#endif
+  *first = pieces * rank / count;
+  *last = pieces * (rank + 1) / count;
+}
+
+void stream_copy(double* c, const double* a, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, get(a + i));
+}
+
+void stream_scale(double* c, const double* a, double factor, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, get(a + i) * factor);
+}
+
+void stream_add(double* c, const double* a, const double* b, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, get(a + i) + get(b + i));
+}
+
+void stream_triad(double* c, const double* a, const double* b, double factor, int64_t n) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, get(a + i) + get(b + i) * factor);
+}
+
+void stream_write(double* c, int64_t n) {
+  const doubles ones = (doubles){0} + 1;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, ones);
+}
+
+// Reads the array `rounds` times: once for the memory's rate, often for that of a cache. A thread stays with its part.
+void stream_read(const double* a, int64_t n, int64_t rounds) {
+#pragma omp parallel
+  {
+    int64_t first, last;
+    share(n / (PER_VECTOR * UNROLL), &first, &last);
+    doubles sums[UNROLL] = {{0}};
+    for (int64_t round = 0; round < rounds; round++) {
+      for (int64_t piece = first; piece < last; piece++) {
+        const double* at = a + piece * PER_VECTOR * UNROLL;
+#pragma GCC unroll 32
+        for (int k = 0; k < UNROLL; k++) sums[k] += get(at + k * PER_VECTOR);
+      }
+      __asm__ volatile("" ::: "memory");  // or the compiler would read once
+    }
+    KEEP(sums);
+  }
+}
+
+// Independent chains of multiply-adds in registers, on every thread. Both return how many operations were done.
+double fma32(int64_t rounds) {
+  double done = 0;
+#pragma omp parallel reduction(+ : done)
+  {
+    floats chain[CHAINS], factor = (floats){0} + 0.999f, term = (floats){0} + 0.001f;
+#pragma GCC unroll 32
+    for (int k = 0; k < CHAINS; k++) chain[k] = (floats){0} + (float)(start + k);
+    for (int64_t round = 0; round < rounds; round++)
+#pragma GCC unroll 32
+      for (int k = 0; k < CHAINS; k++) chain[k] = chain[k] * factor + term;
+    KEEP(chain);
+    done += 2.0 * rounds * CHAINS * (WIDTH / 4);
+  }
+  return done;
+}
+
+double fma64(int64_t rounds) {
+  double done = 0;
+#pragma omp parallel reduction(+ : done)
+  {
+    doubles chain[CHAINS], factor = (doubles){0} + 0.999, term = (doubles){0} + 0.001;
+#pragma GCC unroll 32
+    for (int k = 0; k < CHAINS; k++) chain[k] = (doubles){0} + (start + k);
+    for (int64_t round = 0; round < rounds; round++)
+#pragma GCC unroll 32
+      for (int k = 0; k < CHAINS; k++) chain[k] = chain[k] * factor + term;
+    KEEP(chain);
+    done += 2.0 * rounds * CHAINS * PER_VECTOR;
+  }
+  return done;
+}

@@ -1,0 +1,83 @@
+// What the ceilings of a GPU are measured with, where a kernel of ours comes closer to them than a library's.
+
+// n counts float4 and is a multiple of 4 * blockDim.x. A thread has four 16-byte accesses in flight, and those of a warp
+// are neighbours. Loads and stores are marked as streaming: nothing is used twice.
+extern "C" __global__ void copy4(const float4* a_ptr, float4* b_ptr, long long n) {
+  const long long tile = 4LL * blockDim.x;
+  for (long long at = blockIdx.x * tile + threadIdx.x; at < n; at += gridDim.x * tile) {
+    float4 part[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) part[k] = __ldcs(a_ptr + at + k * blockDim.x);
+#pragma unroll
+    for (int k = 0; k < 4; k++) __stcs(b_ptr + at + k * blockDim.x, part[k]);
+  }
+}
+
+// Reads the array `rounds` times past L1: once for the memory's rate, often for that of L2 where the array fits there.
+extern "C" __global__ void read4(const float4* a_ptr, float* out_ptr, long long n, int rounds) {
+  const long long tile = 4LL * blockDim.x;
+  float total = 0;
+  for (int round = 0; round < rounds; round++) {
+    for (long long at = blockIdx.x * tile + threadIdx.x; at < n; at += gridDim.x * tile) {
+      float4 part[4];
+#pragma unroll
+      for (int k = 0; k < 4; k++) part[k] = __ldcg(a_ptr + at + k * blockDim.x);
+#pragma unroll
+      for (int k = 0; k < 4; k++) total += part[k].x + part[k].y + part[k].z + part[k].w;
+    }
+  }
+  if (total == 0.3f) *out_ptr = total;  // never, but the compiler cannot know
+}
+
+extern "C" __global__ void write4(float4* b_ptr, long long n) {
+  const long long tile = 4LL * blockDim.x;
+  const float4 one = make_float4(1, 1, 1, 1);
+  for (long long at = blockIdx.x * tile + threadIdx.x; at < n; at += gridDim.x * tile) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) __stcs(b_ptr + at + k * blockDim.x, one);
+  }
+}
+
+// Eight independent chains a thread hide the latency of a multiply-add; nothing leaves the registers.
+// A round is 64 multiply-adds a thread.
+template <typename T>
+__device__ void multiply_add(T* out_ptr, int rounds, T factor, T term) {
+  T chain[8];
+#pragma unroll
+  for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
+  for (int round = 0; round < rounds; round++) {
+#pragma unroll
+    for (int k = 0; k < 64; k++) chain[k % 8] = chain[k % 8] * factor + term;
+  }
+  T total = 0;
+#pragma unroll
+  for (int k = 0; k < 8; k++) total += chain[k];
+  if (total == T(0.3)) *out_ptr = total;
+}
+
+extern "C" __global__ void fma32(float* out_ptr, int rounds, float factor, float term) {
+  multiply_add(out_ptr, rounds, factor, term);
+}
+
+extern "C" __global__ void fma64(double* out_ptr, int rounds, double factor, double term) {
+  multiply_add(out_ptr, rounds, factor, term);
+}
+
+// 32 lanes read 32 neighbouring float4: every bank once in each of four cycles. A round is eight such reads a thread.
+extern "C" __global__ void shared_read(float* out_ptr, int rounds) {
+  __shared__ float4 tile[512 + 8 * 32];
+  for (int at = threadIdx.x; at < 512 + 8 * 32; at += blockDim.x) tile[at] = make_float4(at, 1, 2, 3);
+  __syncthreads();
+  float4 total = make_float4(0, 0, 0, 0);
+  int at = threadIdx.x % 512;
+  for (int round = 0; round < rounds; round++) {
+    const float4* from = tile + at;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      const float4 part = from[32 * k];
+      total.x += part.x, total.y += part.y, total.z += part.z, total.w += part.w;
+    }
+    at = (at + 32) % 512;  // other addresses in each round, or the compiler would read once
+  }
+  if (total.x + total.y + total.z + total.w == 0.3f) *out_ptr = total.x;
+}

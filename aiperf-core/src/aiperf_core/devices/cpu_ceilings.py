@@ -1,0 +1,185 @@
+"""The ceilings of the processor: loops of ours in C where a compiler is there, and torch."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aiperf_core.devices.cpu import keep_freed_memory, last_level_cache_bytes
+from aiperf_core.devices.host import processor
+from aiperf_core.devices.measuring import Best, Call, Form, Page, Shape, product_rate, quickest, shortest, wall
+from aiperf_core.errors import AiperfError
+from aiperf_core.kernels import host_source
+
+# Strict C11 keeps compilers from fusing a product and a sum, which is what the loops are about.
+_source = host_source("ceilings.c", options=("-ffp-contract=fast",))
+
+# The first is a probe: a precision that the processor only emulates goes no further.
+SHAPES: tuple[Shape, ...] = ((256, 256, 256), (1024, 1024, 1024), (2048, 1024, 1536), (2048, 2048, 2048))
+PRODUCTS = {"fp64": torch.float64, "fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+# Arrays of so many times the last-level caches leave little of themselves behind.
+_BEYOND_CACHES = 4
+_LARGEST_SHARE = 16  # of the memory that is free, for one array
+_ALIGNED = 64 * 8
+# Budgets of one form, in seconds.
+_BANDWIDTH_S = 0.12
+_PRODUCT_S = 0.4
+_FMA_ROUNDS = 500_000
+
+
+def fill(page: Page, whole: bool, array_bytes: int | None = None) -> str:
+    """Measure into `page` and return the device's name. `array_bytes` is the size of an array, for tests."""
+    keep_freed_memory()
+    _Bandwidths(array_bytes or _array_bytes()).fill(page, whole)
+    for name, dtype in PRODUCTS.items():
+        forms = partial(_float_products, dtype)
+        page.take(
+            f"flop_per_s.{name}", f"{name} matrix product", partial(product_rate, wall, forms, SHAPES, _PRODUCT_S)
+        )
+    page.take("flop_per_s.int8", "int8 matrix product", partial(product_rate, wall, _int8_products, SHAPES, _PRODUCT_S))
+    for name in ("fp32", "fp64"):
+        page.take(f"vector_flop_per_s.{name}", f"{name} multiply-add", partial(_fma_rate, f"fma{name[2:]}"))
+    if whole:
+        page.take("cache_bytes_per_s", "last-level cache", _cache_rate)
+        _fill_clocks(page)
+    return f"{processor()}, {torch.get_num_threads()} threads"
+
+
+class _Bandwidths:
+    """Loops over arrays far larger than the caches."""
+
+    def __init__(self, array_bytes: int) -> None:
+        count = array_bytes // 8
+        # Written by all threads, so that each page lies with the processor that will use it.
+        self._a, self._b, self._c = (torch.empty(count, dtype=torch.float64).fill_(1.5) for _ in range(3))
+        self._size, self._count = 8.0 * count, count
+
+    def fill(self, page: Page, whole: bool) -> None:
+        a, b, c, count = self._a, self._b, self._c, self._count
+        self._take(page, "copy_bytes_per_s", 2, ("torch copy_", lambda: c.copy_(a)), ("stream_copy", (c, a, count)))
+        self._take(page, "read_bytes_per_s", 1, ("torch sum", a.sum), ("stream_read", (a, count, 1)))
+        self._take(page, "write_bytes_per_s", 1, ("torch fill_", lambda: c.fill_(1.0)), ("stream_write", (c, count)))
+        if not whole:
+            return
+        loops: dict[str, tuple[int, Form, tuple[str, tuple[object, ...]]]] = {
+            "scale": (2, ("torch mul", lambda: torch.mul(a, 3.0, out=c)), ("stream_scale", (c, a, 3.0, count))),
+            "add": (3, ("torch add", lambda: torch.add(a, b, out=c)), ("stream_add", (c, a, b, count))),
+            "triad": (
+                3,
+                ("torch add", lambda: torch.add(a, b, alpha=3.0, out=c)),
+                ("stream_triad", (c, a, b, 3.0, count)),
+            ),
+        }
+        for name, (arrays, library, ours) in loops.items():
+            self._take(page, f"stream_bytes_per_s.{name}", arrays, library, ours)
+
+    def _take(self, page: Page, key: str, arrays: int, library: Form, ours: tuple[str, tuple[object, ...]]) -> None:
+        def measure() -> Best:
+            forms: Iterator[Form] = iter((library, ("C loop", _lazily(*ours))))
+            took, name = quickest(wall, forms, _BANDWIDTH_S)
+            return Best(arrays * self._size / took, f"{name}, {_mib(self._size)}")
+
+        page.take(key, f"memory, {key.removesuffix('_bytes_per_s').removeprefix('stream_bytes_per_s.')}", measure)
+
+
+def _lazily(name: str, arguments: tuple[object, ...]) -> Call:
+    """A call of ours that is compiled when first run: without a compiler it fails, and torch's form stands alone."""
+    return lambda: _source.call(name, *arguments)
+
+
+def _array_bytes() -> int:
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    size = min(max(128 << 20, _BEYOND_CACHES * caches_bytes()), free // _LARGEST_SHARE)
+    return max(size // _ALIGNED, 1) * _ALIGNED
+
+
+def caches_bytes() -> int:
+    """The last-level caches of the processors that this process may use, together."""
+    found: dict[str, int] = {}
+    for cpu in os.sched_getaffinity(0):
+        folders = sorted(Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
+        if folders:
+            shared = _read(folders[-1] / "shared_cpu_list")
+            found[shared] = _bytes(_read(folders[-1] / "size"))
+    return sum(found.values()) or last_level_cache_bytes()
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _bytes(text: str) -> int:
+    """`32768K` in bytes; 0 for what is no size."""
+    number, unit = text.rstrip("KMG"), text[-1:]
+    return int(number) << {"K": 10, "M": 20, "G": 30}.get(unit, 0) if number.isdigit() else 0
+
+
+def _float_products(dtype: torch.dtype, shape: Shape) -> Iterator[Form]:
+    m, n, k = shape
+    left, right, turned = (torch.randn(size).to(dtype) for size in ((m, k), (k, n), (n, k)))
+    out = torch.empty(m, n, dtype=dtype)
+    yield "torch.mm", lambda: torch.mm(left, right, out=out)
+    yield "torch.mm", lambda: torch.mm(left, turned.t(), out=out)
+
+
+def _int8_products(shape: Shape) -> Iterator[Form]:
+    m, n, k = shape
+    left, right, turned = (torch.randint(-127, 128, size, dtype=torch.int8) for size in ((m, k), (k, n), (n, k)))
+    yield "torch._int_mm", lambda: torch._int_mm(left, right)
+    yield "torch._int_mm", lambda: torch._int_mm(left, turned.t())
+
+
+def _fma_rate(name: str) -> Best:
+    loop = _compiled(name)
+    done = float(loop(_FMA_ROUNDS))
+    return Best(done / shortest(wall, lambda: loop(_FMA_ROUNDS), _BANDWIDTH_S), "C loop in registers")
+
+
+def _cache_rate() -> Best:
+    """Each thread reads its part of an array of half the caches, over and over."""
+    size = max(caches_bytes() // 2 // _ALIGNED, 1) * _ALIGNED
+    a = torch.empty(size // 8, dtype=torch.float64).fill_(1.5)
+    rounds = max(1, (1 << 29) // size)
+    read = _compiled("stream_read")
+    took = shortest(wall, lambda: read(a, size // 8, rounds), _BANDWIDTH_S)
+    return Best(rounds * size / took, f"C loop, {_mib(size)}")
+
+
+def _compiled(name: str) -> Callable[..., Any]:
+    try:
+        return _source.function(name)
+    except AiperfError as error:
+        raise AiperfError(f"{error}; with one: aiperf ceilings --refresh") from None
+
+
+def _fill_clocks(page: Page) -> None:
+    page.take("timer_resolution_s", "timer", _resolution)
+    for name in ("perf_counter", "process_time"):
+        page.take(f"timer_call_s.{name}", f"cost of {name}", partial(_call_cost, getattr(time, name)))
+
+
+def _resolution() -> Best:
+    """The smallest step that the monotonic clock was seen to take."""
+    reads = [time.perf_counter_ns() for _ in range(20_000)]
+    steps = [after - before for before, after in pairwise(reads) if after > before]
+    return Best(min(steps) / 1e9, "smallest step seen")
+
+
+def _call_cost(clock: Callable[[], float], calls: int = 20_000) -> Best:
+    def many() -> None:
+        for _ in range(calls):
+            clock()
+
+    return Best(shortest(wall, many, 0.02) / calls, f"{calls:,} calls")
+
+
+def _mib(size: float) -> str:
+    return f"{size / (1 << 20):.0f} MiB"

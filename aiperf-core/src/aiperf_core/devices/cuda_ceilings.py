@@ -1,0 +1,275 @@
+"""The ceilings of a GPU: library calls, and kernels of ours where they come closer. What surrounds it: `devices.links`."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+
+from aiperf_core.devices import ledger, links, nvml
+from aiperf_core.devices.cuda import CudaDevice
+from aiperf_core.devices.measuring import Best, Call, Form, Page, Shape, product_rate, quickest, shortest, wall
+from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.kernels import cuda_source
+
+_source = cuda_source("ceilings.cu")
+
+# The first is a probe: a precision for which the GPU has little hardware goes no further.
+SHAPES: tuple[Shape, ...] = ((1024, 1024, 1024), (4096, 4096, 4096), (8192, 4096, 8192), (8192, 8192, 8192))
+PRODUCTS = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+}
+_ARRAY_BYTES = (1 << 30, 4 << 30)
+_LEAST_L2S = 4
+_BLOCK = 256
+_TILE = 4 * _BLOCK  # float4 that a block moves in one step
+_FMA_BLOCK, _FMA_PER_ROUND = 512, 64
+_SHARED_BLOCK, _SHARED_BYTES_PER_ROUND = 1024, 8 * 16
+_CALIBRATIONS, _LAUNCHES = 20, 1000
+# Budgets of one form, in seconds.
+_BANDWIDTH_S = 0.02
+_PRODUCT_S = 0.2
+
+
+def fill(page: Page, whole: bool) -> str:
+    """Measure into `page` and return the device's name. Raises `SkipError` where a run on this GPU would."""
+    gpu = _Gpu()
+    # Bandwidth first: matrix products heat the chip.
+    gpu.fill_bandwidths(page)
+    gpu.fill_arithmetic(page)
+    page.take("event_overhead_s", "what events cost", gpu.event_overhead)
+    if whole:
+        page.take("cache_bytes_per_s", "L2", gpu.cache_rate)
+        page.take("shared_bytes_per_s", "shared memory", gpu.shared_rate)
+        page.take("launch_s", "launches", gpu.launch)
+        page.take("launch_wait_s", "launch and wait", gpu.launch_and_wait)
+        page.take("graph_launch_s", "launches in a graph", gpu.launch_in_graph)
+        links.fill(page)
+    return torch.cuda.get_device_name()
+
+
+class _Gpu:
+    """The current device, and what its ceilings are measured with."""
+
+    def __init__(self) -> None:
+        self._device = CudaDevice()
+        self._about = torch.cuda.get_device_properties()
+        self._sms: int = self._about.multi_processor_count
+
+    def watch(self, call: Call) -> float:
+        """The stopwatch of a GPU: its own time, with the launch hidden."""
+        took = self._device.time(call, "device").device_s
+        assert took is not None
+        return took
+
+    # --- memory
+
+    def fill_bandwidths(self, page: Page) -> None:
+        """Copy, read and write; the larger arrays only where there is room for them."""
+        page.take("copy_bytes_per_s", "memory, copy", partial(self._bandwidth, 2, self._copies))
+        page.take("read_bytes_per_s", "memory, read", partial(self._bandwidth, 1, self._reads))
+        page.take("write_bytes_per_s", "memory, write", partial(self._bandwidth, 1, self._writes))
+
+    def _bandwidth(self, arrays: int, forms_of: Callable[[int], Iterator[Form]]) -> Best:
+        best = Best(0.0, "")
+        for size in self._array_sizes():
+            took, name = quickest(self.watch, forms_of(size), _BANDWIDTH_S)
+            best = max(best, Best(arrays * size / took, f"{name}, {_binary(size)}"))
+            torch.cuda.empty_cache()
+        return best
+
+    def _array_sizes(self) -> list[int]:
+        free, _ = torch.cuda.mem_get_info()
+        fitting = [size for size in _ARRAY_BYTES if 3 * size <= free]
+        if fitting:
+            return fitting
+        least = _LEAST_L2S * self._about.L2_cache_size
+        size = max(free // 4, 1) // (16 * _TILE) * (16 * _TILE)
+        if size < least:
+            raise AiperfError(f"too little memory is free: {_binary(free)}, and arrays take {_binary(least)} each")
+        return [size]
+
+    def _copies(self, size: int) -> Iterator[Form]:
+        source, target = _random(size), torch.empty(size // 4, device="cuda")
+        yield "torch copy_", lambda: target.copy_(source)
+        yield "torch mul", lambda: torch.mul(source, 2.0, out=target)
+        copy = _source.kernel("copy4")
+        for grid in self._grids(size):
+            yield "float4 kernel", partial(copy, source, target, size // 16, grid=grid, block=_BLOCK)
+
+    def _reads(self, size: int) -> Iterator[Form]:
+        source = _random(size)
+        out = torch.empty(1, device="cuda")
+        yield "torch sum", source.sum
+        yield "torch max", source.view(torch.int32).max
+        read = _source.kernel("read4")
+        for grid in self._grids(size):
+            yield "float4 kernel", partial(read, source, out, size // 16, 1, grid=grid, block=_BLOCK)
+
+    def _writes(self, size: int) -> Iterator[Form]:
+        target = torch.empty(size // 4, device="cuda")
+        yield "torch fill_", lambda: target.fill_(1.5)
+        yield "torch zero_", target.zero_
+        write = _source.kernel("write4")
+        for grid in self._grids(size):
+            yield "float4 kernel", partial(write, target, size // 16, grid=grid, block=_BLOCK)
+
+    def _grids(self, size: int) -> tuple[int, int]:
+        """Blocks that stay and go through the array together, or one block a tile."""
+        return 16 * self._sms, size // 16 // _TILE
+
+    def cache_rate(self) -> Best:
+        """Reading a quarter of L2 over and over, past L1."""
+        size = self._about.L2_cache_size // 4 // (16 * _TILE) * (16 * _TILE)
+        source, out, rounds = _random(size), torch.empty(1, device="cuda"), max(1, (1 << 30) // size)
+        read = _source.kernel("read4")
+        forms = [
+            (f"{_binary(size)}, past L1", partial(read, source, out, size // 16, rounds, grid=grid, block=_BLOCK))
+            for grid in (min(8 * self._sms, size // 16 // _TILE), 2 * self._sms)
+        ]
+        took, name = quickest(self.watch, forms, _BANDWIDTH_S)
+        return Best(rounds * size / took, name)
+
+    def shared_rate(self) -> Best:
+        """All SMs at once read their shared memory without bank conflicts."""
+        out, rounds, grid = torch.empty(1, device="cuda"), 4096, 2 * self._sms
+        call = partial(_source.kernel("shared_read"), out, rounds, grid=grid, block=_SHARED_BLOCK)
+        moved = float(grid * _SHARED_BLOCK * rounds * _SHARED_BYTES_PER_ROUND)
+        return Best(moved / shortest(self.watch, call, _BANDWIDTH_S), "float4 loads, all SMs")
+
+    # --- arithmetic
+
+    def fill_arithmetic(self, page: Page) -> None:
+        """Matrix products by precision, then multiply-adds in registers."""
+        for name, dtype in PRODUCTS.items():
+            forms = partial(_float_products, name, dtype)
+            self._take_product(page, name, forms)
+        self._take_product(page, "fp8", _fp8_products)
+        self._take_product(page, "int8", _int8_products)
+        torch.cuda.empty_cache()
+        page.take("vector_flop_per_s.fp32", "fp32 multiply-add", partial(self._fma_rate, "fma32", torch.float32))
+        page.take("vector_flop_per_s.fp64", "fp64 multiply-add", partial(self._fma_rate, "fma64", torch.float64))
+        page.take("sm_clock_hz", "SM clock", self._clock_under_load)
+
+    def _take_product(self, page: Page, name: str, forms: Callable[[Shape], Iterator[Form]]) -> None:
+        label = f"{name} matrix product"
+        page.take(f"flop_per_s.{name}", label, partial(product_rate, self.watch, forms, SHAPES, _PRODUCT_S))
+
+    def _fma_rate(self, name: str, dtype: torch.dtype) -> Best:
+        kernel, out, grid = _source.kernel(name), torch.empty(1, dtype=dtype, device="cuda"), 16 * self._sms
+        rounds = 64
+        call = partial(kernel, out, rounds, 0.999, 0.001, grid=grid, block=_FMA_BLOCK)
+        # Some GPUs have a 64th of their multiply-adds in fp64: as many rounds as take two milliseconds.
+        rounds = max(rounds, min(1 << 16, round(rounds * 2e-3 / shortest(self.watch, call, 0.0))))
+        call = partial(kernel, out, rounds, 0.999, 0.001, grid=grid, block=_FMA_BLOCK)
+        work = 2.0 * _FMA_PER_ROUND * rounds * grid * _FMA_BLOCK
+        return Best(work / shortest(self.watch, call, _BANDWIDTH_S), "kernel in registers")
+
+    def _clock_under_load(self) -> Best:
+        """The SM clock that NVML tells while matrix products run."""
+        a = torch.randn(8192, 8192, device="cuda").bfloat16()
+        out = torch.empty_like(a)
+        with nvml.session() as board:
+            handle = board.ask("nvmlDeviceGetHandleByUUID", f"GPU-{self._about.uuid}")
+            for _ in range(40):
+                torch.mm(a, a, out=out)
+            time.sleep(0.02)
+            clock = None if handle is None else board.ask("nvmlDeviceGetClockInfo", handle, board.module.NVML_CLOCK_SM)
+            torch.cuda.synchronize()
+        if clock is None:
+            raise AiperfError("NVML does not tell the clock of this GPU")
+        return Best(clock * 1e6, "NVML, during bf16 products")
+
+    # --- launches and clocks
+
+    def event_overhead(self) -> Best:
+        """What events count of an empty kernel beyond what CUPTI counts of it."""
+        empty = self._device.empty
+        empty()
+        timed = [self._device.time(empty, "device") for _ in range(_CALIBRATIONS)]
+        by_events = [one.device_s for one in timed if one.hidden and one.device_s is not None]
+        if len(by_events) < _CALIBRATIONS // 2:
+            raise AiperfError("the launch of an empty kernel could not be hidden")
+        by_cupti = ledger.audit(self._device, empty, _CALIBRATIONS, flush=False)["span_s"]
+        excess = statistics.median(by_events) - statistics.median(by_cupti)
+        return Best(max(0.0, excess), "empty kernel, beyond CUPTI")
+
+    def launch(self) -> Best:
+        """From one empty kernel to the next, as Python queues them."""
+
+        def many() -> None:
+            for _ in range(_LAUNCHES):
+                self._device.empty()
+            torch.cuda.synchronize()
+
+        return Best(shortest(wall, many, 0.05) / _LAUNCHES, f"{_LAUNCHES:,} from Python")
+
+    def launch_and_wait(self) -> Best:
+        """One empty kernel, queued and waited for."""
+
+        def one() -> None:
+            self._device.empty()
+            torch.cuda.synchronize()
+
+        one()
+        return Best(statistics.median(wall(one) for _ in range(200)), "median of 200")
+
+    def launch_in_graph(self) -> Best:
+        """From one empty kernel to the next within a CUDA graph."""
+        self._device.empty()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(_LAUNCHES):
+                self._device.empty()
+        return Best(shortest(self.watch, graph.replay, 0.02) / _LAUNCHES, f"{_LAUNCHES:,} in a CUDA graph")
+
+
+def _float_products(name: str, dtype: torch.dtype, shape: Shape) -> Iterator[Form]:
+    m, n, k = shape
+    # Random values: a GPU multiplies zeros at less power, and so at higher clocks.
+    left, right, turned = (torch.randn(size, device="cuda").to(dtype) for size in ((m, k), (k, n), (n, k)))
+    out = torch.empty(m, n, dtype=dtype, device="cuda")
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    try:
+        yield "torch.mm", lambda: torch.mm(left, right, out=out)
+        yield "torch.mm, B turned", lambda: torch.mm(left, turned.t(), out=out)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def _fp8_products(shape: Shape) -> Iterator[Form]:
+    capability = torch.cuda.get_device_capability()
+    if capability < (8, 9):
+        raise SkipError(f"needs sm_89 (this GPU is sm_{capability[0]}{capability[1]})")
+    m, n, k = shape
+    left, turned = (torch.randn(size, device="cuda").to(torch.float8_e4m3fn) for size in ((m, k), (n, k)))
+    one = torch.ones((), device="cuda")
+    for fast in (True, False):
+        yield (
+            f"_scaled_mm{', fast sums' if fast else ''}",
+            lambda fast=fast: torch._scaled_mm(  # type: ignore[misc]
+                left, turned.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast
+            ),
+        )
+
+
+def _int8_products(shape: Shape) -> Iterator[Form]:
+    m, n, k = shape
+    sizes = ((m, k), (k, n), (n, k))
+    left, right, turned = (torch.randint(-127, 128, size, dtype=torch.int8, device="cuda") for size in sizes)
+    yield "_int_mm, B turned", lambda: torch._int_mm(left, turned.t())
+    yield "_int_mm", lambda: torch._int_mm(left, right)
+
+
+def _random(size: int) -> torch.Tensor:
+    return torch.randn(size // 4, device="cuda")
+
+
+def _binary(size: float) -> str:
+    return f"{size / (1 << 30):.3g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.3g} MiB"

@@ -1,0 +1,119 @@
+"""What the GPU did in a call, as CUPTI saw it: which kernels, copies and fills, on which streams, for how long.
+
+CUPTI's records come through torch's profiler. Each call is framed by two kernels of the harness: `hold`, behind which the
+call is queued, and `mark`, which waits for the work of every stream. What ran between belongs to the call, whatever it is
+called and whichever thread launched it. Launches being hidden, the cost of tracing them is not in the times.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from attrs import frozen
+
+from aiperf_core.devices.cuda import CudaDevice
+from aiperf_core.errors import SkipError
+
+_KINDS = (("Memcpy", "copy"), ("Memset", "fill"))
+
+
+@frozen
+class Piece:
+    """One piece of work: a kernel, a copy or a fill. Times in seconds since the profiler's own zero."""
+
+    name: str
+    kind: str
+    stream: int
+    start: float
+    end: float
+    bytes: int
+
+
+def audit(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> dict[str, Any]:
+    """Run a call so many times under CUPTI, and an empty kernel as many times for comparison.
+
+    Returns `span_s` and `event_s` of the calls (lists), `empty_span_s` and `empty_event_s` of the empty kernel, `work`
+    (records of `results.models.Work`) and `stray`. Raises `SkipError` where CUPTI gives no whole record.
+    """
+    _profiled(device, device.empty, 1, flush=False)  # the profiler's own start-up must not fall into a call
+    empty_events, empty = _profiled(device, device.empty, calls, flush=False)
+    events, pieces = _profiled(device, call, calls, flush=flush)
+    windows, stray = _windows(pieces, calls, harness_between=1 if flush else 0)
+    empty_windows, _ = _windows(empty, calls, harness_between=0)
+    return {
+        "span_s": [_span(one) for one in windows],
+        "event_s": events,
+        "empty_span_s": [_span(one) for one in empty_windows],
+        "empty_event_s": empty_events,
+        "work": _ledger(windows[-1]),
+        "stray": stray,
+    }
+
+
+def _profiled(
+    device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool
+) -> tuple[list[float], list[Piece]]:
+    """The event times of the calls, and all work while they ran."""
+    from torch.profiler import ProfilerActivity, profile
+
+    times = []
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+        for _ in range(calls):
+            if flush:
+                device.flush()
+            torch.cuda.synchronize()
+            times.append(device.framed(call))
+        torch.cuda.synchronize()
+    pieces = [_piece(event) for event in profiler.profiler.kineto_results.events() if _on_gpu(event)]
+    return times, sorted(pieces, key=lambda piece: piece.start)
+
+
+def _on_gpu(event: Any) -> bool:
+    return str(event.device_type().name) == "CUDA"
+
+
+def _piece(event: Any) -> Piece:
+    name, start = event.name(), event.start_ns() / 1e9
+    kind = next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "kernel")
+    moved = int(event.nbytes()) if kind != "kernel" and hasattr(event, "nbytes") else 0
+    return Piece(name, kind, int(event.device_resource_id()), start, start + event.duration_ns() / 1e9, max(0, moved))
+
+
+def _windows(pieces: list[Piece], calls: int, harness_between: int) -> tuple[list[list[Piece]], int]:
+    """The work of each call, and how many pieces lie outside that are not the harness's."""
+    holds = [piece for piece in pieces if piece.name == "hold"]
+    marks = [piece for piece in pieces if piece.name == "mark"]
+    if len(holds) != calls or len(marks) != calls:
+        raise SkipError(
+            f"CUPTI recorded {len(holds)} and {len(marks)} of the {calls} pairs of kernels around the calls"
+        )
+    frames = list(zip(holds, marks, strict=True))
+    windows = [[one for one in pieces if hold.end <= one.start and one.end <= mark.start] for hold, mark in frames]
+    if not all(windows):
+        raise SkipError("CUPTI recorded no work for a call")
+    return windows, len(pieces) - 2 * calls - sum(map(len, windows)) - calls * harness_between
+
+
+def _span(window: list[Piece]) -> float:
+    return max(piece.end for piece in window) - min(piece.start for piece in window)
+
+
+def _ledger(window: list[Piece]) -> list[dict[str, Any]]:
+    """The work of a call, pieces of one name on one stream together; streams are numbered as they first appear."""
+    streams: dict[int, int] = {}
+    groups: dict[tuple[str, str, int], list[Piece]] = defaultdict(list)
+    for piece in window:
+        groups[piece.name, piece.kind, streams.setdefault(piece.stream, len(streams))].append(piece)
+    return [
+        {
+            "name": name[:300],
+            "kind": kind,
+            "stream": stream,
+            "count": len(pieces),
+            "seconds": sum(piece.end - piece.start for piece in pieces),
+            "bytes": sum(piece.bytes for piece in pieces),
+        }
+        for (name, kind, stream), pieces in groups.items()
+    ]

@@ -1,0 +1,126 @@
+"""How ceilings are measured: the best of several runs, of several forms of the same work, within a budget of time.
+
+A ceiling that is too low would make honest results look faster than light, so of everything the best counts.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from attrs import define, field
+
+Call = Callable[[], Any]
+# Runs a call and returns how long it took, in seconds.
+Stopwatch = Callable[[Call], float]
+Form = tuple[str, Call]
+Shape = tuple[int, int, int]  # m, n, k of a matrix product
+
+AT_LEAST = 3
+AT_MOST = 50
+_REASON_CHARACTERS = 160
+
+
+class Best(NamedTuple):
+    """A figure, and in a few words how it was reached."""
+
+    value: float
+    how: str
+
+
+@define
+class Page:
+    """Collects figures by their keys. One that cannot be measured leaves its reason, and the others follow."""
+
+    tell: Callable[[str], None]
+    figures: dict[str, float] = field(factory=dict)
+    how: dict[str, str] = field(factory=dict)
+    missing: dict[str, str] = field(factory=dict)
+
+    def take(self, key: str, label: str, measure: Callable[[], Best]) -> None:
+        """Measure one figure; `label` is what a waiting person is told."""
+        self.tell(label)
+        try:
+            found = measure()
+        except Exception as error:
+            self.missing[key] = reason(error)
+            return
+        if math.isfinite(found.value) and found.value >= 0:
+            self.figures[key], self.how[key] = float(found.value), found.how
+        else:
+            self.missing[key] = f"measured as {found.value}, which no device reaches"
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, in one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    text = lines[0]
+    return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 3] + "..."
+
+
+def wall(call: Call) -> float:
+    """The stopwatch of a processor: the monotonic clock."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def shortest(watch: Stopwatch, call: Call, seconds: float) -> float:
+    """The shortest of as many runs as the budget allows, in seconds, after one that warms up."""
+    call()
+    deadline = time.perf_counter() + seconds
+    best = min(watch(call) for _ in range(AT_LEAST))
+    for _ in range(AT_MOST - AT_LEAST):
+        if time.perf_counter() >= deadline:
+            break
+        best = min(best, watch(call))
+    return best
+
+
+def quickest(watch: Stopwatch, forms: Iterable[Form], seconds: float) -> tuple[float, str]:
+    """The shortest time of several forms of one work, and the name of the form. One that fails is left to the others.
+
+    `seconds` is the budget of each form. Raises what the last one raised where none works.
+    """
+    found: list[tuple[float, str]] = []
+    failed: Exception | None = None
+    for name, call in forms:
+        try:
+            found.append((shortest(watch, call, seconds), name))
+        except Exception as error:
+            failed = error
+    if not found:
+        raise failed or ValueError("there is no way to measure this here")
+    return min(found)
+
+
+def product_rate(
+    watch: Stopwatch, forms_of: Callable[[Shape], Iterator[Form]], shapes: Iterable[Shape], seconds: float
+) -> Best:
+    """The best rate of a matrix product over shapes that grow, in operations per second.
+
+    A shape that would take longer than what is left of the budget is left out: so the first, a small one, keeps
+    hardware without this precision from taking minutes.
+    """
+    deadline = time.perf_counter() + seconds
+    best = Best(0.0, "")
+    failed: Exception | None = None
+    for shape in shapes:
+        work = 2.0 * math.prod(shape)
+        left = deadline - time.perf_counter()
+        if best.value and 2 * (1 + AT_LEAST) * work / best.value > left:
+            continue
+        try:
+            took, name = quickest(watch, forms_of(shape), left / 4)
+        except Exception as error:
+            failed = error
+            continue
+        best = max(best, Best(work / took, f"{name}, {spelled(shape)}"))
+    if not best.value:
+        raise failed or ValueError("no shape fits")
+    return best
+
+
+def spelled(shape: Shape) -> str:
+    """A shape in print: `8192^3`, `8192x4096x8192`."""
+    return f"{shape[0]}^3" if len(set(shape)) == 1 else "x".join(map(str, shape))

@@ -1,0 +1,86 @@
+"""NVML, the library behind nvidia-smi: started, asked and stopped. It opens no CUDA context, and nothing is ever set."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_void_p, cast
+from typing import Any
+
+from attrs import define, field
+
+# Answers that stay the same however often one asks: NVML_ERROR_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND.
+_FINAL = (3, 4, 13)
+
+
+class NvmlMissingError(Exception):
+    """There is no NVML to ask. `library` says whether the package is what is missing, rather than a driver."""
+
+    def __init__(self, reason: str, *, library: bool) -> None:
+        super().__init__(reason)
+        self.library = library
+
+
+@define(eq=False)
+class Nvml:
+    """A started NVML. `refused` keeps, for each function, why its last call gave no answer."""
+
+    module: Any
+    refused: dict[str, str] = field(factory=dict)
+    _given_up: set[tuple[Any, ...]] = field(factory=set)
+
+    @staticmethod
+    def start() -> "Nvml":
+        """Start NVML. Raises `NvmlMissingError`."""
+        try:
+            import pynvml
+        except ImportError:
+            raise NvmlMissingError("nvidia-ml-py is not installed", library=True) from None
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            raise NvmlMissingError(str(error), library=False) from None
+        return Nvml(pynvml)
+
+    def stop(self) -> None:
+        """Let go of NVML; others in this process that started it keep it."""
+        self.module.nvmlShutdown()
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        """One answer, or None: boards and driver versions differ in what they tell.
+
+        A question that was refused for good is not asked again.
+        """
+        question = (function, *map(_identity, arguments))
+        if question in self._given_up:
+            return None
+        asked = getattr(self.module, function, None)
+        if asked is None:
+            self.refused[function] = "this nvidia-ml-py does not know it"
+            return None
+        try:
+            answer = asked(*arguments)
+        except self.module.NVMLError as error:
+            self.refused[function] = str(error)
+            if getattr(error, "value", None) in _FINAL:
+                self._given_up.add(question)
+            return None
+        return answer.decode() if isinstance(answer, bytes) else answer  # nvidia-ml-py before 11.5 returned bytes
+
+
+@contextmanager
+def session() -> Iterator[Nvml]:
+    """NVML from here to the end of the block. Raises `NvmlMissingError`."""
+    nvml = Nvml.start()
+    try:
+        yield nvml
+    finally:
+        nvml.stop()
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    """A figure in SI units: NVML counts clocks in MHz, power in mW and energy in mJ."""
+    return None if value is None else value * factor
+
+
+def _identity(argument: Any) -> Any:
+    """What tells one argument from another: a device's handle is a pointer, which has no hash."""
+    return cast(argument, c_void_p).value if hasattr(argument, "contents") else argument

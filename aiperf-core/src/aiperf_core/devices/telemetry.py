@@ -1,0 +1,114 @@
+"""The state of the machine beside the samples: clocks, temperature, power, energy, throttling, and who else is busy.
+
+It is read in the supervisor's process, which imports no torch and opens no CUDA context, so that what it says does not come
+from the process that is measured. A figure that the machine refuses is None, and the reason stands in `lacking`.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Protocol
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Reading:
+    """The machine at one moment. What is not known, or was left out of a light reading, is None.
+
+    at_s: by `time.monotonic`.
+    sm_clock_hz, memory_clock_hz: of the GPU.
+    temperature_c: of the GPU, or of the processor's package where no GPU is measured.
+    power_w: of the GPU, as its driver averages it, which may be over the last second.
+    energy_j: a running total from an arbitrary origin, of the GPU or of the processor's packages and their memory.
+    throttled: what holds the clocks down now (GPU), or did so since the last reading (`cpu_thermal`, `cpu_quota`).
+    other_pids: processes that compute on this GPU and are not among those named as ours.
+    cpu_clock_hz: the fastest of the processors that this process may use; idle ones would hide it.
+    cpu_busy, cpu_own, steal: of all processors' time since the last reading that has these figures, the parts that were
+    worked, worked by the processes named as ours, and taken by a hypervisor for its other guests.
+    """
+
+    at_s: float
+    sm_clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
+    throttled: tuple[str, ...] | None = None
+    other_pids: tuple[int, ...] | None = None
+    cpu_clock_hz: float | None = None
+    cpu_busy: float | None = None
+    cpu_own: float | None = None
+    steal: float | None = None
+
+
+class Telemetry(Protocol):
+    """Reads the machine around one device. Not for several threads at once."""
+
+    lacking: dict[str, str]
+    """For each figure of a reading that the machine does not give, the reason."""
+
+    def read(self, own_pids: Collection[int] = (), *, light: bool = False) -> Reading:
+        """The machine now. `own_pids` are the processes of this run; a light reading leaves out what is slow to ask."""
+
+    def energy_j(self) -> float | None:
+        """The running total of energy alone, for those who watch it closely."""
+
+    def power_w(self) -> float | None:
+        """The power alone."""
+
+    def close(self) -> None:
+        """Let go of the drivers and files."""
+
+
+def open_telemetry(device: str, uuid: str | None = None) -> Telemetry:
+    """Open what reads the machine around a device: `cpu`, `cuda` or `cuda:1`.
+
+    A CUDA device is found as CUDA itself would, by `CUDA_VISIBLE_DEVICES`, or by the UUID that a process which has it open
+    tells. Never raises: where nothing can be read, every reading is empty and `lacking` says why.
+    """
+    from aiperf_core.devices.cpu_telemetry import CpuTelemetry
+
+    processor = CpuTelemetry()
+    kind, _, ordinal = device.partition(":")
+    if kind != "cuda":
+        return processor
+    from aiperf_core.devices.gpu_telemetry import GpuTelemetry
+
+    return GpuTelemetry.open(int(ordinal or 0), uuid, processor)
+
+
+@frozen
+class ContextSwitches:
+    """How often the threads of a process gave up a processor, and how often one was taken from them."""
+
+    voluntary: int
+    involuntary: int
+
+
+def context_switches(pid: int, proc: Path = Path("/proc")) -> ContextSwitches | None:
+    """The switches of all living threads of a process; None where there is no such process or it may not be seen.
+
+    The kernel forgets the count of a thread that has ended, so the sum may fall between two calls.
+    """
+    voluntary = involuntary = 0
+    try:
+        # The main thread is one of the tasks; the process's own `status` says no more than its.
+        for task in (proc / str(pid) / "task").iterdir():
+            counts = _switches(task / "status")
+            voluntary, involuntary = voluntary + counts[0], involuntary + counts[1]
+    except OSError:
+        return None
+    return ContextSwitches(voluntary, involuntary)
+
+
+def _switches(status: Path) -> tuple[int, int]:
+    try:
+        text = status.read_text()
+    except (FileNotFoundError, ProcessLookupError):  # the thread has just ended
+        return 0, 0
+    found = {"voluntary_ctxt_switches": 0, "nonvoluntary_ctxt_switches": 0}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name in found:
+            found[name] = int(value)
+    return found["voluntary_ctxt_switches"], found["nonvoluntary_ctxt_switches"]

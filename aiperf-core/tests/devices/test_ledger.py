@@ -1,0 +1,57 @@
+"""Which work belongs to a call, by the records of a trace."""
+
+import pytest
+
+from aiperf_core.devices.ledger import Piece, _ledger, _span, _windows
+from aiperf_core.errors import SkipError
+
+
+def piece(name: str, start: float, end: float, *, stream: int = 7, kind: str = "kernel", moved: int = 0) -> Piece:
+    return Piece(name, kind, stream, start, end, moved)
+
+
+def call(at: float, *work: Piece) -> list[Piece]:
+    """A call that begins at a time: the harness's frame, with the work between."""
+    shifted = [Piece(one.name, one.kind, one.stream, one.start + at, one.end + at, one.bytes) for one in work]
+    return [piece("hold", at, at + 1), *shifted, piece("mark", at + 9, at + 9.1)]
+
+
+WORK = (
+    piece("gemm", 1.0, 3.0),
+    piece("gemm", 3.5, 5.5),
+    piece("Memcpy DtoD", 2.0, 6.0, stream=9, kind="copy", moved=64),
+)
+
+
+def test_what_lies_within_the_frame_belongs_to_the_call_whatever_its_stream() -> None:
+    windows, stray = _windows([*call(0, *WORK), *call(10, *WORK)], 2, harness_between=0)
+    assert [len(window) for window in windows] == [3, 3]
+    assert [_span(window) for window in windows] == [5.0, 5.0]
+    assert stray == 0
+
+
+def test_the_flush_before_a_call_is_the_harness_s_and_other_work_between_calls_is_stray() -> None:
+    flush = piece("Memset", -0.5, -0.1, kind="fill")
+    assert _windows([flush, *call(0, *WORK)], 1, harness_between=1)[1] == 0
+    late = piece("gemm", 9.2, 9.8)
+    assert _windows([flush, *call(0, *WORK), late], 1, harness_between=1)[1] == 1
+
+
+@pytest.mark.parametrize("lost", ["hold", "mark"])
+def test_lost_records_are_noticed(lost: str) -> None:
+    pieces = [one for one in [*call(0, *WORK), *call(10, *WORK)] if not (one.name == lost and one.start >= 10)]
+    with pytest.raises(SkipError, match="CUPTI recorded [12] and [12] of the 2 pairs of kernels around the calls"):
+        _windows(pieces, 2, harness_between=0)
+
+
+def test_a_call_without_work_is_noticed() -> None:
+    with pytest.raises(SkipError, match="CUPTI recorded no work for a call"):
+        _windows([*call(0, *WORK), *call(10)], 2, harness_between=0)
+
+
+def test_the_ledger_adds_up_by_name_and_stream() -> None:
+    (window,), _ = _windows(call(0, *WORK), 1, harness_between=0)
+    assert _ledger(window) == [
+        {"name": "gemm", "kind": "kernel", "stream": 0, "count": 2, "seconds": 4.0, "bytes": 0},
+        {"name": "Memcpy DtoD", "kind": "copy", "stream": 1, "count": 1, "seconds": 4.0, "bytes": 64},
+    ]
