@@ -12,6 +12,8 @@ def aiperf_commands() -> Iterable[Command]:
     yield Command("list", "List the benchmarks that are installed.", "aiperf_core.cli.list:list_targets")
     yield Command("run", "Run benchmarks and judge their results.", "aiperf_core.cli.run:run")
     yield Command("show", "Show the results of a run.", "aiperf_core.cli.show:show")
+    yield Command("ceilings", "Show what this machine reaches at its best.", "aiperf_core.cli.ceilings:ceilings")
+    yield Command("roofline", "Draw results on the machine's roofline.", "aiperf_core.cli.roofline:roofline")
     yield Command("kernels", "Compile every kernel of the installed benchmarks.", "aiperf_core.cli.kernels:kernels")
     yield Command(
         "plugins", "List the plugins, and those set aside with the reason.", "aiperf_core.cli.plugins:plugins"

@@ -429,12 +429,20 @@ def test_a_process_counts_from_the_second_time_it_is_named(tmp_path, at_once):
     root = machine(tmp_path)
     telemetry = CpuTelemetry(root)
     write(root, {"proc/stat": "cpu  200 0 50 950 0 0 0 0 0 0"})
-    assert telemetry.read([10]).cpu_own == 0.0
-    (root / "proc/10/stat").unlink()
-    write(root, {"proc/stat": "cpu  300 0 50 1050 0 0 0 0 0 0"})
-    reading = telemetry.read([10])
-    assert (reading.cpu_busy, reading.cpu_own) == (0.5, 0.0)
+    assert telemetry.read([10]).cpu_own is None
+    write(
+        root, {"proc/stat": "cpu  300 0 50 1050 0 0 0 0 0 0", "proc/10/stat": "10 (a) S 1 1 1 0 -1 0 0 0 0 0 70 5 0 0"}
+    )
+    write(root, {"proc/11/stat": "11 (b) S 1 1 1 0 -1 0 0 0 0 0 999 5 0 0"})
+    assert telemetry.read([10]).cpu_own == 0.25
     write(root, {"proc/stat": "cpu  400 0 50 1150 0 0 0 0 0 0"})
+    assert telemetry.read([10, 11]).cpu_own is None
+    (root / "proc/10/stat").unlink()
+    write(root, {"proc/stat": "cpu  500 0 50 1250 0 0 0 0 0 0"})
+    # What a process worked before it ended is lost.
+    reading = telemetry.read([10, 11])
+    assert (reading.cpu_busy, reading.cpu_own) == (0.5, 0.0)
+    write(root, {"proc/stat": "cpu  600 0 50 1350 0 0 0 0 0 0"})
     assert telemetry.read([]).cpu_own is None
 
 
@@ -560,12 +568,12 @@ def test_switches_of_this_process():
     assert after.involuntary >= before.involuntary
 
 
-def test_this_machine_is_busy_when_we_are():
+def test_this_machine_is_busy_when_we_are(at_once):
     telemetry = open_telemetry("cpu")
+    telemetry.read([os.getpid()])
+    time.sleep(0.05)
+    telemetry.read([os.getpid()])
     until = time.process_time() + 0.3
-    telemetry.read([os.getpid()])
-    time.sleep(0.06)
-    telemetry.read([os.getpid()])
     while time.process_time() < until:
         pass
     reading = telemetry.read([os.getpid()])

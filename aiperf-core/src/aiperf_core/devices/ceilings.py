@@ -1,5 +1,6 @@
 """What a device reaches at its best. The basic part is what every run needs; the whole page is measured when asked for."""
 
+import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +14,34 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.results import figures
 from aiperf_core.results.models import Ceilings
 
+# The kernel counts in ticks of 10 ms: over less than this a share says nothing.
+_LEAST_SECONDS = 0.5
+
+
+class OtherProcesses:
+    """Counts from here how busy other processes keep the processors that this one may use."""
+
+    def __init__(self) -> None:
+        self._busy, self._total, self._own = self._read()
+
+    def share(self) -> float | None:
+        """The share of these processors' time that went to others, None where too little time passed to say."""
+        busy, total, own = self._read()
+        passed = total - self._total
+        if passed < _LEAST_SECONDS:
+            return None
+        return min(1.0, max(0.0, (busy - self._busy - (own - self._own)) / passed))
+
+    @staticmethod
+    def _read() -> tuple[float, float, float]:
+        import psutil
+
+        every = psutil.cpu_times(percpu=True)
+        usable = [every[cpu] for cpu in os.sched_getaffinity(0) if cpu < len(every)]
+        total = sum(sum(one[:8]) for one in usable)  # without guests, which are counted as users too
+        idle = sum(one.idle + getattr(one, "iowait", 0.0) for one in usable)
+        return total - idle, total, time.process_time()
+
 
 def measure(device: str, whole: bool = True, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Measure the ceilings of `cpu` or `cuda`, as a record of `results.models.Ceilings`.
@@ -25,6 +54,7 @@ def measure(device: str, whole: bool = True, tell: Callable[[str], None] = lambd
         from aiperf_core.devices.cuda_ceilings import fill
     else:
         from aiperf_core.devices.cpu_ceilings import fill
+    others = OtherProcesses()
     name = fill(page, whole)
     for key in figures.REQUIRED:
         if key not in page.figures:
@@ -39,6 +69,7 @@ def measure(device: str, whole: bool = True, tell: Callable[[str], None] = lambd
         missing=page.missing,
         datasheet=promised,
         datasheet_name=sheet,
+        others_busy=others.share(),
         took_s=time.monotonic() - start,
     )
     return attrs.asdict(found)

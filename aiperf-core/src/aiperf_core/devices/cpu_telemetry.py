@@ -11,8 +11,9 @@ from attrs import define
 from aiperf_core.devices.rapl import Rapl
 from aiperf_core.devices.telemetry import Reading
 
-# The kernel counts time in ticks of 10 ms; shares over less than this would be noise, and wait for a later reading.
-SHARES_AFTER_S = 0.05
+# The kernel counts time in ticks of 10 ms, rounded for each process: over less than this, a share of a machine with few
+# processors would be noise. It waits for a later reading.
+SHARES_AFTER_S = 0.5
 # Each clock costs a file; this many of the processors stand for all.
 _CLOCKS = 16
 _PACKAGE_SENSORS = ("coretemp", "k10temp", "zenpower")
@@ -138,11 +139,13 @@ class CpuTelemetry:
         if before is None or now is None or now.total <= before.total:
             return None, None, None
         total = now.total - before.total
-        # A process that was not asked about before has worked some of its time earlier; it counts from the next reading.
-        own = sum(max(0, ticks - before.own[pid]) for pid, ticks in now.own.items() if pid in before.own)
+        own: int | None = None
+        # Of a process that is named for the first time, nobody knows what it worked since then.
+        if own_pids and now.own.keys() <= before.own.keys():
+            own = sum(max(0, ticks - before.own[pid]) for pid, ticks in now.own.items())
         return (
             _share(now.busy - before.busy, total),
-            _share(own, total) if own_pids else None,
+            None if own is None else _share(own, total),
             _share(now.steal - before.steal, total),
         )
 

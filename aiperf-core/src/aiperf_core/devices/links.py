@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -107,7 +108,7 @@ def group_sizes(world: int) -> list[int]:
     return sorted({world, *(1 << power for power in range(1, world.bit_length()) if 1 << power <= world)})
 
 
-def _reduce_time(data: torch.Tensor, group: object, device: str) -> float:
+def _reduce_time(data: torch.Tensor, group: Any, device: str) -> float:
     """Seconds of one all-reduce: several in a row, so that ranks that arrive late count little; the best row."""
     import torch.distributed as dist
 

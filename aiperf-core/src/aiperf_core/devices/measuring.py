@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
+from aiperf_core.results.figures import beats
+
 Call = Callable[[], Any]
 # Runs a call and returns how long it took, in seconds.
 Stopwatch = Callable[[Call], float]
@@ -18,6 +20,7 @@ Shape = tuple[int, int, int]  # m, n, k of a matrix product
 
 AT_LEAST = 3
 AT_MOST = 50
+PATIENCE_S = 0.5
 _REASON_CHARACTERS = 160
 
 
@@ -30,7 +33,10 @@ class Best(NamedTuple):
 
 @define
 class Page:
-    """Collects figures by their keys. One that cannot be measured leaves its reason, and the others follow."""
+    """Collects figures by their keys. One that cannot be measured leaves its reason, and the others follow.
+
+    Of a figure that is measured more than once, the best stays.
+    """
 
     tell: Callable[[str], None]
     figures: dict[str, float] = field(factory=dict)
@@ -43,12 +49,14 @@ class Page:
         try:
             found = measure()
         except Exception as error:
-            self.missing[key] = reason(error)
+            if key not in self.figures:
+                self.missing[key] = reason(error)
             return
-        if math.isfinite(found.value) and found.value >= 0:
-            self.figures[key], self.how[key] = float(found.value), found.how
-        else:
+        if not math.isfinite(found.value) or found.value < 0:
             self.missing[key] = f"measured as {found.value}, which no device reaches"
+        elif key not in self.figures or beats(key, found.value, self.figures[key]):
+            self.figures[key], self.how[key] = float(found.value), found.how
+            self.missing.pop(key, None)
 
 
 def reason(error: Exception) -> str:
@@ -66,12 +74,15 @@ def wall(call: Call) -> float:
 
 
 def shortest(watch: Stopwatch, call: Call, seconds: float) -> float:
-    """The shortest of as many runs as the budget allows, in seconds, after one that warms up."""
+    """The shortest of as many runs as the budget allows, in seconds, after one that warms up.
+
+    Of a call that takes longer than the whole budget there is one run, of any other at least three.
+    """
     call()
     deadline = time.perf_counter() + seconds
-    best = min(watch(call) for _ in range(AT_LEAST))
-    for _ in range(AT_MOST - AT_LEAST):
-        if time.perf_counter() >= deadline:
+    best = watch(call)
+    for run in range(1, AT_MOST):
+        if time.perf_counter() >= deadline and (run >= AT_LEAST or best > seconds):
             break
         best = min(best, watch(call))
     return best
@@ -99,8 +110,9 @@ def product_rate(
 ) -> Best:
     """The best rate of a matrix product over shapes that grow, in operations per second.
 
-    A shape that would take longer than what is left of the budget is left out: so the first, a small one, keeps
-    hardware without this precision from taking minutes.
+    A shape that would take longer than `PATIENCE_S` at the best rate so far is left out: so the first, a small one,
+    keeps hardware without this precision from taking minutes. The limit is not the budget, because a small product
+    that was disturbed looks slow, and must not end the search.
     """
     deadline = time.perf_counter() + seconds
     best = Best(0.0, "")
@@ -108,10 +120,10 @@ def product_rate(
     for shape in shapes:
         work = 2.0 * math.prod(shape)
         left = deadline - time.perf_counter()
-        if best.value and 2 * (1 + AT_LEAST) * work / best.value > left:
+        if best.value and (work / best.value > PATIENCE_S or left <= 0):
             continue
         try:
-            took, name = quickest(watch, forms_of(shape), left / 4)
+            took, name = quickest(watch, forms_of(shape), max(left, 0.0) / 4)
         except Exception as error:
             failed = error
             continue

@@ -10,7 +10,6 @@ import attrs
 import cattrs
 
 from aiperf_core.devices.gpus import gpus
-from aiperf_core.devices.gpus import gpus
 from aiperf_core.devices.host import cache_folder, processor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.requirements import Hardware

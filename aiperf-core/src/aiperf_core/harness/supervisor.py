@@ -20,7 +20,7 @@ from aiperf_core.harness.described import Described, DescribedImplementation, Ta
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
-from aiperf_core.harness.verdicts import rows
+from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
     Audit,
@@ -323,7 +323,7 @@ class TargetRun:
             cache=self.described.cache,
             device=self.device,
             problem=self._problem(opened, tolerance),
-            rows=rows(
+            rows=Scoring(
                 self._contestants,
                 clock=self._clock,
                 cache=self.described.cache,
@@ -331,7 +331,7 @@ class TargetRun:
                 tolerance=tolerance,
                 floor=self.options.floor,
                 ceilings=self.ceilings,
-            ),
+            ).rows(),
             order=self._sampler.order if self._sampler else [],
             overhead=self._overhead(),
             seed=self.seed,

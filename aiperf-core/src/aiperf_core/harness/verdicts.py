@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from attrs import frozen
+
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
@@ -12,166 +14,167 @@ from aiperf_core.results.models import Ceilings, Estimate, Finding, Judgement, L
 INTERFERENCE = 0.05
 
 
-def rows(
-    contestants: list[Contestant],
-    *,
-    clock: str,
-    cache: str,
-    cost: dict[str, Any] | None,
-    tolerance: str,
-    floor: float,
-    ceilings: Callable[[bool], Ceilings | None],
-) -> list[Row]:
-    """The rows of a target. `ceilings(again)` returns what the device reaches, measured anew where `again` is true."""
-    for one in contestants:
-        _refuse_faster_than_light(one, clock, cache, cost, ceilings)
-        _note_interference(one, clock, len(contestants))
-    by_name = {one.name: one for one in contestants}
-    return [
-        _row(one, by_name, contestants, clock, cache, cost, tolerance, floor, ceilings(False)) for one in contestants
-    ]
+@frozen
+class Scoring:
+    """The rules by which a target's contestants become rows.
 
+    `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
+    """
 
-def _refuse_faster_than_light(
-    one: Contestant, clock: str, cache: str, cost: dict[str, Any] | None, ceilings: Callable[[bool], Ceilings | None]
-) -> None:
-    median = one.median(clock)
-    if not one.active or median is None or cost is None:
-        return
-    found = light(cost, ceilings(False), cache, median)
-    if found is None or found.fraction <= BEYOND:
-        return
-    # A ceiling taken in a bad moment is too low; the claim is serious enough to look twice.
-    found = light(cost, ceilings(True), cache, median)
-    if found is None or found.fraction <= BEYOND:
-        return
-    message = (
-        f"{median:.3g} s is {found.fraction:.2f} times as fast as this machine's {found.bound} allows "
-        f"({found.time_s:.3g} s); such a time is a mistake of the cost, of the clock or of the implementation"
-    )
-    evidence = {"median_s": median, "light_s": found.time_s, "fraction": found.fraction}
-    one.stop(Verdict.INVALID, message, Finding("timing.faster_than_light", "invalid", message, evidence))
+    contestants: list[Contestant]
+    clock: str
+    cache: str
+    cost: dict[str, Any]
+    tolerance: str
+    floor: float
+    ceilings: Callable[[bool], Ceilings | None]
 
+    def rows(self) -> list[Row]:
+        """The rows, in the order of the contestants. Takes those out that are faster than light."""
+        for one in self.contestants:
+            self._refuse_faster_than_light(one)
+            self._note_interference(one)
+        return [self._row(one) for one in self.contestants]
 
-def _row(
-    one: Contestant,
-    by_name: dict[str, Contestant],
-    contestants: list[Contestant],
-    clock: str,
-    cache: str,
-    cost: dict[str, Any] | None,
-    tolerance: str,
-    floor: float,
-    ceilings: Ceilings | None,
-) -> Row:
-    length = len(contestants)
-    declared = one.declared
-    speedup = step = None
-    said, reason = one.ended, one.reason
-    if said is None:
-        baseline = contestants[0]
-        if declared.role in ("variant", "control"):
-            speedup = _ratio(baseline, one, clock, length)
-        if declared.role == "variant":
-            said, reason = _compare(speedup, baseline, floor, _spread(contestants, clock))
-        elif one.samples.block:
-            said = Verdict.MEASURED
-        else:
-            said, reason = Verdict.INCONCLUSIVE, "no sample was taken before the run ended"
-        if declared.builds_on and by_name[declared.builds_on].active:
-            step = _ratio(by_name[declared.builds_on], one, clock, length)
-    median = one.median(clock)
-    trusted = one.active and median is not None
-    return Row(
-        name=declared.name,
-        role=declared.role,
-        device=declared.device,
-        verdict=said,
-        kind=declared.kind,
-        why=declared.why or None,
-        builds_on=declared.builds_on,
-        requires=list(declared.requires),
-        reason=reason,
-        findings=one.findings,
-        clock=clock if one.samples.block else None,
-        time_s=median_interval(one.blocks(clock, length)) if trusted else None,
-        wall_s=median_interval(one.blocks("wall", length)) if trusted else None,
-        speedup=speedup,
-        step_speedup=step,
-        bytes_per_s=_rate(cost, median, "bytes_read", "bytes_written") if trusted else None,
-        flop_per_s=_rate(cost, median, "flops") if trusted else None,
-        light=_light(cost, ceilings, cache, median) if trusted else None,
-        prepare_s=one.prepare_s,
-        memory=one.memory,
-        judgement=Judgement(one.judged, tolerance, one.worst) if one.judged else None,
-        quality=_quality(one),
-        isolated_s=_isolated(one) if trusted else None,
-        audit=one.audit,
-        samples=one.samples,
-        isolated_samples_s=one.isolated_samples_s,
-        warmup_s=one.warmup_s,
-        log=one.log,
-    )
+    @property
+    def _baseline(self) -> Contestant:
+        return self.contestants[0]
 
+    def _blocks(self, one: Contestant, clock: str | None = None) -> Blocks:
+        return one.blocks(clock or self.clock, len(self.contestants))
 
-def _ratio(top: Contestant, bottom: Contestant, clock: str, length: int) -> Any:
-    if not (top.active and bottom.active):
-        return None
-    return ratio_interval(top.blocks(clock, length), bottom.blocks(clock, length))
-
-
-def _spread(contestants: list[Contestant], clock: str) -> float:
-    """How far from 1 the baseline's ratio to itself may be, at the ends of its interval; 0 without a control."""
-    for one in contestants:
-        if one.declared.role == "control":
-            ratio = _ratio(contestants[0], one, clock, len(contestants))
-            return max(abs(ratio.low - 1), abs(ratio.high - 1)) if ratio else 0.0
-    return 0.0
-
-
-def _compare(speedup: Any, baseline: Contestant, floor: float, spread: float) -> tuple[Verdict, str | None]:
-    if not baseline.active:
-        return Verdict.INCONCLUSIVE, f"there is no trusted baseline to compare with ({baseline.name}: {baseline.ended})"
-    if speedup is None:
-        return Verdict.INCONCLUSIVE, "too few passes for an interval; give it more time with --budget"
-    said = verdict(speedup, floor)
-    if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
-        return Verdict.INCONCLUSIVE, (
-            f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, up to "
-            f"{spread:.1%}"
+    def _row(self, one: Contestant) -> Row:
+        declared = one.declared
+        said, reason = self._say(one)
+        median = one.median(self.clock)
+        trusted = one.active and median is not None
+        return Row(
+            name=declared.name,
+            role=declared.role,
+            device=declared.device,
+            verdict=said,
+            kind=declared.kind,
+            why=declared.why or None,
+            builds_on=declared.builds_on,
+            requires=list(declared.requires),
+            reason=reason,
+            findings=one.findings,
+            clock=self.clock if one.samples.block else None,
+            time_s=median_interval(self._blocks(one)) if trusted else None,
+            wall_s=median_interval(self._blocks(one, "wall")) if trusted else None,
+            speedup=self._ratio(self._baseline, one) if declared.role in ("variant", "control") else None,
+            step_speedup=self._step(one),
+            bytes_per_s=self._rate(median, "bytes_read", "bytes_written") if trusted else None,
+            flop_per_s=self._rate(median, "flops") if trusted else None,
+            light=self._light(median) if trusted else None,
+            prepare_s=one.prepare_s,
+            memory=one.memory,
+            judgement=Judgement(one.judged, self.tolerance, one.worst) if one.judged else None,
+            quality=_quality(one),
+            isolated_s=self._isolated(one) if trusted else None,
+            audit=one.audit,
+            samples=one.samples,
+            isolated_samples_s=one.isolated_samples_s,
+            warmup_s=one.warmup_s,
+            log=one.log,
         )
-    return said, None
 
+    # --- verdicts
 
-def _isolated(one: Contestant) -> Estimate | None:
-    """The median of the samples taken alone. Each stands for itself: they are no blocks."""
-    times = one.isolated_samples_s
-    return median_interval(Blocks.of(times, list(range(len(times)))))
+    def _say(self, one: Contestant) -> tuple[Verdict, str | None]:
+        """The verdict, and its reason where it needs one."""
+        if one.ended is not None:
+            return one.ended, one.reason
+        if one.declared.role == "variant":
+            return self._compare(one)
+        if one.samples.block:
+            return Verdict.MEASURED, None
+        return Verdict.INCONCLUSIVE, "no sample was taken before the run ended"
 
+    def _compare(self, one: Contestant) -> tuple[Verdict, str | None]:
+        baseline = self._baseline
+        if not baseline.active:
+            return Verdict.INCONCLUSIVE, (
+                f"there is no trusted baseline to compare with ({baseline.name}: {baseline.ended})"
+            )
+        speedup = self._ratio(baseline, one)
+        if speedup is None:
+            return Verdict.INCONCLUSIVE, "too few passes for an interval; give it more time with --budget"
+        said, spread = verdict(speedup, self.floor), self._spread()
+        if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
+            return Verdict.INCONCLUSIVE, (
+                f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, up "
+                f"to {spread:.1%}"
+            )
+        return said, None
 
-def _note_interference(one: Contestant, clock: str, length: int) -> None:
-    """Warn where taking turns with others changed the times: then the comparison is of something else."""
-    taking_turns, alone = median_interval(one.blocks(clock, length)), _isolated(one)
-    if not (one.active and taking_turns and alone):
-        return
-    apart = alone.high < taking_turns.low or alone.low > taking_turns.high
-    change = taking_turns.value / alone.value - 1
-    if apart and abs(change) > INTERFERENCE:
+    def _spread(self) -> float:
+        """How far from 1 the baseline's ratio to itself may be, at the ends of its interval; 0 without a control."""
+        for one in self.contestants:
+            if one.declared.role == "control":
+                ratio = self._ratio(self._baseline, one)
+                return max(abs(ratio.low - 1), abs(ratio.high - 1)) if ratio else 0.0
+        return 0.0
+
+    def _ratio(self, top: Contestant, bottom: Contestant) -> Estimate | None:
+        if not (top.active and bottom.active):
+            return None
+        return ratio_interval(self._blocks(top), self._blocks(bottom))
+
+    def _step(self, one: Contestant) -> Estimate | None:
+        """The gain over the rung below."""
+        below = next((other for other in self.contestants if other.name == one.declared.builds_on), None)
+        return self._ratio(below, one) if below else None
+
+    # --- speed of light
+
+    def _light(self, median: float | None, *, again: bool = False) -> Light | None:
+        return light(self.cost, self.ceilings(again), self.cache, median) if median else None
+
+    def _rate(self, median: float | None, *parts: str) -> float | None:
+        amount = sum(self.cost[part] for part in parts)
+        return amount / median if amount and median else None
+
+    def _refuse_faster_than_light(self, one: Contestant) -> None:
+        median = one.median(self.clock)
+        if not one.active or median is None:
+            return
+        found = self._light(median)
+        if found is None or found.fraction <= BEYOND:
+            return
+        # A ceiling taken in a bad moment is too low; the claim is serious enough to look twice.
+        found = self._light(median, again=True)
+        if found is None or found.fraction <= BEYOND:
+            return
         message = (
-            f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with the "
-            "others than alone"
+            f"{median:.3g} s is {found.fraction:.2f} times as fast as this machine's {found.bound} allows "
+            f"({found.time_s:.3g} s); such a time is a mistake of the cost, of the clock or of the implementation"
         )
-        evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
-        one.findings.append(Finding("timing.interference", "warning", message, evidence))
+        evidence = {"median_s": median, "light_s": found.time_s, "fraction": found.fraction}
+        one.stop(Verdict.INVALID, message, Finding("timing.faster_than_light", "invalid", message, evidence))
 
+    # --- interference
 
-def _rate(cost: dict[str, Any] | None, median: float | None, *parts: str) -> float | None:
-    amount = sum(cost[part] for part in parts) if cost else 0
-    return amount / median if amount and median else None
+    def _isolated(self, one: Contestant) -> Estimate | None:
+        """The median of the samples taken alone. Each stands for itself: they are no blocks."""
+        overhead = one.event_overhead_s if self.clock == "device" else 0.0
+        times = [time - overhead for time in one.isolated_samples_s]
+        return median_interval(Blocks.of(times, list(range(len(times)))))
 
-
-def _light(cost: dict[str, Any] | None, ceilings: Ceilings | None, cache: str, median: float | None) -> Light | None:
-    return light(cost, ceilings, cache, median) if cost and median else None
+    def _note_interference(self, one: Contestant) -> None:
+        """Warn where taking turns with others changed the times: then the comparison is of something else."""
+        taking_turns, alone = median_interval(self._blocks(one)), self._isolated(one)
+        if not (one.active and taking_turns and alone):
+            return
+        apart = alone.high < taking_turns.low or alone.low > taking_turns.high
+        change = taking_turns.value / alone.value - 1
+        if apart and abs(change) > INTERFERENCE:
+            message = (
+                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with the "
+                "others than alone"
+            )
+            evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
+            one.findings.append(Finding("timing.interference", "warning", message, evidence))
 
 
 def _quality(one: Contestant) -> Quality | None:

@@ -47,7 +47,7 @@ def better(found: Ceilings, before: Ceilings) -> Ceilings:
     """Both measurements of one device as one: of each figure the better, with how it was measured."""
     best, how = figures(before), dict(before.how)
     for key, value in figures(found).items():
-        if key not in best or _beats(key, value, best[key]):
+        if key not in best or beats(key, value, best[key]):
             best[key] = value
             how[key] = found.how.get(key, "")
     missing = {key: why for key, why in {**before.missing, **found.missing}.items() if key not in best}
@@ -66,7 +66,8 @@ def of_datasheet(ceilings: Ceilings) -> dict[str, float]:
     return {key: value / sheet for key, value in figures(ceilings).items() if (sheet := ceilings.datasheet.get(key))}
 
 
-def _beats(key: str, value: float, before: float) -> bool:
+def beats(key: str, value: float, before: float) -> bool:
+    """Whether a figure is better than one that was measured before."""
     name = key.partition(".")[0]
     if name in NEITHER:
         return True

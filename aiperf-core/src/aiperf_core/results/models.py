@@ -275,7 +275,8 @@ class Ceilings:
     `all_reduce_bytes_per_s` by number of GPUs (bus bandwidth), and what the clocks of a processor cost.
 
     `how` says by figure (`flop_per_s.bf16`) in a few words how it was measured, `missing` why it was not, `datasheet` what
-    the maker promises in the document `datasheet_name`. `state` is what the figures depend on.
+    the maker promises in the document `datasheet_name`. `state` is what the figures depend on. `others_busy` is the share of
+    the processors that other processes took meanwhile: figures of a busy machine are too low.
     """
 
     device: str
@@ -304,6 +305,7 @@ class Ceilings:
     datasheet: dict[str, float] = field(factory=dict)
     datasheet_name: str | None = None
     state: dict[str, str] = field(factory=dict)
+    others_busy: float | None = None
     took_s: float | None = None
 
 

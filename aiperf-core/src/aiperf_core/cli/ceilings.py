@@ -1,0 +1,90 @@
+"""`aiperf ceilings`: what this machine reaches at its best."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.results.models import Ceilings
+
+
+@click.command("ceilings")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="What to measure. [default: the GPU, if there is one]")
+@click.option("--refresh", is_flag=True, help="Measure anew, and forget what was measured before.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with everything known of each figure.")
+def ceilings(device: str | None, refresh: bool, as_json: bool) -> None:
+    """Show what this machine reaches at its best: memory, arithmetic, launches and links.
+
+    Measured once and kept, for as long as driver, torch, clocks and power limit stay the same. Results are held against
+    these figures: one that is faster than light is invalid.
+    """
+    from aiperf_core.cli.screen import consoles
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.session import Session
+
+    out, err = consoles()
+    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+    try:
+        with _Course(err) as course, Session(Options(device=device), scratch) as session:
+            found, kept = session.all_ceilings(device, refresh, course.tell)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    _print(out, err, found, kept, as_json)
+
+
+def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json: bool) -> None:
+    from rich.text import Text
+
+    from aiperf_core.results import jsontext, records
+    from aiperf_core.results.ceilings_page import render
+    from aiperf_core.results.figures import of_datasheet
+
+    if as_json:
+        out.write(
+            jsontext.dumps({"kept": kept, "ceilings": records.document(found), "of_datasheet": of_datasheet(found)})
+        )
+        return
+    out.print(render(found, out.look, out.console.width))
+    if kept:
+        err.print_line(Text("These figures were kept. To measure anew: aiperf ceilings --refresh", "dim"))
+
+
+class _Course:
+    """Tells on standard error what is measured: in a terminal on one line that changes, elsewhere once."""
+
+    def __init__(self, err: "Screen") -> None:
+        self._err = err
+        self._live: Live | None = None
+        self._told = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def tell(self, what: str) -> None:
+        """Something else is measured now."""
+        from rich.live import Live
+        from rich.text import Text
+
+        if not self._err.terminal:
+            if not self._told:
+                self._err.print_line(Text("measuring what this machine reaches ..."))
+            self._told = True
+            return
+        if self._live is None:
+            # Drawn when told only: a thread that redraws would take processor time from what is measured.
+            self._live = Live(console=self._err.console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(Text.assemble("measuring  ", (what, "cyan")), refresh=True)

@@ -1,0 +1,128 @@
+"""What is said of rows, from samples with known answers."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.described import DescribedImplementation
+from aiperf_core.harness.verdicts import Scoring
+from aiperf_core.results.models import Ceilings, Row, Verdict
+
+PASSES = 12
+# 8 MB at 1 GB/s: 8 ms.
+COST = {"bytes_read": 4e6, "bytes_written": 4e6, "flops": 1e6, "precision": "fp32"}
+
+
+def ceilings(bytes_per_s: float) -> Ceilings:
+    return Ceilings(
+        device="made up",
+        measured="2026-01-01T00:00:00+00:00",
+        copy_bytes_per_s=bytes_per_s,
+        read_bytes_per_s=bytes_per_s,
+        write_bytes_per_s=bytes_per_s,
+        flop_per_s={"fp32": 1e12},
+    )
+
+
+def contestant(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> Contestant:
+    one = Contestant(DescribedImplementation(name, role, "cpu", "x.py:1"), name)
+    for number, time in enumerate(times_s):
+        sample = {"device_s": None, "wall_s": time, "cpu_s": time, "bracket_s": time, "hidden": False}
+        one.record((0, number * rows + place, number), sample, judged=False)
+    return one
+
+
+def noisy(time_s: float, noise: float = 0.002) -> list[float]:
+    return [time_s * (1 + noise * (-1) ** number * (number % 3)) for number in range(PASSES)]
+
+
+def scored(*entries: tuple[str, str, list[float]], measured: Sequence[float] = (1e9,)) -> list[Row]:
+    """Score rows; `measured` are the bandwidths that measuring the ceilings gives, one time after the other."""
+    contestants = [contestant(*entry, place, len(entries)) for place, entry in enumerate(entries)]
+    found = list(measured)
+
+    def measure(again: bool) -> Ceilings:
+        if again and len(found) > 1:
+            found.pop(0)
+        return ceilings(found[0])
+
+    return Scoring(contestants, "wall", "cold", COST, "bit-exact", 0.01, measure).rows()
+
+
+BASELINE = ("plain", "baseline", noisy(0.020))
+
+
+@pytest.mark.parametrize(
+    ("time_s", "said"),
+    [(0.010, Verdict.FASTER), (0.040, Verdict.SLOWER), (0.0201, Verdict.SAME)],
+)
+def test_a_variant_is_compared_with_the_baseline(time_s: float, said: Verdict) -> None:
+    plain, variant = scored(BASELINE, ("other", "variant", noisy(time_s)))
+    assert plain.verdict is Verdict.MEASURED
+    assert plain.speedup is None
+    assert variant.verdict is said
+    assert variant.speedup is not None
+    assert variant.speedup.low <= 0.020 / time_s <= variant.speedup.high
+
+
+def test_a_fraction_of_light_and_rates() -> None:
+    plain, _ = scored(BASELINE, ("other", "variant", noisy(0.010)))
+    assert plain.light is not None
+    assert (plain.light.bound, plain.light.time_s) == ("memory", 0.008)
+    assert plain.light.fraction == pytest.approx(0.4, rel=0.01)
+    assert plain.bytes_per_s == pytest.approx(8e6 / 0.020, rel=0.01)
+
+
+def test_faster_than_light_is_invalid() -> None:
+    plain, variant = scored(BASELINE, ("other", "variant", noisy(0.004)))
+    assert variant.verdict is Verdict.INVALID
+    assert (variant.speedup, variant.time_s, variant.light) == (None, None, None)
+    assert [one.issue for one in variant.findings] == ["timing.faster_than_light"]
+    assert variant.reason == (
+        "0.004 s is 2.00 times as fast as this machine's memory allows (0.008 s); such a time is a mistake of the cost, of "
+        "the clock or of the implementation"
+    )
+    assert plain.verdict is Verdict.MEASURED
+
+
+def test_the_ceiling_is_measured_again_before_a_row_is_refused() -> None:
+    _, variant = scored(BASELINE, ("other", "variant", noisy(0.004)), measured=(1e9, 3e9))
+    assert variant.verdict is Verdict.FASTER
+    assert variant.light is not None
+    assert variant.light.fraction == pytest.approx(2 / 3, rel=0.01)
+
+
+def test_a_gain_within_what_the_baseline_differs_from_itself_is_refused() -> None:
+    variant = ("other", "variant", noisy(0.0190))
+    steady, unsteady = ("plain again", "control", noisy(0.020)), ("plain again", "control", noisy(0.0215))
+    assert scored(BASELINE, variant, steady)[1].verdict is Verdict.FASTER
+    refused = scored(BASELINE, variant, unsteady)[1]
+    assert refused.verdict is Verdict.INCONCLUSIVE
+    assert refused.reason is not None
+    assert refused.reason.startswith(
+        "the difference of 5.3% is within what the baseline differs from itself here, up to "
+    )
+
+
+def test_without_a_trusted_baseline_nothing_is_compared() -> None:
+    _, variant = scored(("plain", "baseline", noisy(0.001)), ("other", "variant", noisy(0.010)))
+    assert variant.verdict is Verdict.INCONCLUSIVE
+    assert variant.reason == "there is no trusted baseline to compare with (plain: INVALID)"
+    assert variant.time_s is not None
+
+
+def test_too_few_passes_are_said() -> None:
+    _, variant = scored(("plain", "baseline", [0.020, 0.021]), ("other", "variant", [0.010, 0.010]))
+    assert variant.verdict is Verdict.INCONCLUSIVE
+    assert variant.reason == "too few passes for an interval; give it more time with --budget"
+
+
+def test_interference_is_warned_of() -> None:
+    contestants = [contestant(*BASELINE, 0, 1)]
+    contestants[0].isolated_samples_s = noisy(0.010)
+    (row,) = Scoring(contestants, "wall", "cold", COST, "bit-exact", 0.01, lambda _: None).rows()
+    assert row.verdict is Verdict.MEASURED
+    assert [(one.issue, one.severity) for one in row.findings] == [("timing.interference", "warning")]
+    assert row.findings[0].message == "plain takes 100% more time when it takes turns with the others than alone"
+    assert row.isolated_s is not None
