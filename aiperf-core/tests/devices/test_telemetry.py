@@ -1,3 +1,4 @@
+import ctypes
 import os
 import subprocess
 import sys
@@ -58,7 +59,7 @@ class FakeNvml:
         self.asked = []
 
     def _uuid(self, handle):
-        return self.uuids.get(handle) or handle
+        return self.uuids.get(handle, handle) if isinstance(handle, str) else "GPU-pointer"
 
     def _instance(self, gpu, index):
         if index >= len(self.split[gpu]):
@@ -142,6 +143,28 @@ def test_what_a_gpu_refuses_for_good_is_asked_once_and_its_reason_kept(install):
     assert [telemetry.read().power_w for _ in range(3)] == [None] * 3
     assert nvml.times("DeviceGetPowerUsage") == 1
     assert telemetry.lacking["power_w"] == "NVML: Insufficient Permissions"
+
+
+def test_handles_are_pointers_as_the_library_gives_them(install):
+    boards = [ctypes.c_int(0), ctypes.c_int(1)]
+
+    def power(handle):
+        if handle.contents.value == 0:
+            raise NVMLError
+        return 100_000
+
+    nvml = install(DeviceGetHandleByIndex=lambda index: ctypes.pointer(boards[index]), DeviceGetPowerUsage=power)
+    nvml.answers |= {"DeviceGetMigMode": NVMLError(), "DeviceGetName": "NVIDIA H200", "DeviceGetCount": 2}
+    asked = Nvml(nvml)
+    # A pointer is made anew at each call; what one board refuses, the other may answer.
+    for _ in range(3):
+        assert asked.ask("nvmlDeviceGetPowerUsage", find(asked, 0)[0]) is None
+        assert asked.ask("nvmlDeviceGetPowerUsage", find(asked, 1)[0]) == 100_000
+    assert nvml.times("DeviceGetPowerUsage") == 4
+    assert Nvml(nvml).ask("nvmlDeviceGetUUID", ctypes.POINTER(ctypes.c_int)()) is not None
+    telemetry = open_telemetry("cuda")
+    assert telemetry.read().power_w is None
+    assert telemetry.read().sm_clock_hz == 1.98e9
 
 
 def test_what_a_gpu_refuses_for_a_moment_is_asked_again(install):

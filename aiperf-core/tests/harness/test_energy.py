@@ -105,11 +105,12 @@ def test_a_counter_too_slow_for_the_time_there_is():
     assert device.work == []
 
 
-def test_a_counter_that_slows_down_under_load():
+@pytest.mark.parametrize("update_s", [0.06, 0.4])
+def test_a_counter_that_slows_down_under_load(update_s):
     device = Device()
 
     def run(seconds):
-        device.update_s = 0.2
+        device.update_s = update_s
         return device.run(seconds)
 
     found = measure(run, device, QUICK)

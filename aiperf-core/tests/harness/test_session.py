@@ -61,6 +61,23 @@ def test_blocks_alternate_in_the_order_abba(measure: Measure) -> None:
     assert order[:8] == ["plain", "scaled", "scaled", "plain"] * 2
 
 
+def test_a_standard_run_has_rounds_and_controls(measure: Measure) -> None:
+    result = measure("features", "scaled", tier="standard", budget_s=0.3)
+    rows = rows_of(result)
+    assert (result.tier, result.rounds) == ("standard", 3)
+    assert list(rows) == ["plain", "scaled", "plain again"]
+    control = rows["plain again"]
+    assert (control.role, control.verdict) == ("control", Verdict.MEASURED)
+    assert control.speedup is not None
+    for row in result.rows:
+        assert sorted(set(row.samples.round)) == [0, 1, 2]
+        assert len(row.isolated_samples_s) >= 3 * sampling.MIN_ISOLATED
+        assert row.isolated_s is not None
+        assert row.conditions is not None
+        assert row.conditions.readings == len(set(row.samples.block))
+    assert all(row.energy or row.no_energy for row in result.rows if row.role != "control")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -49,6 +49,7 @@ def samples(draw):
     return Samples(
         column(COUNTS),
         column(COUNTS),
+        column(COUNTS),
         column(times),
         column(times),
         column(times),
@@ -71,7 +72,7 @@ OPTIONAL_BYTES = st.none() | COUNTS
 @st.composite
 def rows(draw):
     verdict = draw(st.sampled_from(Verdict))
-    believed = verdict not in schema.UNTRUSTED
+    believed = verdict not in schema.DISBELIEVED
     speedups = st.none() | estimates() if believed else st.none()
     return Row(
         name=draw(NAMES),

@@ -142,3 +142,10 @@ def test_interval_ends_are_told_apart_from_the_value(value, spread):
 )
 def test_ratio_estimate(estimate, value):
     assert units.ratio_estimate(estimate).value == value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(2345.0, "2.35 kJ"), (2.0, "2.00 J"), (0.0123, "12.3 mJ"), (4.5e-6, "4.50 uJ"), (0.0, "0 nJ")]
+)
+def test_energies(value, shown):
+    assert units.joules(value) == shown

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command("ceilings")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="What to measure. [default: the GPU, if there is one]")
+@click.option(
+    "--device", type=click.Choice(("cpu", "cuda")), help="What to measure. [default: the GPU, if there is one]"
+)
 @click.option("--refresh", is_flag=True, help="Measure anew, and forget what was measured before.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with everything known of each figure.")
 def ceilings(device: str | None, refresh: bool, as_json: bool) -> None:

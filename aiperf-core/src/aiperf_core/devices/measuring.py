@@ -20,7 +20,7 @@ Shape = tuple[int, int, int]  # m, n, k of a matrix product
 
 AT_LEAST = 3
 AT_MOST = 50
-PATIENCE_S = 0.5
+PATIENCE_S = 0.4
 _REASON_CHARACTERS = 160
 
 
@@ -110,26 +110,31 @@ def product_rate(
 ) -> Best:
     """The best rate of a matrix product over shapes that grow, in operations per second.
 
-    A shape that would take longer than `PATIENCE_S` at the best rate so far is left out: so the first, a small one,
-    keeps hardware without this precision from taking minutes. The limit is not the budget, because a small product
-    that was disturbed looks slow, and must not end the search.
+    A form is not tried at a shape that would take it longer than `PATIENCE_S` at its best rate so far: the first shape,
+    a small one, keeps hardware without this precision from taking minutes. The limit is not the budget, because a small
+    product that was disturbed looks slow, and must not end the search.
     """
     deadline = time.perf_counter() + seconds
     best = Best(0.0, "")
+    rates: dict[int, float] = {}
     failed: Exception | None = None
     for shape in shapes:
         work = 2.0 * math.prod(shape)
-        left = deadline - time.perf_counter()
-        if best.value and (work / best.value > PATIENCE_S or left <= 0):
-            continue
-        try:
-            took, name = quickest(watch, forms_of(shape), max(left, 0.0) / 4)
-        except Exception as error:
-            failed = error
-            continue
-        best = max(best, Best(work / took, f"{name}, {spelled(shape)}"))
-    if not best.value:
-        raise failed or ValueError("no shape fits")
+        share = (deadline - time.perf_counter()) / 4
+        if rates and share <= 0:
+            break
+        for index, (name, call) in enumerate(forms_of(shape)):
+            if work > PATIENCE_S * rates.get(index, math.inf):
+                continue
+            try:
+                rate = work / shortest(watch, call, share)
+            except Exception as error:
+                failed = error
+                continue
+            rates[index] = max(rate, rates.get(index, 0.0))
+            best = max(best, Best(rate, f"{name}, {spelled(shape)}"))
+    if not rates:
+        raise failed or ValueError("there is no way to measure this here")
     return best
 
 

@@ -83,4 +83,4 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 def _identity(argument: Any) -> Any:
     """What tells one argument from another: a device's handle is a pointer, which has no hash."""
-    return cast(argument, c_void_p).value if hasattr(argument, "contents") else argument
+    return cast(argument, c_void_p).value if hasattr(type(argument), "contents") else argument

@@ -6,10 +6,8 @@ Nothing here touches a device. A reading belongs to the block that it follows.
 import statistics
 from collections.abc import Callable, Collection, Sequence
 
-from attrs import field, frozen
-
 from aiperf_core.devices.telemetry import Reading
-from aiperf_core.results.models import Finding
+from aiperf_core.results.models import Conditions, Finding, Spread
 
 THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
 # `hw_slowdown` alone, without its thermal bit, is the brake against drawing too much at once.
@@ -25,37 +23,6 @@ CLOCK_DRIFT = 0.05
 BACKGROUND = 0.05
 # A processor that is taken away makes a time longer by as much; this is the practical floor of a verdict.
 STEAL = 0.01
-
-
-@frozen
-class Spread:
-    """The least, the median and the largest of some figures."""
-
-    low: float
-    median: float
-    high: float
-
-
-@frozen(kw_only=True)
-class Conditions:
-    """A summary of readings. What no reading has is None; shares are of the readings that have the figure.
-
-    throttled: for each reason, the share of blocks after which it was seen. throttled_share: the share with any that
-    nobody chose. background: busy processors other than ours, as a share of all, and `steal` what a hypervisor took.
-    other_pids: everybody else seen on the GPU.
-    """
-
-    readings: int = 0
-    sm_clock_hz: Spread | None = None
-    memory_clock_hz: Spread | None = None
-    cpu_clock_hz: Spread | None = None
-    temperature_max_c: float | None = None
-    power_median_w: float | None = None
-    throttled: dict[str, float] = field(factory=dict)
-    throttled_share: float | None = None
-    background: Spread | None = None
-    steal: Spread | None = None
-    other_pids: list[int] | None = None
 
 
 def throttled_blocks(readings: Sequence[Reading]) -> list[bool]:

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from aiperf_core.devices.telemetry import Reading
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
-from aiperf_core.results.models import Audit, Finding, Memory, Samples, Verdict
+from aiperf_core.results.models import Audit, Energy, Finding, Memory, Samples, Verdict
 
 # What each way to fail means for the row.
 _VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
@@ -38,6 +39,9 @@ class Contestant:
     worst: float | None = 0.0
     quality: float | None = None
     audit: Audit | None = None
+    readings: list[Reading] = field(factory=list)
+    energy: Energy | None = None
+    no_energy: str | None = None
     event_overhead_s: float = 0.0
     log: list[str] = field(factory=list)
 

@@ -20,6 +20,7 @@ from itertools import pairwise
 from attrs import define, field, frozen
 
 from aiperf_core.devices.telemetry import Telemetry
+from aiperf_core.results.models import Energy
 
 Run = Callable[[float], tuple[int, float]]
 """Calls the implementation without pause for at least so many seconds; returns the calls and the seconds that they took."""
@@ -50,28 +51,6 @@ class Plan:
     run_s: float = 1.0
     updates: int = 20
     longest_s: float = 30.0
-
-
-@frozen
-class Energy:
-    """Energy of one call, in joules.
-
-    joules_per_call: all that the device took while it ran; net_joules_per_call: less what it takes when idle, which is
-    `idle_watts`. resolution_j and net_resolution_j: how far off they may be for the steps of the counter alone.
-    calls, seconds: the run. updates, update_s: steps of the counter that were used, and the usual time between two.
-    method: `energy counter`, or `integrated power` where the caller accepts that.
-    """
-
-    joules_per_call: float
-    net_joules_per_call: float
-    idle_watts: float
-    resolution_j: float
-    net_resolution_j: float
-    calls: int
-    seconds: float
-    updates: int
-    update_s: float
-    method: str
 
 
 @frozen

@@ -52,7 +52,7 @@ class Sampler:
     """Takes samples of a target's implementations and has them judged.
 
     `clock` is the one that the benchmark is about. On a GPU a sample has one clock only; with `both_clocks` each block
-    ends with a sample by the other.
+    ends with a sample by the other. `after_block` is called while the device is as the block left it.
     """
 
     judge: Child
@@ -63,6 +63,7 @@ class Sampler:
     cold: bool
     timeout_s: float
     rng: random.Random
+    after_block: Callable[[Contestant], None]
     clockwork: Clockwork = field(factory=Clockwork)
     round_number: int = 0
     order: list[str] = field(factory=list)
@@ -116,6 +117,7 @@ class Sampler:
                 self.order.append(one.name)
                 block = number * len(places) + place
                 self._run_block(one, block, first_step, seeds[: one.block_length], judged)
+                self.after_block(one)
 
     def _run_block(self, one: Contestant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
         if len(seeds) > 1:

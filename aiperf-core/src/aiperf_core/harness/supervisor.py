@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import psutil
 from attrs import astuple, define, evolve, field
 
+from aiperf_core.devices.telemetry import Telemetry, open_telemetry
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness import clocks
+from aiperf_core.harness import clocks, energy
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
@@ -25,6 +26,7 @@ from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
     Audit,
     Ceilings,
+    Energy,
     Finding,
     Memory,
     Overhead,
@@ -38,6 +40,9 @@ from aiperf_core.results.models import (
 _MEMORY_SHARE = 0.7
 # The stopping rule looks again after so many more passes, as a part of those already taken.
 _LOOK_AGAIN = 0.25
+# Every so many blocks the machine is asked for all that it can tell.
+_FULL_READING = 8
+_ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
 
 
 class Reporter(Protocol):
@@ -79,9 +84,14 @@ class TargetRun:
     _sampling_s: float = field(default=0.0, init=False)
     _spent: Clockwork = field(factory=Clockwork, init=False)
     _event_overhead_s: float | None = field(default=None, init=False)
+    _telemetry: Telemetry = field(init=False)
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
+
+    @_telemetry.default
+    def _opened_telemetry(self) -> Telemetry:
+        return open_telemetry(self.device)
 
     @_rng.default
     def _seeded(self) -> random.Random:
@@ -148,6 +158,7 @@ class TargetRun:
             cold=self.described.cache == "cold",
             timeout_s=self.options.timeout_s,
             rng=self._rng,
+            after_block=self._read_conditions,
         )
         self._fds = tuple(self._opened.pop("fds", ()))
 
@@ -184,8 +195,10 @@ class TargetRun:
             for one in self._active:
                 self.reporter.phase("sample alone", one.name)
                 self._sampler.isolate(one)
-            if self.device == "cuda" and number == self.options.rounds - 1:
-                self._audit()
+            if number == self.options.rounds - 1:
+                if self.device == "cuda":
+                    self._audit()
+                self._measure_energy()
         self._close_workers()
 
     def _audit(self) -> None:
@@ -215,6 +228,39 @@ class TargetRun:
                 work = [Work(**piece) for piece in reply["work"]]
                 one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"])
                 clocks.compare(one, one.audit, overhead)
+
+    def _read_conditions(self, one: Contestant) -> None:
+        """Note what the machine says after a block; what takes longer to ask, less often."""
+        assert self._sampler is not None
+        light = len(self._sampler.order) % _FULL_READING != 0
+        one.readings.append(self._telemetry.read(self._pids, light=light))
+
+    def _measure_energy(self) -> None:
+        for one in self._active:
+            if one.declared.role == "control":
+                continue
+            self.reporter.phase("measure energy", one.name)
+            try:
+                found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
+            except ChildError as error:
+                one.fail(error)
+                continue
+            if isinstance(found, Energy):
+                one.energy = found
+            else:
+                one.no_energy = found.reason
+
+    def _steady(self, one: Contestant, seconds: float) -> tuple[int, float]:
+        assert one.child is not None
+        timeout = seconds + self.options.timeout_s
+        told = one.child.ask("steady", timeout=timeout, seconds=seconds)
+        return int(told["calls"]), float(told["seconds"])
+
+    @property
+    def _pids(self) -> list[int]:
+        """All processes of the run."""
+        children = [one.child for one in self._contestants if one.child is not None]
+        return [os.getpid(), *(child.pid for child in children if not child.ended)]
 
     @property
     def _active(self) -> list[Contestant]:
@@ -308,6 +354,7 @@ class TargetRun:
         self._close_workers()
         for fd in self._fds:
             os.close(fd)
+        self._telemetry.close()
         if judge is not None:
             judge.kill()
 

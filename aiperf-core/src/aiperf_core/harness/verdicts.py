@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import frozen
 
+from aiperf_core.harness.conditions import findings, summary
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
@@ -34,6 +35,7 @@ class Scoring:
         for one in self.contestants:
             self._refuse_faster_than_light(one)
             self._note_interference(one)
+            self._note_conditions(one)
         return [self._row(one) for one in self.contestants]
 
     @property
@@ -73,6 +75,9 @@ class Scoring:
             quality=_quality(one),
             isolated_s=self._isolated(one) if trusted else None,
             audit=one.audit,
+            conditions=summary(one.readings) if one.readings else None,
+            energy=one.energy if trusted else None,
+            no_energy=one.no_energy,
             samples=one.samples,
             isolated_samples_s=one.isolated_samples_s,
             warmup_s=one.warmup_s,
@@ -153,7 +158,13 @@ class Scoring:
         evidence = {"median_s": median, "light_s": found.time_s, "fraction": found.fraction}
         one.stop(Verdict.INVALID, message, Finding("timing.faster_than_light", "invalid", message, evidence))
 
-    # --- interference
+    # --- what disturbed
+
+    def _note_conditions(self, one: Contestant) -> None:
+        """Warn of a machine that was hot, loaded, shared, or another one for the baseline."""
+        baseline = summary(self._baseline.readings) if one is not self._baseline else None
+        if one.active and one.readings:
+            one.findings.extend(findings(summary(one.readings), baseline))
 
     def _isolated(self, one: Contestant) -> Estimate | None:
         """The median of the samples taken alone. Each stands for itself: they are no blocks."""

@@ -7,6 +7,7 @@ will be judged: that question comes after the clock has stopped.
 import gc
 import math
 import random
+import time
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from aiperf_core.harness.service import ContractError, Service
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
+# So many calls are queued before waiting for them, where calls follow each other without pause.
+_STEADY_CALLS = 8
 
 
 class Worker(Service):
@@ -114,6 +117,17 @@ class Worker(Service):
         assert isinstance(self._device, CudaDevice)
         self._poison()
         return audit(self._device, bind(self._run, self._arguments), calls, flush=flush)
+
+    def do_steady(self, seconds: float) -> Message:
+        """Call without pause for at least so long; how many calls that were and how long they took."""
+        call, calls = bind(self._run, self._arguments), 0
+        start = time.perf_counter()
+        while (taken := time.perf_counter() - start) < seconds:
+            for _ in range(_STEADY_CALLS):
+                self._output = call()
+            self._device.synchronize()
+            calls += _STEADY_CALLS
+        return {"calls": calls, "seconds": taken}
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`."""

@@ -161,9 +161,7 @@ def _extremes(
         yield _line(label, key, found[key], ceilings, fractions, look)
 
 
-def _line(
-    label: str, key: str, value: float, ceilings: Ceilings, fractions: dict[str, float], look: Look
-) -> Line:
+def _line(label: str, key: str, value: float, ceilings: Ceilings, fractions: dict[str, float], look: Look) -> Line:
     show = _printer(key)
     sheet = ceilings.datasheet.get(key)
     return [

@@ -137,6 +137,7 @@ def estimate(value: float, spread: float = 0.003) -> Estimate:
 def samples(time_s: float) -> Samples:
     """Three timed calls: two by the device's clock, one by the caller's."""
     return Samples(
+        round=[0, 0, 0],
         block=[0, 0, 1],
         step=[0, 1, 2],
         device_s=[time_s, time_s * 1.01, None],

@@ -152,12 +152,66 @@ class Audit:
 
 
 @frozen
+class Spread:
+    """The least, the median and the largest of some figures."""
+
+    low: float
+    median: float
+    high: float
+
+
+@frozen(kw_only=True)
+class Conditions:
+    """A summary of readings. What no reading has is None; shares are of the readings that have the figure.
+
+    throttled: for each reason, the share of blocks after which it was seen. throttled_share: the share with any that
+    nobody chose. background: busy processors other than ours, as a share of all, and `steal` what a hypervisor took.
+    other_pids: everybody else seen on the GPU.
+    """
+
+    readings: int = 0
+    sm_clock_hz: Spread | None = None
+    memory_clock_hz: Spread | None = None
+    cpu_clock_hz: Spread | None = None
+    temperature_max_c: float | None = None
+    power_median_w: float | None = None
+    throttled: dict[str, float] = field(factory=dict)
+    throttled_share: float | None = None
+    background: Spread | None = None
+    steal: Spread | None = None
+    other_pids: list[int] | None = None
+
+
+@frozen
+class Energy:
+    """Energy of one call, in joules.
+
+    joules_per_call: all that the device took while it ran; net_joules_per_call: less what it takes when idle, which is
+    `idle_watts`. resolution_j and net_resolution_j: how far off they may be for the steps of the counter alone.
+    calls, seconds: the run. updates, update_s: steps of the counter that were used, and the usual time between two.
+    method: `energy counter`, or `integrated power` where the caller accepts that.
+    """
+
+    joules_per_call: float
+    net_joules_per_call: float
+    idle_watts: float
+    resolution_j: float
+    net_resolution_j: float
+    calls: int
+    seconds: float
+    updates: int
+    update_s: float
+    method: str
+
+
+@frozen
 class Row:
     """One implementation of a target.
 
     `role` is `baseline`, `variant`, `yardstick`, or `control`: the baseline once more, in a process of its own, whose
     speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
-    other, without the other implementations in between.
+    other, without the other implementations in between. `conditions` sum up what the machine told after each block, and
+    `no_energy` says why there is no `energy`.
     """
 
     name: str
@@ -184,6 +238,9 @@ class Row:
     quality: Quality | None = None
     isolated_s: Estimate | None = None
     audit: Audit | None = None
+    conditions: Conditions | None = None
+    energy: Energy | None = None
+    no_energy: str | None = None
     samples: Samples = field(factory=Samples)
     isolated_samples_s: list[float] = field(factory=list)
     warmup_s: list[float] = field(factory=list)

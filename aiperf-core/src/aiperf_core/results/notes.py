@@ -83,6 +83,7 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     slow = [(words(row.name), row.prepare_s) for row in result.rows if row.prepare_s and row.prepare_s >= 1e-3]
     if slow:
         yield "prepare", ", ".join(f"{name} {units.seconds(time)}" for name, time in slow) + "; not in any time"
+    yield from _energy(result.rows)
     yield from _warnings(result.rows)
     yield "stopped", words(result.stopped) + ("" if result.complete else "; the run was cut short, figures are partial")
     for row in result.rows:
@@ -90,6 +91,17 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor)}"
     yield from _judged(result.rows)
     yield "harness", _overhead(result.overhead)
+
+
+def _energy(rows: list[Row]) -> Iterator[tuple[str, str]]:
+    """Joules a call, or why there are none."""
+    for row in rows:
+        if row.energy and row.verdict not in DISBELIEVED:
+            whole, net = units.joules(row.energy.joules_per_call), units.joules(row.energy.net_joules_per_call)
+            yield "energy", f"{words(row.name)} {whole} a call, {net} of it above idle"
+    reasons = {words(row.no_energy): None for row in rows if row.no_energy}
+    for reason in reasons:
+        yield "energy", f"not measurable: {reason}"
 
 
 def _judged(rows: list[Row]) -> Iterator[tuple[str, str]]:

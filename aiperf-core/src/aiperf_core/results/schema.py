@@ -48,6 +48,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Samples, "block"): {"items": {"type": "integer", "minimum": 0}},
     (models.Samples, "step"): {"items": {"type": "integer", "minimum": 0}},
     (models.Samples, "round"): {"items": {"type": "integer", "minimum": 0}},
+    (models.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
     (models.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": ["quick", "standard", "audit"]},
     (models.TargetResult, "rounds"): {"minimum": 1},

@@ -14,8 +14,17 @@ from aiperf_core.results.notes import best_of
 
 Finished = TargetResult | SkippedTarget
 FOLDS = (60, 40, 30, 22, 16)  # how long a line of a name may be, tried in this order
+TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 # What a target's line shows where nothing was faster: the news that matters most first.
-PRECEDENCE = (Verdict.INCONCLUSIVE, Verdict.SAME, Verdict.SLOWER, Verdict.INVALID, Verdict.FAILED, Verdict.SKIPPED)
+PRECEDENCE = (
+    Verdict.INCONCLUSIVE,
+    Verdict.SAME,
+    Verdict.SLOWER,
+    Verdict.INVALID,
+    Verdict.UNTRUSTED,
+    Verdict.FAILED,
+    Verdict.SKIPPED,
+)
 
 
 def chosen(result: TargetResult) -> Row | None:
@@ -39,7 +48,7 @@ def headline(result: Finished, look: Look) -> Text:
     if row.speedup:
         line.append(f"{units.ratio_estimate(row.speedup).value} ")
     line.append_text(look.verdict(row.verdict))
-    troubled = [one for one in result.rows if one is not row and one.verdict in (Verdict.INVALID, Verdict.FAILED)]
+    troubled = [one for one in result.rows if one is not row and one.verdict in TROUBLED]
     for verdict, count in Counter(one.verdict for one in troubled).items():
         line.append(f", {count} ").append_text(look.verdict(verdict))
     return line

@@ -52,6 +52,14 @@ def ratio_estimate(estimate: Estimate) -> Shown:
     return Shown(f"{value}x", interval)
 
 
+def joules(value: float, digits: int = DIGITS) -> str:
+    """An energy."""
+    for unit, factor in (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
+        if abs(value) >= factor:
+            return f"{number(value / factor, digits)} {unit}"
+    return f"{number(value / 1e-9, digits)} nJ"
+
+
 def rate(value: float, unit: str) -> str:
     """A rate in `unit`, `B/s` or `FLOP/s`: `3.29 TB/s`."""
     for scale, prefix in RATE_PREFIXES:

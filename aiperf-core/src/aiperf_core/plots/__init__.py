@@ -1,0 +1,1 @@
+"""Pictures of results. Drawing needs matplotlib, from the extra `aiperf-core[plots]`."""

@@ -1,0 +1,136 @@
+"""Places labels beside columns of marks so that none covers another, a mark or a line.
+
+Everything is in points on the page. The labels of a column are stacked in the order of their marks, so that the lines
+which lead to them never cross: at the right or at the left, as near to their marks as their heights allow, and lower or
+higher as a whole where something is in the way.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from attrs import frozen
+
+GAP = 10.0  # between the middle of a mark and its label
+RADIUS = 5.5  # of a mark
+# How far the first label of a stack may be from its mark, in heights of a label: upwards and downwards.
+HIGHEST, LOWEST, STEP = 4.0, 8.0, 0.5
+
+
+@frozen
+class Box:
+    """A rectangle on the page, in points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def overlap(self, other: "Box") -> float:
+        """The area that both cover."""
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return wide * high if wide > 0 and high > 0 else 0.0
+
+    @property
+    def area(self) -> float:
+        """What it covers."""
+        return (self.right - self.left) * (self.top - self.bottom)
+
+
+@frozen
+class Placed:
+    """Where a label goes: the end of its middle line that is nearer to the mark, at its right if `turned`; and its box."""
+
+    x: float
+    y: float
+    turned: bool
+    box: Box
+
+
+@frozen
+class Label:
+    """A label to be placed: the middle of its mark, its own width, and the column that its mark stands in."""
+
+    x: float
+    y: float
+    width: float
+    column: str
+
+
+def place(labels: Sequence[Label], height: float, page: Box, taken: Iterable[Box]) -> list[Placed]:
+    """A place for each label, all of one height. `taken` is covered already.
+
+    Columns are served one after the other, which leaves less room for the last: from the left, and from the right, and
+    the better of the two is taken.
+    """
+    covered = [*taken, *(around(one.x, one.y) for one in labels)]
+    columns: dict[str, list[int]] = {}
+    for index in sorted(range(len(labels)), key=lambda index: (labels[index].x, -labels[index].y)):
+        columns.setdefault(labels[index].column, []).append(index)
+    ways = (list(columns.values()), list(columns.values())[::-1])
+    _, placed = min((_served(way, labels, height, page, covered) for way in ways), key=lambda found: found[0])
+    return [placed[index] for index in range(len(labels))]
+
+
+def _served(
+    columns: Sequence[Sequence[int]], labels: Sequence[Label], height: float, page: Box, covered: Sequence[Box]
+) -> tuple[float, dict[int, Placed]]:
+    """What it costs to serve columns in this order, and where their labels then are."""
+    occupied, total = [*covered], 0.0
+    placed: dict[int, Placed] = {}
+    for indices in columns:
+        stack = [labels[index] for index in indices]
+        costs = [(_cost(spots, stack, height, occupied, page), spots) for spots in _stacks(stack, height)]
+        cost, best = min(costs, key=lambda found: found[0])
+        occupied += [spot.box for spot in best]
+        placed.update(zip(indices, best, strict=True))
+        total += cost
+    return total, placed
+
+
+def around(x: float, y: float) -> Box:
+    """The box of a mark."""
+    return Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS)
+
+
+def spread(wanted: Sequence[float], height: float) -> list[float]:
+    """Heights as near as possible to those wanted (from the top down) that are at least so far apart.
+
+    The sum of squared distances is the least: labels that would collide are centred together on their marks.
+    """
+    groups: list[list[float]] = []  # each: the sum of what its members want of its first, and how many they are
+    for index, value in enumerate(wanted):
+        groups.append([value + index * height, 1])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] < groups[-1][0] / groups[-1][1]:
+            total, count = groups.pop()
+            groups[-1][0] += total
+            groups[-1][1] += count
+    firsts = [total / count for total, count in groups for _ in range(int(count))]
+    return [first - index * height for index, first in enumerate(firsts)]
+
+
+def _stacks(stack: Sequence[Label], height: float) -> Iterator[list[Placed]]:
+    """Ways to place the labels of a column, top label first."""
+    near = spread([one.y for one in stack], height)
+    steps = int((HIGHEST + LOWEST) / STEP)
+    caps = [stack[0].y + height * (HIGHEST - STEP * step) for step in range(steps + 1)]
+    for turned in (False, True):
+        yield [_placed(one, y, turned, height) for one, y in zip(stack, near, strict=True)]
+        for cap in caps:
+            lowered = [min(y, cap - index * height) for index, y in enumerate(near)]
+            yield [_placed(one, y, turned, height) for one, y in zip(stack, lowered, strict=True)]
+            raised = [y + cap - near[0] for y in near]
+            yield [_placed(one, y, turned, height) for one, y in zip(stack, raised, strict=True)]
+
+
+def _placed(one: Label, y: float, turned: bool, height: float) -> Placed:
+    left = one.x - GAP - one.width if turned else one.x + GAP
+    box = Box(left, y - height / 2, left + one.width, y + height / 2)
+    return Placed(left + one.width if turned else left, y, turned, box)
+
+
+def _cost(spots: Sequence[Placed], stack: Sequence[Label], height: float, occupied: Sequence[Box], page: Box) -> float:
+    away = sum(abs(spot.y - one.y) for spot, one in zip(spots, stack, strict=True)) / height
+    covered = sum(spot.box.overlap(other) for spot in spots for other in occupied)
+    outside = sum(spot.box.area - spot.box.overlap(page) for spot in spots)
+    turned = 0.5 * sum(spot.turned for spot in spots)
+    return away + turned + 5 * covered + 50 * outside
