@@ -1,12 +1,12 @@
 from typing import Any
 
 import pytest
-from attrs import asdict
+from attrs import asdict, evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aiperf_core import Cost
-from aiperf_core.harness.light import light, light_time
+from aiperf_core.harness.light import compute_roof, light, light_time
 from aiperf_core.results.models import Ceilings, Light
 
 CEILINGS = Ceilings("made up", "today", 100.0, 80.0, 50.0, {"fp32": 1000.0, "bf16": 8000.0})
@@ -50,6 +50,15 @@ def test_the_fraction_of_light() -> None:
 def test_without_ceilings_or_a_bound_there_is_no_fraction() -> None:
     assert light(cost(bytes_read=80), None, "cold", 4.0) is None
     assert light(cost(bytes_read=80), CEILINGS, "warm", 4.0) is None
+
+
+def test_the_roof_of_a_precision_is_the_better_of_products_and_multiply_adds() -> None:
+    ceilings = evolve(CEILINGS, vector_flop_per_s={"fp32": 1200.0, "fp64": 300.0})
+    assert compute_roof(ceilings, "fp32") == 1200.0
+    assert compute_roof(ceilings, "bf16") == 8000.0
+    assert compute_roof(ceilings, "fp64") == 300.0
+    assert compute_roof(ceilings, "fp8") is None
+    assert light_time(cost(flops=1200), ceilings, "cold") == ("compute", 1.0)
 
 
 AMOUNTS = st.integers(0, 10**15)

@@ -20,7 +20,7 @@ def roofline(what: str, out: Path) -> None:
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
     machine was measured to reach in that run. Rows that are not believed are left out, and named.
     """
-    from aiperf_core.plots.draw import check, draw
+    from aiperf_core.plots.draw import NAMED, check, draw
     from aiperf_core.plots.roofline import roofline as collect
     from aiperf_core.results.look import words
 
@@ -32,7 +32,10 @@ def roofline(what: str, out: Path) -> None:
     for line in picture.left_out:
         click.echo(f"left out: {words(line)}", err=True)
     marks = sum(len(panel.marks) for panel in picture.panels)
-    sys.stdout.write(f"{out}: {marks} implementation{'' if marks == 1 else 's'}\n")
+    named = (
+        "" if all(len(panel.marks) <= NAMED for panel in picture.panels) else ", too many to name more than the best"
+    )
+    sys.stdout.write(f"{out}: {marks} implementation{'' if marks == 1 else 's'}{named}\n")
 
 
 def _chosen(what: str) -> tuple["Bundle", list["TargetResult"]]:

@@ -259,8 +259,8 @@ class TargetRun:
     @property
     def _pids(self) -> list[int]:
         """All processes of the run."""
-        children = [one.child for one in self._contestants if one.child is not None]
-        return [os.getpid(), *(child.pid for child in children if not child.ended)]
+        children = [self._sampler.judge if self._sampler else None, *(one.child for one in self._contestants)]
+        return [os.getpid(), *(child.pid for child in children if child is not None and not child.ended)]
 
     @property
     def _active(self) -> list[Contestant]:
