@@ -31,24 +31,15 @@ class Piece:
 
 
 def audit(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> dict[str, Any]:
-    """Run a call so many times under CUPTI, and an empty kernel as many times for comparison.
+    """Run a call so many times under CUPTI.
 
-    Returns `span_s` and `event_s` of the calls (lists), `empty_span_s` and `empty_event_s` of the empty kernel, `work`
-    (records of `results.models.Work`) and `stray`. Raises `SkipError` where CUPTI gives no whole record.
+    Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`) and `stray`. Raises
+    `SkipError` where CUPTI gives no whole record.
     """
     _profiled(device, device.empty, 1, flush=False)  # the profiler's own start-up must not fall into a call
-    empty_events, empty = _profiled(device, device.empty, calls, flush=False)
     events, pieces = _profiled(device, call, calls, flush=flush)
     windows, stray = _windows(pieces, calls, harness_between=1 if flush else 0)
-    empty_windows, _ = _windows(empty, calls, harness_between=0)
-    return {
-        "span_s": [_span(one) for one in windows],
-        "event_s": events,
-        "empty_span_s": [_span(one) for one in empty_windows],
-        "empty_event_s": empty_events,
-        "work": _ledger(windows[-1]),
-        "stray": stray,
-    }
+    return {"span_s": [_span(one) for one in windows], "event_s": events, "work": _ledger(windows[-1]), "stray": stray}
 
 
 def _profiled(

@@ -89,20 +89,30 @@ def shortest(watch: Stopwatch, call: Call, seconds: float) -> float:
 
 
 def quickest(watch: Stopwatch, forms: Iterable[Form], seconds: float) -> tuple[float, str]:
-    """The shortest time of several forms of one work, and the name of the form. One that fails is left to the others.
+    """The shortest time of several forms of one work, and the name of the form.
+
+    One that fails, or cannot even be made, is left to the others.
 
     `seconds` is the budget of each form. Raises what the last one raised where none works.
     """
     found: list[tuple[float, str]] = []
-    failed: Exception | None = None
-    for name, call in forms:
+    failed: list[Exception] = []
+    for name, call in _made(forms, failed):
         try:
             found.append((shortest(watch, call, seconds), name))
         except Exception as error:
-            failed = error
+            failed.append(error)
     if not found:
-        raise failed or ValueError("there is no way to measure this here")
+        raise failed[-1] if failed else ValueError("there is no way to measure this here")
     return min(found)
+
+
+def _made(forms: Iterable[Form], failed: list[Exception]) -> Iterator[Form]:
+    """The forms as far as they can be made: arrays may find no memory, a kernel no compiler."""
+    try:
+        yield from forms
+    except Exception as error:
+        failed.append(error)
 
 
 def product_rate(
@@ -117,24 +127,24 @@ def product_rate(
     deadline = time.perf_counter() + seconds
     best = Best(0.0, "")
     rates: dict[int, float] = {}
-    failed: Exception | None = None
+    failed: list[Exception] = []
     for shape in shapes:
         work = 2.0 * math.prod(shape)
         share = (deadline - time.perf_counter()) / 4
         if rates and share <= 0:
             break
-        for index, (name, call) in enumerate(forms_of(shape)):
+        for index, (name, call) in enumerate(_made(forms_of(shape), failed)):
             if work > PATIENCE_S * rates.get(index, math.inf):
                 continue
             try:
                 rate = work / shortest(watch, call, share)
             except Exception as error:
-                failed = error
+                failed.append(error)
                 continue
             rates[index] = max(rate, rates.get(index, 0.0))
             best = max(best, Best(rate, f"{name}, {spelled(shape)}"))
     if not rates:
-        raise failed or ValueError("there is no way to measure this here")
+        raise failed[-1] if failed else ValueError("there is no way to measure this here")
     return best
 
 

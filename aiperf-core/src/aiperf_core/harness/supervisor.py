@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, Protocol
 
 import psutil
@@ -83,7 +82,6 @@ class TargetRun:
     _sampling_started: float | None = field(default=None, init=False)
     _sampling_s: float = field(default=0.0, init=False)
     _spent: Clockwork = field(factory=Clockwork, init=False)
-    _event_overhead_s: float | None = field(default=None, init=False)
     _telemetry: Telemetry = field(init=False)
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
@@ -217,17 +215,18 @@ class TargetRun:
                     continue
                 message = f"{one.name} could not be audited: {error}"
                 one.findings.append(Finding("timing.not_audited", "warning", message))
-        empty = [
-            one for reply in told.values() for one in zip(reply["empty_event_s"], reply["empty_span_s"], strict=True)
-        ]
-        overhead = median(event - span for event, span in empty) if empty else None
-        self._event_overhead_s = clocks.take_off_overhead(self._contestants, overhead)
+        overhead = self._event_cost()
         for one in self._active:
             if one.name in told:
                 reply = told[one.name]
                 work = [Work(**piece) for piece in reply["work"]]
                 one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"])
                 clocks.compare(one, one.audit, overhead)
+
+    def _event_cost(self) -> float | None:
+        """What a pair of events adds to the time between them, measured with the ceilings, by no candidate's process."""
+        ceilings = self.ceilings(False) if self.device == "cuda" else None
+        return ceilings.event_overhead_s if ceilings else None
 
     def _read_conditions(self, one: Contestant) -> None:
         """Note what the machine says after a block; what takes longer to ask, less often."""
@@ -361,6 +360,7 @@ class TargetRun:
     def _result(self, created: str) -> TargetResult:
         assert self._opened is not None
         opened = self._opened
+        event_overhead_s = clocks.take_off_overhead(self._contestants, self._event_cost())
         tolerance = self.described.tolerance
         return TargetResult(
             target=self.target.name,
@@ -387,7 +387,7 @@ class TargetRun:
             stopped=self._stopped,
             tier=self.options.tier,
             rounds=self.options.rounds,
-            event_overhead_s=self._event_overhead_s,
+            event_overhead_s=event_overhead_s,
             floor=self.options.floor,
             complete=not self.interrupted,
         )

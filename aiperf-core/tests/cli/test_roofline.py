@@ -1,0 +1,135 @@
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner, Result
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+
+LEFT_OUT = (
+    "left out: ch07.memory_access:remembered: INVALID\n"
+    "left out: ch07.memory_access:swizzled: FAILED\n"
+    "left out: ch07.memory_access:tensor_memory: SKIPPED\n"
+)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    one = Bundle.create_at(tmp_path / "run")
+    one.write_manifest(example.manifest())
+    one.write_target(example.result())
+    return one
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(Shell(load_plugins()), ["roofline", *map(str, arguments)])
+
+
+def test_a_picture(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "roof.svg"
+    result = run(bundle.path, "--out", file)
+    assert (result.exit_code, result.stderr) == (0, LEFT_OUT)
+    assert result.stdout == f"{file}: 5 implementations\n"
+    text = file.read_text()
+    for written in (
+        "strided  9.5 %",
+        "coalesced  76 %",
+        "wide  82 %",
+        "memcpy  90 %",
+        "copy 4.34 TB/s",
+        "fp32 59.0 TFLOP/s",
+    ):
+        assert f"<!-- {written} -->" in text
+    for left_out in ("remembered", "swizzled", "tensor_memory"):
+        assert left_out not in text
+    assert run(f"{bundle.path}:ch07.memory_access", "--out", tmp_path / "again.svg").exit_code == 0
+
+
+def test_the_same_bytes_from_the_same_results(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    files = [tmp_path / name for name in ("one.svg", "two.svg")]
+    for file in files:
+        run(f"{bundle.path}:ch07.memory_access", "--out", file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_png(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert run(bundle.path, "--out", tmp_path / "roof.PNG").exit_code == 0
+    assert (tmp_path / "roof.PNG").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_of_another_kind(bundle: Bundle) -> None:
+    result = run(bundle.path, "--out", "roof.pdf")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "aiperf: 'roof.pdf' is neither .svg nor .png; give --out a name that ends in one of them.\n"
+    )
+
+
+def test_without_matplotlib(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    result = run(bundle.path, "--out", tmp_path / "roof.svg")
+    assert result.exit_code == 1
+    assert result.stderr == "aiperf: drawing needs the package 'matplotlib': pip install 'aiperf-core[plots]'\n"
+
+
+def test_a_bundle_that_is_none(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = run(tmp_path / "nowhere", "--out", tmp_path / "roof.svg")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"aiperf: '{tmp_path}/nowhere' does not exist; a result bundle is a folder with a manifest.json in it.\n"
+    )
+
+
+def test_a_target_that_is_not_there(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = run(f"{bundle.path}:ch07.other", "--out", tmp_path / "roof.svg")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"aiperf: 'ch07.other' has no result in '{bundle.path}'; results there: 'ch07.memory_access'.\n"
+    )
+
+
+def test_a_folder_with_a_colon(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    bundle.path.rename(tmp_path / "a:b")
+    assert run(tmp_path / "a:b", "--out", tmp_path / "roof.svg").exit_code == 0
+
+
+def test_without_ceilings(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    bundle.write_manifest(attrs.evolve(example.manifest(), ceilings={}))
+    result = run(bundle.path, "--out", tmp_path / "roof.svg")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "aiperf: There is nothing to draw on a roofline: ch07.memory_access: no ceilings of 'cuda' were measured in "
+        "that run.\n"
+    )
+    assert not (tmp_path / "roof.svg").exists()
+
+
+def test_a_file_that_cannot_be_written(bundle: Bundle, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = run(bundle.path, "--out", tmp_path / "nowhere" / "roof.svg")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"aiperf: cannot write '{tmp_path}/nowhere/roof.svg': No such file or directory. Choose another --out.\n"
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, aiperf_core.cli.roofline, aiperf_core.cli.ceilings\n"
+        "print([m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
