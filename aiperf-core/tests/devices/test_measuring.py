@@ -1,7 +1,8 @@
 """The best of several runs, and what becomes of a figure that cannot be measured."""
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -147,3 +148,19 @@ def test_a_reason_is_one_line() -> None:
     assert measuring.reason(RuntimeError("first\nsecond")) == "first"
     assert measuring.reason(RuntimeError()) == "RuntimeError"
     assert len(measuring.reason(RuntimeError("x" * 1000))) == 160
+
+
+def test_a_slow_first_shape_does_not_end_the_search_where_larger_ones_are_quick() -> None:
+    """A library that loads its kernels at the first call uses up the whole budget there."""
+    loaded = []
+
+    def forms_of(shape: tuple[int, int, int]) -> Iterator[tuple[str, Callable[[], float]]]:
+        def call() -> float:
+            if not loaded:
+                loaded.append(time.sleep(0.05))
+            return 1e-3 if shape == (8, 8, 8) else 1e-5
+
+        yield "product", call
+
+    best = product_rate(lambda call: call(), forms_of, [(8, 8, 8), (16, 16, 16)], 0.01)
+    assert best.how == "product, 16^3"
