@@ -86,8 +86,16 @@ def test_faster_than_light_is_invalid() -> None:
     assert plain.verdict is Verdict.MEASURED
 
 
+def test_a_median_beyond_light_of_times_that_come_and_go_proves_nothing() -> None:
+    comes_and_goes = [0.006, 0.010, 0.007, 0.006, 0.011, 0.007, 0.006, 0.012, 0.007, 0.006, 0.010, 0.007]
+    _, variant = scored(BASELINE, ("other", "variant", comes_and_goes))
+    assert variant.time_s is not None
+    assert variant.time_s.value < 0.008 / 1.02 < variant.time_s.high
+    assert variant.verdict is Verdict.FASTER
+
+
 def test_the_ceiling_is_measured_again_before_a_row_is_refused() -> None:
-    _, variant = scored(BASELINE, ("other", "variant", noisy(0.004)), measured=(1e9, 3e9))
+    _, variant = scored(BASELINE, ("other", "variant", noisy(0.004)), measured=(1e9, 1.1e9, 3e9))
     assert variant.verdict is Verdict.FASTER
     assert variant.light is not None
     assert variant.light.fraction == pytest.approx(2 / 3, rel=0.01)
