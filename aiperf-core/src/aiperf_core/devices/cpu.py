@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from aiperf_core.devices.timing import MemoryUse, Timed
+from aiperf_core.devices.timing import Timed
+from aiperf_core.results.models import Memory
 
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
 _SELF_EVICTING = 4
@@ -60,10 +61,10 @@ class CpuDevice:
         reset_peak_rss()
         self._rss_at_reset = process_bytes("VmRSS")
 
-    def memory(self) -> MemoryUse:
+    def memory(self) -> Memory:
         """Growth of the resident set since the reset. The peak is that of the whole process."""
         grown = max(0, process_bytes("VmHWM") - self._rss_at_reset)
-        return MemoryUse(peak_bytes=grown, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=grown)
+        return Memory(peak_bytes=grown, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=grown)
 
 
 def keep_freed_memory() -> None:

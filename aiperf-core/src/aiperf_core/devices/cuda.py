@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from aiperf_core.devices.cpu import process_bytes, reset_peak_rss
-from aiperf_core.devices.timing import MemoryUse, Timed
+from aiperf_core.devices.timing import Timed
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.kernels import cuda_source
+from aiperf_core.results.models import Memory
 
 _source = cuda_source("hold.cu")
 
@@ -114,9 +115,9 @@ class CudaDevice:
         reset_peak_rss()
         self._rss_at_reset = process_bytes("VmRSS")
 
-    def memory(self) -> MemoryUse:
+    def memory(self) -> Memory:
         """Peak of the allocator, less what the harness itself holds; what is allocated and reserved now."""
-        return MemoryUse(
+        return Memory(
             peak_bytes=torch.cuda.max_memory_allocated() - self._flush.numel(),
             allocated_bytes=torch.cuda.memory_allocated() - self._flush.numel(),
             reserved_bytes=torch.cuda.memory_reserved(),

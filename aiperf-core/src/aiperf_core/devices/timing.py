@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+from aiperf_core.results.models import Memory
+
 
 @frozen
 class Timed:
@@ -19,16 +21,6 @@ class Timed:
     wall_s: float | None
     cpu_s: float
     hidden: bool
-
-
-@frozen
-class MemoryUse:
-    """Memory in bytes: on the device by torch's allocator, on the host as growth of the resident set."""
-
-    peak_bytes: int | None
-    allocated_bytes: int | None
-    reserved_bytes: int | None
-    host_peak_bytes: int | None
 
 
 class TimingDevice(Protocol):
@@ -51,7 +43,7 @@ class TimingDevice(Protocol):
     def reset_memory(self) -> None:
         """Count memory from here."""
 
-    def memory(self) -> MemoryUse:
+    def memory(self) -> Memory:
         """Memory used since the reset."""
 
 

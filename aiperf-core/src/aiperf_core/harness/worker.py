@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import torch
+from attrs import asdict
 
 from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
 from aiperf_core.devices.timing import open_device
@@ -131,13 +132,7 @@ class Worker(Service):
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`."""
-        use = self._device.memory()
-        return {
-            "peak_bytes": use.peak_bytes,
-            "allocated_bytes": use.allocated_bytes,
-            "reserved_bytes": use.reserved_bytes,
-            "host_peak_bytes": use.host_peak_bytes,
-        }
+        return asdict(self._device.memory())
 
     def _poison(self) -> None:
         """Overwrite the last output and let go of it.
