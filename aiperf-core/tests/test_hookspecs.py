@@ -78,6 +78,15 @@ def test_aiperf_commands(site):
     assert CliRunner().invoke(Shell(plugins), ["count"]).stdout == "0 benchmarks\n"
 
 
+def test_aiperf_issues(site):
+    site.install("aiperf-acme", example("aiperf_issues"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert plugins.issues["serving.dropped_requests"].distribution == "aiperf-acme"
+    shown = CliRunner().invoke(Shell(plugins), ["validity", "serving"]).stdout
+    assert "serving.dropped_requests  request_census  -      Requests that are dropped are not counted\n" in shown
+
+
 def test_aiperf_run_started(site, caplog):
     run = events.RunStarted(targets=("a.b", "a.c"), device="cpu", bundle="artifacts/x")
     assert observe(site, caplog, "aiperf_run_started", run=run) == ["2 benchmarks on cpu"]

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from aiperf_core import __version__
 from aiperf_core import plugins as plugins_module
 from aiperf_core.commands import Command
 from aiperf_core.errors import UsageError
@@ -12,8 +13,8 @@ from aiperf_core.plugins import LoadedPlugin, load_plugins
 from aiperf_core.targets import InstalledTarget
 
 KNOWN = (
-    "'aiperf_targets', 'aiperf_commands', 'aiperf_run_started', 'aiperf_target_started', 'aiperf_progress', "
-    "'aiperf_target_finished', 'aiperf_run_finished'"
+    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_run_started', 'aiperf_target_started', "
+    "'aiperf_progress', 'aiperf_target_finished', 'aiperf_run_finished'"
 )
 
 GOOD = """
@@ -39,6 +40,7 @@ def test_a_good_plugin_is_loaded_under_the_name_of_its_distribution(site):
             entry_point="acme",
             targets=2,
             commands=0,
+            issues=0,
             hooks=("aiperf_targets",),
         ),
     )
@@ -223,6 +225,32 @@ def test_the_second_of_two_targets_of_one_name_is_set_aside(site):
         "skipped plugin aiperf-bolt 2.0: target 'acme.gather' is already provided by aiperf-acme 0.3"
     ]
     assert len(plugins.targets) == 2
+
+
+ISSUE = "Issue(id='{}', title='t', happens='h.', guard='g', protection='p.')"
+
+
+@pytest.mark.parametrize(
+    ("ids", "reason"),
+    [
+        (["serving.naps", "serving.naps"], "it lists validity issue 'serving.naps' twice"),
+        (
+            ["serving.naps", "timing.unsynced_streams"],
+            f"validity issue 'timing.unsynced_streams' is already provided by aiperf-core {__version__}",
+        ),
+        (
+            ["Serving.Naps"],
+            "'aiperf_issues' raised ValueError: 'Serving.Naps' cannot be the id of an issue: "
+            "'category.issue' in snake case can",
+        ),
+    ],
+)
+def test_a_plugin_with_an_issue_that_cannot_be_taken_is_set_aside(ids, reason, site):
+    header = "from aiperf_core.validity.issues import Issue\n@hookimpl\n"
+    site.install("aiperf-acme", header + f"def aiperf_issues(): return [{', '.join(map(ISSUE.format, ids))}]")
+    plugins = site.load()
+    assert reasons(plugins) == [f"skipped plugin aiperf-acme 0.3: {reason}"]
+    assert "serving.naps" not in plugins.issues
 
 
 def test_two_entry_points_of_one_name_both_load(site):

@@ -108,11 +108,14 @@ class Benchmark:
     clock: `device` for the GPU's own time, `wall` for what the caller waits for, launches included.
     cache: `cold` flushes the last-level cache before every sample; `warm` leaves the fresh inputs in it, for work that
         lives there by design (its bytes then set no bound).
+    threads: on the processor, pin every implementation to so many processors, and torch to as many threads. None leaves
+        both to the machine.
     """
 
     goal: str
     clock: str = "device"
     cache: str = "cold"
+    threads: int | None = None
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
     where: str = field(init=False, default=Factory(lambda: _caller()))
@@ -126,6 +129,8 @@ class Benchmark:
         self._accept("goal", self.goal, GOALS)
         self._accept("clock", self.clock, CLOCKS)
         self._accept("cache", self.cache, CACHES)
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            self._mistake(self.where, f"has threads={self.threads!r}; accepted are whole numbers from 1")
 
     # --- declarations, in the order of a file
 

@@ -1,9 +1,11 @@
-"""The commands that come with aiperf, contributed through the hooks that every plugin has."""
+"""What comes with aiperf, contributed through the hooks that every plugin has."""
 
 from collections.abc import Iterable
 
 from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
+from aiperf_core.validity.issues import Issue
+from aiperf_core.validity.registry import ISSUES
 
 
 @hookimpl
@@ -14,8 +16,19 @@ def aiperf_commands() -> Iterable[Command]:
     yield Command("show", "Show the results of a run.", "aiperf_core.cli.show:show")
     yield Command("ceilings", "Show what this machine reaches at its best.", "aiperf_core.cli.ceilings:ceilings")
     yield Command("roofline", "Draw results on the machine's roofline.", "aiperf_core.cli.roofline:roofline")
+    yield Command(
+        "validity",
+        "List what can make a number untrue, and what guards against it.",
+        "aiperf_core.cli.validity:validity",
+    )
     yield Command("kernels", "Compile every kernel of the installed benchmarks.", "aiperf_core.cli.kernels:kernels")
     yield Command(
         "plugins", "List the plugins, and those set aside with the reason.", "aiperf_core.cli.plugins:plugins"
     )
     yield Command("doctor", "Say what this machine can run, and what it lacks.", "aiperf_core.cli.doctor:doctor")
+
+
+@hookimpl
+def aiperf_issues() -> Iterable[Issue]:
+    """Contribute the registry's issues, category by category."""
+    return ISSUES

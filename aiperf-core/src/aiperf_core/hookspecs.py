@@ -4,8 +4,8 @@ A plugin is a module, named by an entry point in the group `aiperf_core`, whose 
 names below. It may implement any of them, and may leave out arguments that it does not need. Every hook stands with an
 example in `docs/hooks.md`.
 
-Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`) return records and are called once, when plugins
-are loaded. *Observers* return nothing and are told of a run's course.
+Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`) return records and are called
+once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -19,6 +19,7 @@ from pluggy import HookimplMarker, HookspecMarker
 from aiperf_core.commands import Command
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.targets import Target
+from aiperf_core.validity.issues import Issue
 
 PROJECT = "aiperf_core"
 
@@ -42,6 +43,15 @@ def aiperf_commands() -> Iterable[Command]:  # type: ignore[empty-body]
 
     Called once, whenever plugins are loaded. What `load` names is imported only when the command is called. Forbidden:
     importing the command's module here, and names that another plugin has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_issues() -> Iterable[Issue]:  # type: ignore[empty-body]
+    """Contribute ways in which a number can be untrue, for the registry of validity.
+
+    Called once, whenever plugins are loaded. Forbidden: importing the checks that guard them, and ids that another plugin
+    has already taken, ours included.
     """
 
 

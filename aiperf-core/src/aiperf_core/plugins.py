@@ -24,6 +24,7 @@ from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
 from aiperf_core.targets import InstalledTarget, Selection, Target, UnknownTarget, is_group, select
+from aiperf_core.validity.issues import Issue
 
 # Enough for any honest plugin, and an end for one that yields without end.
 MAX_RECORDS = 10_000
@@ -43,6 +44,15 @@ class InstalledCommand:
     version: str
 
 
+@frozen
+class InstalledIssue:
+    """A validity issue as the loaded plugins offer it, with where it comes from."""
+
+    issue: Issue
+    distribution: str
+    version: str
+
+
 @frozen(kw_only=True)
 class LoadedPlugin:
     """A plugin that works: how much it contributes, the hooks that it implements, and what it should not have done."""
@@ -52,6 +62,7 @@ class LoadedPlugin:
     entry_point: str
     targets: int
     commands: int
+    issues: int
     hooks: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -62,6 +73,7 @@ class Plugins:
 
     targets: tuple[InstalledTarget, ...] = ()
     commands: Mapping[str, InstalledCommand] = field(factory=dict)
+    issues: Mapping[str, InstalledIssue] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
@@ -124,6 +136,7 @@ class _Loader:
         self.origins: dict[str, Origin] = {}
         self.targets: dict[str, InstalledTarget] = {}
         self.commands: dict[str, InstalledCommand] = {}
+        self.issues: dict[str, InstalledIssue] = {}
         self.loaded: list[LoadedPlugin] = []
         self.set_aside: list[SetAside] = []
 
@@ -132,6 +145,7 @@ class _Loader:
         return Plugins(
             targets=tuple(self.targets.values()),
             commands=MappingProxyType(self.commands),
+            issues=MappingProxyType(self.issues),
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
             hook=Observers(self.manager, self.origins, self.set_aside),
@@ -150,6 +164,7 @@ class _Loader:
                 hooks = self._register(plugin, name)
                 targets = self._targets(origin, name)
                 commands = self._commands(origin, name)
+                issues = self._issues(origin, name)
         except _Rejected as rejected:
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
@@ -158,6 +173,7 @@ class _Loader:
         self.origins[name] = origin
         self.targets |= targets
         self.commands |= commands
+        self.issues |= issues
         self.loaded.append(
             LoadedPlugin(
                 distribution=origin.distribution,
@@ -165,6 +181,7 @@ class _Loader:
                 entry_point=origin.entry_point,
                 targets=len(targets),
                 commands=len(commands),
+                issues=len(issues),
                 hooks=hooks,
                 notes=_notes(printed.getvalue(), HEAVY & (set(sys.modules) - imported_before)),
             )
@@ -213,6 +230,17 @@ class _Loader:
                 provider = f"{first.distribution} {first.version}"
                 raise _Rejected(f"command '{command.name}' is already provided by {provider}")
             found[command.name] = InstalledCommand(command, origin.distribution, origin.version)
+        return found
+
+    def _issues(self, origin: Origin, name: str) -> dict[str, InstalledIssue]:
+        found: dict[str, InstalledIssue] = {}
+        for issue in self._collect(name, "aiperf_issues", Issue):
+            if issue.id in found:
+                raise _Rejected(f"it lists validity issue '{issue.id}' twice")
+            if first := self.issues.get(issue.id):
+                provider = f"{first.distribution} {first.version}"
+                raise _Rejected(f"validity issue '{issue.id}' is already provided by {provider}")
+            found[issue.id] = InstalledIssue(issue, origin.distribution, origin.version)
         return found
 
     def _collect(self, name: str, hook: str, kind: type[Record]) -> list[Record]:

@@ -49,6 +49,33 @@ def test_a_call_that_raises_raises(device: CpuDevice) -> None:
         device.time(lambda: 1 / 0, "wall")
 
 
+def test_several_calls_are_one_sample(device: CpuDevice) -> None:
+    made: list[int] = []
+    timed = device.time(lambda: made.append(0) or len(made), "wall", calls=7)
+    assert (timed.result, len(made)) == (7, 7)
+
+
+def test_a_thread_that_waits_is_a_voluntary_switch(device: CpuDevice) -> None:
+    timed = device.time(lambda: time.sleep(0.001), "wall", calls=20)
+    assert timed.voluntary_switches >= 20
+    assert device.time(lambda: None, "wall").voluntary_switches == 0
+    assert timed.involuntary_switches >= 0
+
+
+def test_what_timing_costs() -> None:
+    cost = cpu.clock_cost()
+    assert 10e-9 < cost < 20e-6
+    assert cost < cpu.wall_of(lambda: time.sleep(0.0001))
+
+
+def test_the_flush_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = CpuDevice(1).probe_flush()
+    assert found is not None
+    assert min(found.hot_s, found.cold_s, found.flushed_s) > 0
+    monkeypatch.setattr(cpu, "last_level_cache_bytes", lambda: MIB)
+    assert CpuDevice(4 * MIB).probe_flush() is None
+
+
 def test_a_flush_writes_twice_the_cache(device: CpuDevice) -> None:
     assert device._flush is not None
     assert device._flush.numel() == 2 * MIB

@@ -24,7 +24,7 @@ class FakeDevice:
         assert clock == "device"
         call()
         took = self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
-        return Timed(None, took, None, 0.0, hidden=self.hidden)
+        return Timed(None, took, None, 0.0, self.hidden, 0, 0)
 
     def empty(self) -> None:
         """Nothing, as the kernel does."""

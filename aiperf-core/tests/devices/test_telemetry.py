@@ -2,7 +2,6 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from aiperf_core.devices.cpu_telemetry import CpuTelemetry
 from aiperf_core.devices.gpu_telemetry import REASONS, GpuTelemetry, find, reasons
 from aiperf_core.devices.nvml import Nvml
 from aiperf_core.devices.rapl import Rapl, wrapped_difference
-from aiperf_core.devices.telemetry import ContextSwitches, context_switches, open_telemetry
+from aiperf_core.devices.telemetry import open_telemetry
 
 
 class NVMLError(Exception):
@@ -561,34 +560,6 @@ def test_a_counter_that_comes_around(range_, data):
         value = after
     assert total == sum(steps)
     assert (start + total) % range_ == value
-
-
-# --- context switches
-
-
-def test_switches_of_all_threads_are_added(tmp_path):
-    status = "Name:\ta\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}"
-    write(tmp_path, {"7/status": status.format(9, 9), "7/task/7/status": status.format(10, 2)})
-    write(tmp_path, {"7/task/8/status": status.format(5, 1)})
-    (tmp_path / "7/task/9").mkdir()  # a thread that is just ending
-    assert context_switches(7, tmp_path) == ContextSwitches(15, 3)
-    assert context_switches(8, tmp_path) is None
-
-
-def test_switches_of_this_process():
-    before = context_switches(os.getpid())
-    done = threading.Event()
-    thread = threading.Thread(target=lambda: [time.sleep(0.001) for _ in range(30)] and done.wait())
-    thread.start()
-    time.sleep(0.1)
-    # While the thread lives: the kernel forgets it afterwards.
-    after = context_switches(os.getpid())
-    done.set()
-    thread.join()
-    assert before is not None
-    assert after is not None
-    assert after.voluntary >= before.voluntary + 30
-    assert after.involuntary >= before.involuntary
 
 
 def test_this_machine_is_busy_when_we_are(at_once):

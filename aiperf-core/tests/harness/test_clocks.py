@@ -5,17 +5,29 @@ import pytest
 from aiperf_core.harness import clocks
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.results.models import Audit, Verdict
+from aiperf_core.results.models import Audit, Steady, Verdict
 
 OVERHEAD_S = 2e-6
 
 
 def contestant(device_s: float, *, hidden: bool = True) -> Contestant:
     declared = DescribedImplementation("wide", "variant", "cuda", "wide.py:1")
-    one = Contestant(declared, "wide")
-    sample = {"device_s": device_s, "wall_s": None, "cpu_s": 1e-3, "bracket_s": 1e-3, "hidden": hidden}
+    one = Contestant(declared, "wide", clock_cost_s={"device": OVERHEAD_S}, calls=1)
     for block in range(5):
-        one.record((0, block, block), sample, judged=False)
+        one.record((0, block, block), sample(device_s=device_s, bracket_s=1e-3, hidden=hidden), judged=False)
+    return one
+
+
+def sample(**values: object) -> dict[str, object]:
+    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False}
+    return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
+
+
+def waited_for(wall_s: float, bracket_s: float, *, calls: int = 1, cost_s: float = 0.0) -> Contestant:
+    declared = DescribedImplementation("wide", "variant", "cpu", "wide.py:1")
+    one = Contestant(declared, "wide", clock_cost_s={"wall": cost_s}, calls=calls)
+    for block in range(5):
+        one.record((0, block, block), sample(wall_s=wall_s, bracket_s=bracket_s), judged=False)
     return one
 
 
@@ -34,7 +46,7 @@ def audit(event_s: float, span_s: float) -> Audit:
 )
 def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s), OVERHEAD_S)
+    clocks.compare(one, audit(event_s, span_s))
     assert one.active
     assert one.findings == []
 
@@ -49,7 +61,7 @@ def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> N
 )
 def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s), OVERHEAD_S)
+    clocks.compare(one, audit(event_s, span_s))
     assert one.ended is Verdict.UNTRUSTED
     assert one.reason == (
         f"the clocks disagree by more than 5% and 1 us: samples {(sampled_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by "
@@ -60,16 +72,59 @@ def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -
 
 def test_calls_that_wait_by_themselves_are_warned_of() -> None:
     one = contestant(300e-6, hidden=False)
-    clocks.compare(one, audit(300e-6, 100e-6), OVERHEAD_S)
+    clocks.compare(one, audit(300e-6, 100e-6))
     assert one.active
     assert [(one.issue, one.severity) for one in one.findings] == [("timing.launch_not_hidden", "warning")]
 
 
-def test_the_events_own_cost_is_taken_off_all_or_none() -> None:
-    long, short = contestant(100e-6), contestant(2.2e-6)
-    assert clocks.take_off_overhead([long, short], OVERHEAD_S) is None
-    assert long.median("device") == pytest.approx(100e-6)
-    assert clocks.take_off_overhead([long], OVERHEAD_S) == OVERHEAD_S
-    assert long.median("device") == pytest.approx(98e-6)
-    assert long.blocks("device", 1).times == pytest.approx([98e-6] * 5)
-    assert long.samples.device_s == [100e-6] * 5
+def test_the_clocks_own_cost_is_taken_off_times_and_not_off_samples() -> None:
+    one = contestant(100e-6)
+    assert one.median("device") == pytest.approx(98e-6)
+    assert one.blocks("device", 1).times == pytest.approx([98e-6] * 5)
+    assert one.samples.device_s == [100e-6] * 5
+
+
+def test_a_sample_of_several_calls_is_divided() -> None:
+    one = waited_for(10.1e-6, 50e-6, calls=100, cost_s=0.1e-6)
+    assert one.median("wall") == pytest.approx(0.1e-6)
+    assert one.blocks("wall", 1).times == pytest.approx([0.1e-6] * 5)
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "bracket_s"),
+    [
+        (1e-3, 1.1e-3),  # messages take as long as the baseline's
+        (1e-3, 1.14e-3),  # or a little longer
+        (100e-3, 104e-3),  # or within five per cent
+        (1e-3, 0.9e-3),  # the supervisor may read a message late
+    ],
+)
+def test_a_worker_that_agrees_with_the_supervisor(wall_s: float, bracket_s: float) -> None:
+    one = waited_for(wall_s, bracket_s)
+    clocks.compare_with_supervisor([waited_for(5e-3, 5.1e-3), one])
+    assert one.active
+
+
+def test_a_worker_that_says_less_than_the_supervisor_saw() -> None:
+    baseline, one = waited_for(1e-3, 1.1e-3), waited_for(1e-6, 1.1e-3)
+    clocks.compare_with_supervisor([baseline, one])
+    assert baseline.active
+    assert one.ended is Verdict.UNTRUSTED
+    assert "1.0 us by the implementation's own process and 1,000.0 us by the supervisor's clock" in str(one.reason)
+    assert [found.issue for found in one.findings] == ["timing.clocks_disagree"]
+
+
+def test_calls_that_claim_less_than_they_take_without_pauses() -> None:
+    baseline, one = waited_for(20e-6, 90e-6), waited_for(1e-6, 80e-6)
+    baseline.steady, one.steady = [Steady(1000, 19e-3)], [Steady(1000, 19e-3), Steady(1000, 40e-3)]
+    clocks.compare_with_supervisor([baseline, one])
+    assert baseline.active
+    assert one.ended is Verdict.UNTRUSTED
+    assert "1.00 us by the implementation's own process, and 19.00 us in a run without pauses" in str(one.reason)
+
+
+def test_calls_may_be_faster_without_pauses() -> None:
+    one = waited_for(20e-6, 90e-6)
+    one.steady = [Steady(1000, 5e-3)]
+    clocks.compare_with_supervisor([one])
+    assert one.active

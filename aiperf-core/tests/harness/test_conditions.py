@@ -17,7 +17,9 @@ from aiperf_core.harness.conditions import (
     findings,
     summary,
     throttled_blocks,
+    warm_after_flush,
 )
+from aiperf_core.results.models import Flush
 
 
 def readings(**series):
@@ -227,3 +229,20 @@ def test_a_summary_is_within_its_readings_and_knows_no_order(taken, shuffler):
 
 def test_thresholds_are_above_what_noise_reaches():
     assert 0 < conditions.STEAL <= conditions.BACKGROUND < 1
+
+
+@pytest.mark.parametrize(
+    ("hot", "cold", "flushed", "warned"),
+    [
+        (1.0, 4.0, 4.1, False),
+        (1.0, 4.0, 2.6, False),
+        (1.0, 4.0, 2.4, True),
+        (1.0, 4.0, 1.0, True),
+        (1.0, 1.1, 1.0, False),  # displaced or not, it takes as long: nothing can be seen
+    ],
+)
+def test_a_flush_that_leaves_the_cache_warm(hot: float, cold: float, flushed: float, warned: bool) -> None:
+    found = warm_after_flush(Flush(hot * 1e-5, cold * 1e-5, flushed * 1e-5))
+    assert (found is not None) is warned
+    if found:
+        assert (found.issue, found.severity) == ("timing.cache_not_cold", "warning")

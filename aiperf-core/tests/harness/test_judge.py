@@ -36,7 +36,12 @@ class Case:
 
     def compare(self, lossy: Message | None = None, numbers: dict[str, Any] | None = None) -> Message:
         """Have what lies in the outputs compared."""
-        return self.judge.do_compare(lossy, numbers or {})
+        # The judge clears what it has compared; these tests compare it again.
+        returned = self.judge._outputs.clone()
+        result = self.judge.do_compare(lossy, {} if numbers is None else numbers)
+        assert self.judge._outputs.eq(0xFF).all()
+        self.judge._outputs.copy_(returned)
+        return result
 
     def put(self, answer: Any) -> None:
         """Write an answer into the outputs."""
@@ -292,7 +297,7 @@ def test_numbers_that_are_not_sent_are_wrong(opened: Open) -> None:
         "quality": None,
     }
     assert case.compare() == expected
-    assert case.judge.do_compare(None, "no dict") == expected  # type: ignore[arg-type]
+    assert case.compare(numbers="no dict") == expected  # type: ignore[arg-type]
 
 
 def test_a_nested_tensor_is_named(opened: Open) -> None:
@@ -402,10 +407,10 @@ def test_a_metric_of_the_workloads_own_sees_the_numbers_that_were_returned(opene
         case.judge.do_renew(seed)
         case.put((*answers(case), 0.0))
         right = float(case.inputs["a"].double().sum())
-        near = case.judge.do_compare(lossy("worst_of_all", 0.5), {"[2]": right + 0.25})
+        near = case.compare(lossy("worst_of_all", 0.5), {"[2]": right + 0.25})
         assert near["quality"] == pytest.approx(0.25, abs=1e-5)
         assert near["error"] is None
-        far = case.judge.do_compare(lossy("worst_of_all", 0.5), {"[2]": right + 2})
+        far = case.compare(lossy("worst_of_all", 0.5), {"[2]": right + 2})
         assert far["error"] == "worst_of_all is 2; its budget is 0.5"
 
 
@@ -557,6 +562,6 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
 
 def test_what_is_described_of_a_device() -> None:
     both = [DescribedImplementation(name, "variant", device, "here") for device in ("cpu", "cuda") for name in "ab"]
-    described = Described("speed", "wall", "cold", {}, "bit-exact", "module", "0", both)
+    described = Described("speed", "wall", "cold", None, {}, "bit-exact", "module", "0", both)
     assert described.on("cuda") == both[2:]
     assert described.on("tpu") == []

@@ -40,7 +40,7 @@ def test_a_reason_is_not_told_twice():
     row = attrs.evolve(REMEMBERED, reason="the output is that of sample 16", log=[])
     assert lines(reasons_of(with_rows(row), PLAIN)) == [
         "INVALID remembered: the output is that of sample 16",
-        "output.stale",
+        "output.stale_cache",
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_warning_about_all_rows_names_none():
 
 
 def test_findings_of_a_row_that_is_not_believed_are_no_warnings():
-    row = attrs.evolve(REMEMBERED, findings=[Finding("output.stale", "invalid", "x")])
+    row = attrs.evolve(REMEMBERED, findings=[Finding("output.stale_cache", "invalid", "x")])
     assert not any("warning" in line for line in notes(row))
 
 

@@ -56,6 +56,10 @@ def samples(draw):
         column(NOT_NEGATIVE),
         column(st.booleans()),
         column(st.booleans()),
+        column(COUNTS),
+        column(COUNTS),
+        column(COUNTS),
+        column(st.booleans()),
     )
 
 

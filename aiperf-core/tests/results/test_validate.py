@@ -47,7 +47,7 @@ def test_the_example_is_valid():
         (["rows", 0, "samples", "block", 1], 1.0, "at rows[0].samples.block[1]: found 1.0; expected an integer from 0"),
         (["rows", 0, "samples", "block", 1], True, "at rows[0].samples.block[1]: found true; expected an integer from 0"),
         (["rows", 0, "samples", "judged", 0], 1, "at rows[0].samples.judged[0]: found 1; expected true or false"),
-        (["rows", 0, "samples", "judged"], [], "at rows[0].samples: found columns of different lengths (round 3, block 3, step 3, device_s 3, wall_s 3, cpu_s 3, bracket_s 3, hidden 3, judged 0); expected one entry a sample in each"),
+        (["rows", 0, "samples", "judged"], [], "at rows[0].samples: found columns of different lengths (round 3, block 3, step 3, device_s 3, wall_s 3, cpu_s 3, bracket_s 3, hidden 3, judged 0, calls 3, voluntary_switches 3, involuntary_switches 3, throttled 3); expected one entry a sample in each"),
         (["rows", 4, "speedup"], TARGET["rows"][1]["speedup"], "at rows[4].speedup: found an object of 3; expected null"),
         (["rows", 4, "reason"], None, "at rows[4].reason: found null; expected a string that is not empty"),
         (["rows", 4, "reason"], "", 'at rows[4].reason: found ""; expected a string that is not empty'),

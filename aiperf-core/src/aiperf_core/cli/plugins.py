@@ -20,8 +20,11 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         set_aside = [asdict(one) for one in plugins.set_aside]
         click.echo(json.dumps({"loaded": loaded, "set_aside": set_aside}, indent=2))
         return
-    rows = [(one.distribution, one.version, one.entry_point, one.targets, one.commands) for one in plugins.loaded]
-    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "TARGETS", "COMMANDS"), rows)
+    rows = [
+        (one.distribution, one.version, one.entry_point, one.targets, one.commands, one.issues)
+        for one in plugins.loaded
+    ]
+    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "TARGETS", "COMMANDS", "ISSUES"), rows)
     for one in plugins.loaded:
         for note in one.notes:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import torch
 
-from aiperf_core.devices.timing import Timed
+from aiperf_core.devices.timing import FlushProbe, Timed, context_switches, in_a_row
 from aiperf_core.results.models import Memory
 
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
@@ -17,6 +18,8 @@ _SELF_EVICTING = 4
 _FLUSH_FACTOR = 2
 # Enough for torch to use all its threads, little enough to leave the caches alone.
 _WAKE_BYTES = 1 << 20
+_CALIBRATIONS = 1001
+_PROBES = 5
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 
@@ -47,14 +50,26 @@ class CpuDevice:
         """Wake the threads that a call may use; while other processes were measured, they went to sleep."""
         self._wake.fill_(0)
 
-    def time(self, call: Callable[[], Any], clock: str) -> Timed:
-        """Time one call. Both clocks are the monotonic one here, so `clock` changes nothing."""
-        cpu = time.process_time_ns()
-        start = time.perf_counter_ns()
-        result = call()
-        stop = time.perf_counter_ns()
-        cpu = time.process_time_ns() - cpu
-        return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, hidden=False)
+    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
+        """Time a sample. Both clocks are the monotonic one here, so `clock` changes nothing."""
+        return time_by_wall(in_a_row(call, calls))
+
+    def probe_flush(self) -> FlushProbe | None:
+        """Read half of the last-level cache: hot, displaced by reading other memory, and after a flush."""
+        if self._flush is None:
+            return None
+        words = self._flush.numel() // _FLUSH_FACTOR // 8
+        probe, others = torch.ones(words // 2, dtype=torch.int64), torch.ones(2 * words, dtype=torch.int64)
+        hot, cold, flushed = [], [], []
+        for _ in range(_PROBES):
+            probe.sum()
+            hot.append(wall_of(probe.sum))
+            others.sum()
+            cold.append(wall_of(probe.sum))
+            probe.sum()
+            self.flush()
+            flushed.append(wall_of(probe.sum))
+        return FlushProbe(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
 
     def reset_memory(self) -> None:
         """Reset the kernel's record of the peak resident set to the present one."""
@@ -65,6 +80,31 @@ class CpuDevice:
         """Growth of the resident set since the reset. The peak is that of the whole process."""
         grown = max(0, process_bytes("VmHWM") - self._rss_at_reset)
         return Memory(peak_bytes=grown, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=grown)
+
+
+def time_by_wall(call: Callable[[], Any]) -> Timed:
+    """Time a call by the monotonic clock, with the process's own processor time and context switches beside it."""
+    before, cpu = context_switches(), time.process_time_ns()
+    start = time.perf_counter_ns()
+    result = call()
+    stop = time.perf_counter_ns()
+    cpu = time.process_time_ns() - cpu
+    after = context_switches()
+    return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, False, after[0] - before[0], after[1] - before[1])
+
+
+def wall_of(call: Callable[[], Any]) -> float:
+    """Seconds that a call takes by the monotonic clock."""
+    return time_by_wall(call).wall_s or 0.0
+
+
+def clock_cost() -> float:
+    """What timing by the monotonic clock adds to a sample: the median time of a call that does nothing, in seconds."""
+    return statistics.median(wall_of(_nothing) for _ in range(_CALIBRATIONS))
+
+
+def _nothing() -> None:
+    pass
 
 
 def keep_freed_memory() -> None:

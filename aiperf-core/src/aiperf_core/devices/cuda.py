@@ -5,14 +5,16 @@ work and the end event run back to back, and launch latency does not count. Ever
 start event, and the end event comes after the work of every stream: work on a side stream is neither early nor missed.
 """
 
+import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
-from aiperf_core.devices.cpu import process_bytes, reset_peak_rss
-from aiperf_core.devices.timing import Timed
+from aiperf_core.devices.cpu import process_bytes, reset_peak_rss, time_by_wall
+from aiperf_core.devices.timing import FlushProbe, Timed, context_switches, in_a_row
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.kernels import cuda_source
 from aiperf_core.results.models import Memory
@@ -23,6 +25,7 @@ HOLD_LIMIT_NS = 50_000_000
 # A call that lets the blocking kernel run into its limit so often waits for the GPU by itself; it cannot be hidden.
 _MAX_TIMEOUTS = 2
 _FLUSH_FACTOR = 2
+_PROBES = 5
 
 
 class CudaDevice:
@@ -40,6 +43,7 @@ class CudaDevice:
         self._hold, self._mark, self._empty = (_source.kernel(name) for name in ("hold", "mark", "empty"))
         self._timeouts = 0
         self._context = self._ask(self._driver.cuCtxGetCurrent())
+        self._persisting_limit = self._runtime.cudaLimit.cudaLimitPersistingL2CacheSize
         self._rss_at_reset = 0
 
     def synchronize(self) -> None:
@@ -47,7 +51,9 @@ class CudaDevice:
         torch.cuda.synchronize()
 
     def flush(self) -> None:
-        """Write twice the L2, after lines that were made to persist in it were released."""
+        """Write twice the L2, after lines that were made to persist in it, and the room set aside for them, were released."""
+        if self._ask(self._runtime.cudaDeviceGetLimit(self._persisting_limit)):
+            self._ask(self._runtime.cudaDeviceSetLimit(self._persisting_limit, 0))
         self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
         self._flush.zero_()
 
@@ -55,28 +61,41 @@ class CudaDevice:
         """Let the GPU finish what precedes the call."""
         torch.cuda.synchronize()
 
-    def time(self, call: Callable[[], Any], clock: str) -> Timed:
-        """Time one call by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
-        return self._time_wall(call) if clock == "wall" else self._time_device(call)
+    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
+        """Time a sample by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
+        call = in_a_row(call, calls)
+        return time_by_wall(partial(_waited_for, call)) if clock == "wall" else self._time_device(call)
 
-    def _time_wall(self, call: Callable[[], Any]) -> Timed:
-        cpu = time.process_time_ns()
-        start = time.perf_counter_ns()
-        result = call()
+    def probe_flush(self) -> FlushProbe | None:
+        """Read a quarter of L2: hot, displaced by reading other memory, and after a flush."""
+        words = self._flush.numel() // _FLUSH_FACTOR // 8
+        probe, others = (torch.ones(size, dtype=torch.int64, device="cuda") for size in (words // 4, 4 * words))
+        hot, cold, flushed = [], [], []
+        for _ in range(_PROBES):
+            probe.sum()
+            hot.append(self._event_s(probe.sum))
+            others.sum()
+            cold.append(self._event_s(probe.sum))
+            probe.sum()
+            self.flush()
+            flushed.append(self._event_s(probe.sum))
+        return FlushProbe(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
+
+    def _event_s(self, call: Callable[[], Any]) -> float:
         torch.cuda.synchronize()
-        stop = time.perf_counter_ns()
-        cpu = time.process_time_ns() - cpu
-        return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, hidden=False)
+        return self._time_device(call).device_s or 0.0
 
     def _time_device(self, call: Callable[[], Any]) -> Timed:
         hide = self._timeouts < _MAX_TIMEOUTS
-        cpu = time.process_time_ns()
+        before, cpu = context_switches(), time.process_time_ns()
         result, start, end = self._between_events(call, hide=hide)
         torch.cuda.synchronize()
         cpu = time.process_time_ns() - cpu
+        after = context_switches()
         hidden = hide and not int(self._timed_out[0])
         self._timeouts += int(hide and not hidden)
-        return Timed(result, start.elapsed_time(end) / 1e3, None, cpu / 1e9, hidden)
+        seconds = start.elapsed_time(end) / 1e3
+        return Timed(result, seconds, None, cpu / 1e9, hidden, after[0] - before[0], after[1] - before[1])
 
     def framed(self, call: Callable[[], Any]) -> float:
         """Run a call between the kernels `hold` and `mark`; its event time in seconds. For a trace, see `ledger`."""
@@ -131,6 +150,12 @@ class CudaDevice:
                 f"CUDA failed while timing a call: {result[0]}. See the state of the GPU with: nvidia-smi"
             )
         return result[1] if len(result) > 1 else None
+
+
+def _waited_for(call: Callable[[], Any]) -> Any:
+    result = call()
+    torch.cuda.synchronize()
+    return result
 
 
 def _bindings() -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from attrs import frozen
 from aiperf_core.devices.cuda import CudaDevice
 from aiperf_core.errors import SkipError
 
+_LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchCooperativeKernel")
 _KINDS = (("Memcpy", "copy"), ("Memset", "fill"))
 
 
@@ -30,21 +31,46 @@ class Piece:
     bytes: int
 
 
+@frozen
+class Trace:
+    """All work of a time in the order in which it began, and the launches of kernels that the host made: id and thread."""
+
+    pieces: list[Piece]
+    ids: frozenset[int]
+    launches: dict[int, int]
+
+    def check(self) -> None:
+        """Raise `SkipError` where a kernel was launched and CUPTI has no record of its run."""
+        lost = len(self.launches.keys() - self.ids)
+        if lost:
+            raise SkipError(f"CUPTI dropped the records of {lost} of {len(self.launches)} launched kernels")
+
+
+def start(device: CudaDevice) -> None:
+    """Start CUPTI in this process, which takes seconds; an audit starts it where that was not done."""
+    _profiled(device, device.empty, 1, flush=False)
+
+
 def audit(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> dict[str, Any]:
     """Run a call so many times under CUPTI.
 
-    Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`) and `stray`. Raises
-    `SkipError` where CUPTI gives no whole record.
+    Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`), `stray` and `threads`.
+    Raises `SkipError` where CUPTI gives no whole record.
     """
-    _profiled(device, device.empty, 1, flush=False)  # the profiler's own start-up must not fall into a call
-    events, pieces = _profiled(device, call, calls, flush=flush)
-    windows, stray = _windows(pieces, calls, harness_between=1 if flush else 0)
-    return {"span_s": [_span(one) for one in windows], "event_s": events, "work": _ledger(windows[-1]), "stray": stray}
+    start(device)  # the profiler's own start-up must not fall into a call
+    events, trace = _profiled(device, call, calls, flush=flush)
+    trace.check()
+    windows, stray = _windows(trace.pieces, calls, harness_between=1 if flush else 0)
+    return {
+        "span_s": [_span(one) for one in windows],
+        "event_s": events,
+        "work": _ledger(windows[-1]),
+        "stray": stray,
+        "threads": max(1, len(set(trace.launches.values()))),
+    }
 
 
-def _profiled(
-    device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool
-) -> tuple[list[float], list[Piece]]:
+def _profiled(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> tuple[list[float], Trace]:
     """The event times of the calls, and all work while they ran."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -57,8 +83,16 @@ def _profiled(
             torch.cuda.synchronize()
             times.append(device.framed(call))
         torch.cuda.synchronize()
-    pieces = [_piece(event) for event in profiler.profiler.kineto_results.events() if _on_gpu(event)]
-    return times, sorted(pieces, key=lambda piece: piece.start)
+    events = profiler.profiler.kineto_results.events()
+    pieces = [_piece(event) for event in events if _on_gpu(event)]
+    ids = frozenset(event.correlation_id() for event in events if _on_gpu(event))
+    launches = {event.correlation_id(): event.device_resource_id() for event in events if _is_launch(event)}
+    return times, Trace(sorted(pieces, key=lambda piece: piece.start), ids, launches)
+
+
+def _is_launch(event: Any) -> bool:
+    """Whether the host launched a kernel by this call. A launch of a whole graph is none: it has one id for many kernels."""
+    return not _on_gpu(event) and event.name().startswith(_LAUNCHES)
 
 
 def _on_gpu(event: Any) -> bool:

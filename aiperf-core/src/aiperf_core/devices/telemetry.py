@@ -5,7 +5,6 @@ from the process that is measured. A figure that the machine refuses is None, an
 """
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Protocol
 
 from attrs import frozen
@@ -75,40 +74,3 @@ def open_telemetry(device: str, uuid: str | None = None) -> Telemetry:
     from aiperf_core.devices.gpu_telemetry import GpuTelemetry
 
     return GpuTelemetry.open(int(ordinal or 0), uuid, processor)
-
-
-@frozen
-class ContextSwitches:
-    """How often the threads of a process gave up a processor, and how often one was taken from them."""
-
-    voluntary: int
-    involuntary: int
-
-
-def context_switches(pid: int, proc: Path = Path("/proc")) -> ContextSwitches | None:
-    """The switches of all living threads of a process; None where there is no such process or it may not be seen.
-
-    The kernel forgets the count of a thread that has ended, so the sum may fall between two calls.
-    """
-    voluntary = involuntary = 0
-    try:
-        # The main thread is one of the tasks; the process's own `status` says no more than its.
-        for task in (proc / str(pid) / "task").iterdir():
-            counts = _switches(task / "status")
-            voluntary, involuntary = voluntary + counts[0], involuntary + counts[1]
-    except OSError:
-        return None
-    return ContextSwitches(voluntary, involuntary)
-
-
-def _switches(status: Path) -> tuple[int, int]:
-    try:
-        text = status.read_text()
-    except (FileNotFoundError, ProcessLookupError):  # the thread has just ended
-        return 0, 0
-    found = {"voluntary_ctxt_switches": 0, "nonvoluntary_ctxt_switches": 0}
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name in found:
-            found[name] = int(value)
-    return found["voluntary_ctxt_switches"], found["nonvoluntary_ctxt_switches"]

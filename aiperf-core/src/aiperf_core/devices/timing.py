@@ -1,6 +1,8 @@
-"""One timed call, as a device saw it."""
+"""One timed sample, as a device saw it."""
 
+import resource
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -10,10 +12,11 @@ from aiperf_core.results.models import Memory
 
 @frozen
 class Timed:
-    """The result of a call and its times in seconds.
+    """The result of the last call of a sample, and the sample's times in seconds.
 
-    `device_s` is the GPU's own time and `wall_s` what the caller waited for; a call that was timed in one way has no
-    figure for the other. `hidden` says whether the launch was hidden from `device_s` behind a blocking kernel.
+    `device_s` is the GPU's own time and `wall_s` what the caller waited for; a sample that was timed in one way has no
+    figure for the other. `hidden` says whether the launch was hidden from `device_s` behind a blocking kernel. The
+    switches are those of all threads of the process: how often one gave up its processor, and how often one was taken.
     """
 
     result: Any
@@ -21,6 +24,17 @@ class Timed:
     wall_s: float | None
     cpu_s: float
     hidden: bool
+    voluntary_switches: int
+    involuntary_switches: int
+
+
+@frozen
+class FlushProbe:
+    """Seconds that a streaming read of a buffer takes: just after it was read, after others displaced it, after a flush."""
+
+    hot_s: float
+    cold_s: float
+    flushed_s: float
 
 
 class TimingDevice(Protocol):
@@ -37,8 +51,11 @@ class TimingDevice(Protocol):
     def make_ready(self) -> None:
         """Bring the device into the state in which a call is timed, right before it."""
 
-    def time(self, call: Callable[[], Any], clock: str) -> Timed:
-        """Time one call by the `device` or the `wall` clock."""
+    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
+        """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock."""
+
+    def probe_flush(self) -> FlushProbe | None:
+        """See what a flush does here; None where nothing has to be flushed."""
 
     def reset_memory(self) -> None:
         """Count memory from here."""
@@ -56,3 +73,23 @@ def open_device(name: str, working_set_bytes: int) -> TimingDevice:
     from aiperf_core.devices.cpu import CpuDevice
 
     return CpuDevice(working_set_bytes)
+
+
+def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
+    """A function that makes so many calls and returns the last one's result."""
+    if calls == 1:
+        return call
+
+    def run() -> Any:
+        result = None
+        for _ in repeat(None, calls):
+            result = call()
+        return result
+
+    return run
+
+
+def context_switches() -> tuple[int, int]:
+    """Voluntary and involuntary context switches of this process so far, ended threads included."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_nvcsw, usage.ru_nivcsw

@@ -1,4 +1,4 @@
-"""Whether the clocks of a run agree, and what the events' own cost is."""
+"""Whether the clocks of a run agree: the worker's own, CUPTI's, and the supervisor's."""
 
 from statistics import median
 
@@ -8,33 +8,27 @@ from aiperf_core.results.models import Audit, Finding, Verdict
 AUDITED_CALLS = 7
 # Two clocks may differ by so much, relatively or in seconds, whichever is more.
 AGREE, AGREE_S = 0.05, 1e-6
-# Times of which the events' own cost is more than this part are left as they are: what remained would be noise.
-_MOST_OVERHEAD = 0.8
+# The supervisor learns of a start and a stop by a message each. What a message takes cancels between two processes, but
+# for this much.
+MESSAGES_S = 50e-6
+# Calls without a pause find warm caches and no waiting, so they are faster than samples; by how much a sample may be
+# faster than they before it is called impossible.
+STEADY = 0.15
+# So long do calls without a pause last at least, for messages not to matter.
+STEADY_S = 0.01
 
 
-def take_off_overhead(contestants: list[Contestant], overhead_s: float | None) -> float | None:
-    """Have the events' own cost taken off all device times, or off none; return what is taken off, in seconds."""
-    shortest = [min(filter(None, one.samples.device_s), default=None) for one in contestants if one.samples.device_s]
-    if overhead_s is None or any(time is not None and overhead_s > _MOST_OVERHEAD * time for time in shortest):
-        return None
-    for one in contestants:
-        one.event_overhead_s = overhead_s
-    return overhead_s
-
-
-def compare(one: Contestant, audit: Audit, overhead_s: float | None) -> None:
-    """Take a contestant out of the run if its clocks contradict each other.
+def compare(one: Contestant, audit: Audit) -> None:
+    """Take a contestant out of the run if events and CUPTI contradict each other.
 
     The audited calls must take the same time by events as by CUPTI, and the samples must not be faster than they. Slower
     they may be: audited calls repeat the same values, which they may find in a cache. Calls that wait for the GPU by
     themselves cannot be hidden behind the blocking kernel; their events count the host's time too, and only warn.
     """
-    sampled = one.median("device")
-    if sampled is None:
+    by_samples = one.median("device")
+    if by_samples is None:
         return
-    off = overhead_s or 0.0
-    by_samples, by_events = sampled + one.event_overhead_s - off, median(audit.event_s) - off
-    by_cupti = median(audit.span_s)
+    by_events, by_cupti = median(audit.event_s) - one.clock_cost_s.get("device", 0.0), median(audit.span_s)
     slack = max(AGREE * by_cupti, AGREE_S)
     if abs(by_events - by_cupti) <= slack and by_samples >= by_cupti - slack:
         return
@@ -46,3 +40,54 @@ def compare(one: Contestant, audit: Audit, overhead_s: float | None) -> None:
         one.stop(Verdict.UNTRUSTED, message, Finding("timing.clocks_disagree", "invalid", message, evidence))
     else:
         one.findings.append(Finding("timing.launch_not_hidden", "warning", message, evidence))
+
+
+def compare_with_supervisor(contestants: list[Contestant]) -> None:
+    """Take those out of the run whose own clock says less than the supervisor's.
+
+    The supervisor sees when a sample starts and stops, late by a message each; the baseline, which is the harness's own
+    code, shows what that adds here. Where calls are short, it also timed many of them without a pause. Only what the
+    caller waits for is compared: the GPU's own time leaves out launches by design, and is CUPTI's matter.
+    """
+    usual = _excess(contestants[0])
+    for one in contestants:
+        found = one.active and (_disagreement(one, usual) or _too_fast_for_steady(one))
+        if found:
+            message, evidence = found
+            one.stop(Verdict.UNTRUSTED, message, Finding("timing.clocks_disagree", "invalid", message, evidence))
+
+
+def _excess(one: Contestant) -> float:
+    """What the supervisor's bracket usually has more than the worker's clock, in seconds a sample."""
+    pairs = zip(one.samples.bracket_s, one.samples.wall_s, strict=True)
+    differences = [bracket - wall for bracket, wall in pairs if wall is not None]
+    return max(0.0, median(differences)) if differences else 0.0
+
+
+def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:
+    walls = [wall for wall in one.samples.wall_s if wall is not None]
+    if not walls:
+        return None
+    by_worker, excess = median(walls), _excess(one)
+    if excess - usual <= max(AGREE * by_worker, MESSAGES_S):
+        return None
+    by_supervisor = by_worker + excess - usual
+    return (
+        f"the clocks disagree: samples take {by_worker * 1e6:,.1f} us by the implementation's own process and "
+        f"{by_supervisor * 1e6:,.1f} us by the supervisor's clock, messages taken off",
+        {"by_worker_s": by_worker, "by_supervisor_s": by_supervisor, "messages_s": usual},
+    )
+
+
+def _too_fast_for_steady(one: Contestant) -> tuple[str, dict[str, float]] | None:
+    by_worker = one.median("wall")
+    if by_worker is None or not one.steady:
+        return None
+    steady = min(run.bracket_s / run.calls for run in one.steady)
+    if by_worker >= (1 - STEADY) * steady - AGREE_S:
+        return None
+    return (
+        f"the clocks disagree: a call takes {by_worker * 1e6:,.2f} us by the implementation's own process, and "
+        f"{steady * 1e6:,.2f} us in a run without pauses by the supervisor's clock",
+        {"by_worker_s": by_worker, "steady_s": steady},
+    )

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 
 from aiperf_core.devices.telemetry import Reading
-from aiperf_core.results.models import Conditions, Finding, Spread
+from aiperf_core.results.models import Conditions, Finding, Flush, Spread
 
 THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
 # `hw_slowdown` alone, without its thermal bit, is the brake against drawing too much at once.
@@ -23,6 +23,8 @@ CLOCK_DRIFT = 0.05
 BACKGROUND = 0.05
 # A processor that is taken away makes a time longer by as much; this is the practical floor of a verdict.
 STEAL = 0.01
+# A cache that makes a read faster by less cannot be told from noise.
+CACHE_GAP = 0.2
 
 
 def throttled_blocks(readings: Sequence[Reading]) -> list[bool]:
@@ -60,6 +62,22 @@ def findings(conditions: Conditions, baseline: Conditions | None = None) -> list
         _drift(conditions, baseline) if baseline else None,
     ]
     return [one for one in found if one is not None]
+
+
+def warm_after_flush(flush: Flush) -> Finding | None:
+    """Whether a flush left in the cache what should have gone, as seen by how long a read takes after it.
+
+    Nothing can be said where a read that was displaced takes no longer than a hot one.
+    """
+    gap = flush.cold_s - flush.hot_s
+    if gap < CACHE_GAP * flush.hot_s or flush.flushed_s - flush.hot_s >= gap / 2:
+        return None
+    message = (
+        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, {flush.hot_s * 1e6:.3g} us "
+        f"hot and {flush.cold_s * 1e6:.3g} us cold"
+    )
+    evidence = {"hot_s": flush.hot_s, "cold_s": flush.cold_s, "flushed_s": flush.flushed_s}
+    return Finding("timing.cache_not_cold", "warning", message, evidence)
 
 
 def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, cause: str) -> Finding | None:

@@ -9,7 +9,7 @@ from aiperf_core.devices.telemetry import Reading
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
-from aiperf_core.results.models import Audit, Energy, Finding, Memory, Samples, Verdict
+from aiperf_core.results.models import Audit, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
 
 # What each way to fail means for the row.
 _VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
@@ -19,7 +19,8 @@ _VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
 class Contestant:
     """An implementation that takes part, or the reason why it does not (any more).
 
-    `runs` is the name of the code in the benchmark; it differs from the row's own name for a control.
+    `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
+    a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name.
     """
 
     declared: DescribedImplementation
@@ -42,7 +43,10 @@ class Contestant:
     readings: list[Reading] = field(factory=list)
     energy: Energy | None = None
     no_energy: str | None = None
-    event_overhead_s: float = 0.0
+    flush: Flush | None = None
+    calls: int = 0
+    clock_cost_s: dict[str, float] = field(factory=dict)
+    steady: list[Steady] = field(factory=list)
     log: list[str] = field(factory=list)
 
     @property
@@ -67,24 +71,43 @@ class Contestant:
         self.samples.cpu_s.append(sample["cpu_s"])
         self.samples.bracket_s.append(sample["bracket_s"])
         self.samples.hidden.append(sample["hidden"])
+        self.samples.calls.append(self.calls)
+        self.samples.voluntary_switches.append(sample["voluntary_switches"])
+        self.samples.involuntary_switches.append(sample["involuntary_switches"])
+        self.samples.throttled.append(False)
+
+    def mark_throttled(self) -> None:
+        """Mark the samples of the last block as taken while the clocks were held down."""
+        for index in range(len(self.samples.block) - 1, -1, -1):
+            if self.samples.block[index] != self.samples.block[-1]:
+                return
+            self.samples.throttled[index] = True
 
     def blocks(self, clock: str, length: int) -> Blocks:
-        """The times by one clock, with the pass that each belongs to; `length` is the number of contestants a pass."""
-        column = self.samples.device_s if clock == "device" else self.samples.wall_s
-        kept = [index for index, time in enumerate(column) if time]
-        overhead = self.event_overhead_s if clock == "device" else 0.0
+        """The times of a call by one clock, each with its pass; `length` is the number of contestants a pass."""
+        kept = [index for index, time in enumerate(self._column(clock)) if time is not None]
         return Blocks.of(
-            [(column[index] or 0.0) - overhead for index in kept],
+            self.times(clock),
             [self.samples.block[index] // length for index in kept],
             [self.samples.round[index] for index in kept],
         )
 
+    def times(self, clock: str) -> list[float]:
+        """The times of a call by one clock, in seconds, without the clock's own cost."""
+        pairs = zip(self._column(clock), self.samples.calls, strict=True)
+        return [self.per_call(clock, time, calls) for time, calls in pairs if time is not None]
+
+    def per_call(self, clock: str, sample_s: float, calls: int) -> float:
+        """The time of one call in a sample of several."""
+        return (sample_s - self.clock_cost_s.get(clock, 0.0)) / calls
+
     def median(self, clock: str) -> float | None:
-        """The median time so far by a clock, in seconds."""
-        column = self.samples.device_s if clock == "device" else self.samples.wall_s
-        times = [time for time in column if time is not None]
-        overhead = self.event_overhead_s if clock == "device" else 0.0
-        return float(np.median(times)) - overhead if times else None
+        """The median time of a call so far by a clock, in seconds."""
+        times = self.times(clock)
+        return float(np.median(times)) if times else None
+
+    def _column(self, clock: str) -> list[float | None]:
+        return self.samples.device_s if clock == "device" else self.samples.wall_s
 
     def stop(self, verdict: Verdict, reason: str, finding: Finding | None = None) -> None:
         """Take it out of the run. Its samples stay, its process ends."""

@@ -35,6 +35,7 @@ class Described:
     goal: str
     clock: str
     cache: str
+    threads: int | None
     presets: dict[str, dict[str, Any]]
     tolerance: str
     module: str

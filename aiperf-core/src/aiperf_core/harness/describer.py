@@ -27,6 +27,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
         goal=benchmark.goal,
         clock=benchmark.clock,
         cache=benchmark.cache,
+        threads=benchmark.threads,
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
         tolerance=str(benchmark.tolerance),
         module=module,

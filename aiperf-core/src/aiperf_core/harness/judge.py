@@ -12,7 +12,7 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with, load_benchmark
-from aiperf_core.devices.cpu import keep_freed_memory
+from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
@@ -20,12 +20,14 @@ from aiperf_core.harness.compare import Comparison, compare_numbers, compare_ten
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.service import Service
 
+_CLEARED = 0xFF  # NaN in every floating-point format
+
 
 class Judge(Service):
     """The handler of the judge's requests."""
 
     def do_open(self, target: Message, device: str, params: dict[str, float], seed: int) -> Message:
-        """Make the inputs and the place for outputs; return the problem as the workers need it, and its cost."""
+        """Make the inputs and the place for outputs; return the problem as the workers need it, its cost and the clock's."""
         keep_freed_memory()
         self._name, self._device, self._params = target["name"], device, params
         self._benchmark = load_benchmark(TargetRef(**target))
@@ -60,6 +62,7 @@ class Judge(Service):
         return {
             "problem": problem,
             "has_state": bool(task.state),
+            "clock_cost_s": clock_cost(),
             "cost": asdict(self._benchmark.work(params)),
             "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
             "output_bytes": tree.tensor_bytes(self._output_shape),
@@ -103,7 +106,18 @@ class Judge(Service):
         self._write(self._inputs_shape, self._fresh)
 
     def do_compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
-        """Compare what lies in the outputs with the reference for the present values."""
+        """Compare what lies in the outputs with the reference for the present values, and clear the outputs.
+
+        All workers map them, and the next one may be given the same values.
+        """
+        try:
+            return self._compare(lossy, numbers)
+        finally:
+            self._outputs.fill_(_CLEARED)
+            if self._device != "cpu":
+                torch.cuda.synchronize()
+
+    def _compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
         if self._answer is None:
             self._answer = self._benchmark.answer(self._params, self._arguments(wide=not self._exact))
             self._check_answer()

@@ -125,7 +125,9 @@ class Child:
         except ProcessLookupError:
             pass
         self.kill()
-        return ChildError("hung", f"gave no answer within {timeout:g} s (during {self._asked!r}) and was killed")
+        return ChildError(
+            "hung", f"gave no answer within {timeout:g} s (during {self._asked!r}) and was killed; --timeout gives more"
+        )
 
     def _gone(self) -> ChildError:
         code = self.server.exit_code(self.pid)

@@ -5,6 +5,7 @@ machine touches all alike. Before each sample the judge renews the inputs. Imple
 share the renewal: within a pass all are given the same new values.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -15,11 +16,16 @@ from attrs import define, field
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks, half_width, ratio_interval
-from aiperf_core.results.models import Finding, Verdict
+from aiperf_core.results.models import Finding, Steady, Verdict
 
 WARMUP_SAMPLES = 2
 # A contestant whose calls take so long needs no more of them to be warm.
 WARMUP_S = 0.1
+# A sample lasts so many times what timing it costs, or a call is timed several times in a row; as one sample only where
+# that changes nothing: not with a cold cache, nor where a call changes its own inputs.
+LEAST_COSTS, MOST_CALLS = 50, 1000
+# Of a sample that cannot be made longer, the clock may be so large a part; above the first, a warning.
+NOTED_COST, MOST_COST = 0.2, 0.8
 # Short calls are taken in blocks of about this length, after one that is not counted, since a process that was not
 # running needs a moment; longer calls one at a time, which lets all implementations share each renewal of the inputs.
 BLOCK_S = 0.001
@@ -31,6 +37,9 @@ LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
 ISOLATED_S = 0.5
 _SEED_BITS = 62
+# A single call may be so many times shorter when others precede it; so many are tried then.
+_WOKEN, _TRIED_CALLS = 20, 8
+_MOST_STEADY, _STEADY_RUNS = 1 << 20, 5
 
 
 class JudgeError(Exception):
@@ -51,7 +60,7 @@ class Clockwork:
 class Sampler:
     """Takes samples of a target's implementations and has them judged.
 
-    `clock` is the one that the benchmark is about. On a GPU a sample has one clock only; with `both_clocks` each block
+    `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock only; with `both_clocks` each block
     ends with a sample by the other. `after_block` is called while the device is as the block left it.
     """
 
@@ -59,6 +68,7 @@ class Sampler:
     contestants: list[Contestant]
     clock: str
     both_clocks: bool
+    clock_cost_s: float
     has_state: bool
     cold: bool
     timeout_s: float
@@ -86,7 +96,45 @@ class Sampler:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
         for one in self.active:
-            one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.warmup_s[-1], 1e-9))))
+            if not one.calls:
+                self._choose_calls(one)
+            one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.calls * one.warmup_s[-1], 1e-9))))
+
+    def _choose_calls(self, one: Contestant) -> None:
+        """Decide how many calls a sample has, or that they are too short for the clock."""
+        one.calls = 1
+        if self.cold or self.has_state:
+            self._refuse_short_calls(one)
+        elif one.warmup_s[-1] < _WOKEN * LEAST_COSTS * self.clock_cost_s:
+            self._take_in_a_row(one)
+
+    def _take_in_a_row(self, one: Contestant) -> None:
+        """Find how many calls make a sample long enough. A call by itself, in a process that has just woken, tells too little."""
+        least = LEAST_COSTS * self.clock_cost_s
+        one.calls = _TRIED_CALLS
+        self._warm_up_once(one, self._new_seed(), judged=False)
+        while one.active and one.calls < MOST_CALLS and (taken := one.calls * one.warmup_s[-1]) < least:
+            one.calls = min(MOST_CALLS, max(2 * one.calls, math.ceil(one.calls * least / max(taken, least / 100))))
+            self._warm_up_once(one, self._new_seed(), judged=False)
+        if one.active and one.warmup_s[-1] >= least:
+            one.calls = 1
+
+    def _refuse_short_calls(self, one: Contestant) -> None:
+        """Warn of, or take out, a contestant whose calls are too short for the clock and cannot be taken in a row."""
+        call_s, cost = one.warmup_s[-1], self.clock_cost_s
+        share = cost / (max(call_s, 0.0) + cost)
+        if share <= NOTED_COST:
+            return
+        message = (
+            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of a "
+            "sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then timed "
+            "several at a time"
+        )
+        evidence = {"call_s": call_s, "clock_cost_s": cost}
+        if share > MOST_COST:
+            one.stop(Verdict.UNTRUSTED, message, Finding("timing.timer_granularity", "invalid", message, evidence))
+        else:
+            one.findings.append(Finding("timing.timer_granularity", "warning", message, evidence))
 
     def isolate(self, one: Contestant) -> None:
         """Take samples of one contestant after the other, to see whether taking turns disturbs it."""
@@ -97,13 +145,40 @@ class Sampler:
             sample = self._sample(one, self._new_seed(), self.clock)
             if sample is None or not self._plausible(one, sample) or not self._inspect(one, judged=False):
                 return
-            one.isolated_samples_s.append(_by_clock(sample))
+            one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock)
         if sample is not None:
-            one.warmup_s.append(_by_clock(sample))
+            one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, judged=judged)
+
+    def run_steadily(self, one: Contestant, least_s: float) -> None:
+        """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
+        calls = max(1, one.calls)
+        for _ in range(_STEADY_RUNS):
+            taken = self.bracket_steady(one, calls)
+            while taken is not None and taken < least_s and calls < _MOST_STEADY:
+                calls = min(_MOST_STEADY, max(2 * calls, math.ceil(1.2 * calls * least_s / max(taken, 1e-9))))
+                taken = self.bracket_steady(one, calls)
+            if taken is None:
+                return
+            one.steady.append(Steady(calls, taken))
+
+    def bracket_steady(self, one: Contestant, calls: int) -> float | None:
+        """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
+        assert one.child is not None
+        notices: dict[str, float] = {}
+
+        def note(notice: str) -> None:
+            notices.setdefault(notice, time.perf_counter())
+
+        try:
+            one.child.ask("steady", timeout=self.timeout_s, on_notice=note, calls=calls)
+            return notices["stop"] - notices["start"]
+        except (ChildError, KeyError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "did not say when it began"))
+            return None
 
     def run_pass(self, number: int, on_block: Callable[[Contestant], None]) -> None:
         """Give every active contestant one block."""
@@ -163,6 +238,7 @@ class Sampler:
                 clock=clock,
                 numbers=self._numbers,
                 flush=self.cold,
+                calls=one.calls or 1,
             )
             return {**_checked(sample), "bracket_s": notices["stop"] - notices["start"]}
         except (ChildError, KeyError, TypeError) as error:
@@ -182,7 +258,7 @@ class Sampler:
     def _plausible(self, one: Contestant, sample: dict[str, Any]) -> bool:
         """Refuse a time that no clock can give, instead of clamping it."""
         reported = _by_clock(sample)
-        if reported > 0:
+        if reported > 0 and one.per_call(self.clock, reported, one.calls) > 0:
             return True
         message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
         one.stop(Verdict.INVALID, message, Finding("timing.event_gaps", "invalid", message, {"reported_s": reported}))
@@ -245,12 +321,13 @@ def _by_clock(sample: dict[str, Any]) -> float:
 
 def _checked(sample: Any) -> dict[str, Any]:
     """What a worker says of a sample. Raises `KeyError` or `TypeError` where it is not of the form of one."""
-    for name in ("device_s", "wall_s", "cpu_s"):
-        if sample[name] is not None and type(sample[name]) is not float:
-            raise TypeError(name)
-    if sample["device_s"] is None and sample["wall_s"] is None:
+    times = {name: sample[name] for name in ("device_s", "wall_s", "cpu_s")}
+    if any(time is not None and type(time) is not float for time in times.values()):
+        raise TypeError("a time is not a number")
+    if times["device_s"] is None and times["wall_s"] is None:
         raise TypeError("no time")
-    return {name: sample[name] for name in ("device_s", "wall_s", "cpu_s")} | {"hidden": bool(sample["hidden"])}
+    switches = {name: int(sample[name]) for name in ("voluntary_switches", "involuntary_switches")}
+    return {**times, **switches, "hidden": bool(sample["hidden"])}
 
 
 def known(contestants: list[Contestant], clock: str, width: float, round_number: int) -> bool:

@@ -1,6 +1,7 @@
 """A run: the selected targets one after the other, into a bundle."""
 
 import contextlib
+import os
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -62,6 +63,7 @@ class Session:
     log_folder: Path
     _server: ForkServer = field(factory=ForkServer, init=False)
     _hardware: Hardware | None = field(default=None, init=False)
+    _prober: Child | None = field(default=None, init=False)
     _no_cuda: str = field(default="", init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
 
@@ -79,6 +81,7 @@ class Session:
         Returns what will be run, and what cannot be with its reason. Raises `UsageError` for options that a target does
         not take.
         """
+        self._look_for_hardware()
         plans, skipped = [], []
         describer: Child | None = None
         for selection in selections:
@@ -113,6 +116,10 @@ class Session:
         if not described.on(device):
             there = ", ".join(sorted({one.device for one in described.implementations}))
             reason = f"has no implementation for {device}; it runs on {there}"
+            return SkippedTarget(name, Verdict.SKIPPED, reason)
+        usable = len(os.sched_getaffinity(0))
+        if device == "cpu" and (described.threads or 0) > usable:
+            reason = f"needs {described.threads} processors ({usable} are usable here)"
             return SkippedTarget(name, Verdict.SKIPPED, reason)
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
@@ -154,16 +161,24 @@ class Session:
                 "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
             )
 
+    def _look_for_hardware(self) -> None:
+        """Ask a process of its own for the GPU; the answer is collected when it is needed."""
+        if self._hardware is None and self._prober is None:
+            self._prober = self._spawn("prober", "prober")
+            with contextlib.suppress(ChildError):  # collecting will tell
+                self._prober.post("cuda")
+
     @property
     def hardware(self) -> Hardware:
-        """The GPU that torch sees, asked once in a process of its own."""
+        """The GPU that torch sees."""
         if self._hardware is None:
-            prober = self._spawn("prober", "prober")
+            self._look_for_hardware()
+            assert self._prober is not None
             try:
-                found = prober.ask("cuda", timeout=_IMPORT_TIMEOUT_S)
+                found = self._prober.collect(timeout=_IMPORT_TIMEOUT_S)
             except ChildError as error:
                 found = {"gpus": 0, "reason": f"looking for one failed: {error}"}
-            prober.kill()
+            self._prober.kill()
             self._no_cuda = found.get("reason", "")
             self._hardware = Hardware(found.get("gpu"), found.get("arch"), found["gpus"])
         return self._hardware

@@ -1,5 +1,6 @@
 """One target, from its declarations to its result: start the judge and the workers, sample, decide."""
 
+import math
 import os
 import random
 import time
@@ -15,6 +16,7 @@ from attrs import astuple, define, evolve, field
 from aiperf_core.devices.telemetry import Telemetry, open_telemetry
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness import clocks, energy
+from aiperf_core.harness.conditions import throttled_blocks, warm_after_flush
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
@@ -27,6 +29,7 @@ from aiperf_core.results.models import (
     Ceilings,
     Energy,
     Finding,
+    Flush,
     Memory,
     Overhead,
     Problem,
@@ -103,8 +106,7 @@ class TargetRun:
         created = datetime.now(UTC).isoformat(timespec="seconds")
         judge = None
         try:
-            judge = self._open_judge()
-            self._enter(judge)
+            judge = self._start()
             for number in range(self.options.rounds):
                 self._run_round(number)
         except KeyboardInterrupt:
@@ -119,38 +121,46 @@ class TargetRun:
 
     # --- starting
 
-    def _open_judge(self) -> Child:
+    def _start(self) -> Child:
+        """Start the judge and the first workers, which import and open the device side by side; return the judge."""
         self.reporter.phase("make inputs")
+        self._contestants = [self._contestant(one) for one in self._chosen()]
+        if self.options.controls:
+            self._contestants.append(_control(self._contestants[0]))
         judge = self.server.spawn("judge", "judge", self.log_path("judge"))
+        judge.post(
+            "open",
+            target={"name": self.target.name, "module": self.target.module},
+            device=self.device,
+            params=self.params,
+            seed=self._rng.getrandbits(62),
+        )
+        self._spawn_workers()
         try:
-            self._opened = judge.ask(
-                "open",
-                timeout=self.options.timeout_s,
-                target={"name": self.target.name, "module": self.target.module},
-                device=self.device,
-                params=self.params,
-                seed=self._rng.getrandbits(62),
-            )
+            self._opened = judge.collect(timeout=self.options.timeout_s)
         except ChildError as error:
+            judge.kill()
             text = str(error)
             where = "" if self.target.name in text else f"{self.target.name!r} could not be set up at {self._sizes()}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
+        self._enter(judge)
         return judge
 
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
 
     def _enter(self, judge: Child) -> None:
-        """Decide who takes part, and how samples are taken."""
+        """Decide how samples are taken."""
         assert self._opened is not None
-        self._contestants = [self._contestant(one) for one in self._chosen()]
-        if self.options.controls:
-            self._contestants.append(_control(self._contestants[0]))
+        costs = self._clock_costs
+        for one in self._contestants:
+            one.clock_cost_s = costs
         self._sampler = Sampler(
             judge,
             self._contestants,
             clock=self._clock,
+            clock_cost_s=costs.get(self._clock, 0.0),
             both_clocks=self.device == "cuda",
             has_state=self._opened["has_state"],
             cold=self.described.cache == "cold",
@@ -183,30 +193,61 @@ class TargetRun:
         assert self._sampler is not None
         started = time.monotonic()
         self._sampler.round_number = number
+        self.reporter.phase("start workers")
+        if number > 0:
+            self._spawn_workers()
         self._open_workers()
         for one in self._active:
             self._prepare(one)
         self._sampler.warm_up(lambda one: self.reporter.phase("warm up", one.name))
         self._start_s += time.monotonic() - started
         self._sample()
+        for one in self._active:
+            self._run_steadily(one)
         if self.options.controls:
             for one in self._active:
                 self.reporter.phase("sample alone", one.name)
                 self._sampler.isolate(one)
-            if number == self.options.rounds - 1:
-                if self.device == "cuda":
-                    self._audit()
-                self._measure_energy()
+        self._note_memory()
+        if self.options.controls and number == self.options.rounds - 1:
+            if self.described.cache == "cold":
+                self._probe_flush()
+            if self.device == "cuda":
+                self._audit()
+            self._measure_energy()
         self._close_workers()
+
+    def _run_steadily(self, one: Contestant) -> None:
+        """Have the supervisor's own clock look at calls that are too short for it one by one."""
+        assert self._sampler is not None
+        if one.samples.bracket_s and min(one.samples.bracket_s) < clocks.STEADY_S:
+            self.reporter.phase("run without pauses", one.name)
+            self._sampler.run_steadily(one, clocks.STEADY_S)
+
+    def _probe_flush(self) -> None:
+        """See whether a flush empties the cache in the implementations' own processes."""
+        for one in self._active:
+            assert one.child is not None
+            self.reporter.phase("probe the flush", one.name)
+            found = self._guarded(one, partial(one.child.ask, "probe_flush", timeout=self.options.timeout_s))
+            if found is not None:
+                one.flush = Flush(**found)
+                warm = warm_after_flush(one.flush)
+                one.findings.extend([warm] if warm else [])
 
     def _audit(self) -> None:
         """Have CUPTI look at a few calls of each, and compare the clocks."""
         cold = self.described.cache == "cold"
         told = {}
+        self.reporter.phase("start CUPTI")
         for one in self._active:
             assert one.child is not None
-            self.reporter.phase("audit", one.name)
+            self._guarded(one, partial(one.child.post, "start_audit"))
+        for one in self._active:
+            assert one.child is not None
             try:
+                one.child.collect(timeout=self.options.timeout_s)
+                self.reporter.phase("audit", one.name)
                 request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
                 told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=cold)
             except ChildError as error:
@@ -215,24 +256,29 @@ class TargetRun:
                     continue
                 message = f"{one.name} could not be audited: {error}"
                 one.findings.append(Finding("timing.not_audited", "warning", message))
-        overhead = self._event_cost()
         for one in self._active:
             if one.name in told:
                 reply = told[one.name]
                 work = [Work(**piece) for piece in reply["work"]]
-                one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"])
-                clocks.compare(one, one.audit, overhead)
+                one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"], reply["threads"])
+                clocks.compare(one, one.audit)
 
-    def _event_cost(self) -> float | None:
-        """What a pair of events adds to the time between them, measured with the ceilings, by no candidate's process."""
-        ceilings = self.ceilings(False) if self.device == "cuda" else None
-        return ceilings.event_overhead_s if ceilings else None
+    @property
+    def _clock_costs(self) -> dict[str, float]:
+        """What each clock adds to a sample, as processes found that run no candidate's code."""
+        assert self._opened is not None
+        if self.device == "cpu":
+            return {"wall": self._opened["clock_cost_s"]}
+        ceilings = self.ceilings(False)
+        return {"device": ceilings.event_overhead_s} if ceilings and ceilings.event_overhead_s else {}
 
     def _read_conditions(self, one: Contestant) -> None:
         """Note what the machine says after a block; what takes longer to ask, less often."""
         assert self._sampler is not None
         light = len(self._sampler.order) % _FULL_READING != 0
         one.readings.append(self._telemetry.read(self._pids, light=light))
+        if throttled_blocks(one.readings[-1:])[0]:
+            one.mark_throttled()
 
     def _measure_energy(self) -> None:
         for one in self._active:
@@ -241,19 +287,22 @@ class TargetRun:
             self.reporter.phase("measure energy", one.name)
             try:
                 found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
-            except ChildError as error:
-                one.fail(error)
-                continue
+            except ChildError:
+                continue  # the sampler has taken it out
             if isinstance(found, Energy):
                 one.energy = found
             else:
                 one.no_energy = found.reason
 
     def _steady(self, one: Contestant, seconds: float) -> tuple[int, float]:
-        assert one.child is not None
-        timeout = seconds + self.options.timeout_s
-        told = one.child.ask("steady", timeout=timeout, seconds=seconds)
-        return int(told["calls"]), float(told["seconds"])
+        """Calls without a pause for so long; how many, and how long they took. For the meter of energy."""
+        assert self._sampler is not None
+        each = [run.bracket_s / run.calls for run in one.steady] or [min(one.samples.bracket_s)]
+        calls = max(1, math.ceil(seconds / min(each)))
+        taken = self._sampler.bracket_steady(one, calls)
+        if taken is None:
+            raise ChildError("exited", one.reason or "ended")
+        return calls, taken
 
     @property
     def _pids(self) -> list[int]:
@@ -265,21 +314,35 @@ class TargetRun:
     def _active(self) -> list[Contestant]:
         return [one for one in self._contestants if one.active]
 
-    def _open_workers(self) -> None:
-        """Start a worker for each contestant; they import the benchmark and open the device side by side."""
-        assert self._opened is not None
-        self.reporter.phase("start workers")
-        request = {
-            "target": {"name": self.target.name, "module": self.target.module},
-            "problem": self._opened["problem"],
-        }
+    def _spawn_workers(self) -> None:
+        """Start a worker for each contestant; they import the benchmark and wake the device while others do the same."""
+        target = {"name": self.target.name, "module": self.target.module}
         for one in self._active:
             log, limit = self.log_path(one.name), self._memory_limit()
             one.child = self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
-            self._guarded(one, partial(one.child.post, "open", fds=self._fds, implementation=one.runs, **request))
+            begin = partial(one.child.post, "begin", target=target, implementation=one.runs, device=self.device)
+            self._guarded(one, partial(begin, processors=self._processors()))
+
+    def _open_workers(self) -> None:
+        """Hand the data to the workers."""
+        assert self._opened is not None
         for one in self._active:
             assert one.child is not None
             self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+        for one in self._active:
+            assert one.child is not None
+            self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=self._opened["problem"]))
+        for one in self._active:
+            assert one.child is not None
+            self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+
+    def _processors(self) -> list[int]:
+        """The processors that a worker is pinned to; none where the workload asks for no number of them.
+
+        The first ones take the interrupts of most machines, so the last are taken.
+        """
+        usable = sorted(os.sched_getaffinity(0))
+        return usable[-self.described.threads :] if self.described.threads else []
 
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
@@ -339,17 +402,23 @@ class TargetRun:
 
     # --- ending
 
-    def _close_workers(self) -> None:
+    def _note_memory(self) -> None:
         for one in self._active:
             if one.child is None or one.child.ended:
                 continue
             use = self._guarded(one, partial(one.child.ask, "memory", timeout=10.0))
             if use is not None:
                 one.memory = _larger(one.memory, Memory(**use))
+
+    def _close_workers(self) -> None:
+        for one in self._active:
+            if one.child is not None and not one.child.ended:
                 one.log = one.child.last_lines()
                 one.child.kill()
 
     def _close(self, judge: Child | None) -> None:
+        if self.interrupted:
+            self._note_memory()
         self._close_workers()
         for fd in self._fds:
             os.close(fd)
@@ -360,7 +429,7 @@ class TargetRun:
     def _result(self, created: str) -> TargetResult:
         assert self._opened is not None
         opened = self._opened
-        event_overhead_s = clocks.take_off_overhead(self._contestants, self._event_cost())
+        clocks.compare_with_supervisor(self._contestants)
         tolerance = self.described.tolerance
         return TargetResult(
             target=self.target.name,
@@ -387,7 +456,7 @@ class TargetRun:
             stopped=self._stopped,
             tier=self.options.tier,
             rounds=self.options.rounds,
-            event_overhead_s=event_overhead_s,
+            clock_overhead_s=self._clock_costs.get(self._clock),
             floor=self.options.floor,
             complete=not self.interrupted,
         )

@@ -77,6 +77,8 @@ class Scoring:
             quality=_quality(one),
             isolated_s=self._isolated(one) if trusted else None,
             audit=one.audit,
+            flush=one.flush,
+            steady=one.steady,
             conditions=summary(one.readings) if one.readings else None,
             energy=one.energy if trusted else None,
             no_energy=one.no_energy,
@@ -173,8 +175,7 @@ class Scoring:
 
     def _isolated(self, one: Contestant) -> Estimate | None:
         """The median of the samples taken alone. Each stands for itself: they are no blocks."""
-        overhead = one.event_overhead_s if self.clock == "device" else 0.0
-        times = [time - overhead for time in one.isolated_samples_s]
+        times = one.isolated_samples_s
         return median_interval(Blocks.of(times, list(range(len(times)))))
 
     def _note_interference(self, one: Contestant) -> None:

@@ -6,8 +6,8 @@ will be judged: that question comes after the clock has stopped.
 
 import gc
 import math
+import os
 import random
-import time
 from typing import Any
 
 import torch
@@ -35,21 +35,27 @@ class Worker(Service):
         self._place = 0.0
         self._print: list[int] = []
 
-    def do_open(self, target: Message, implementation: str, problem: Message, fds: tuple[int, ...] = ()) -> Message:
-        """Map the inputs, import the benchmark and find the implementation."""
+    def do_begin(self, target: Message, implementation: str, device: str, processors: list[int]) -> None:
+        """Import the benchmark, find the implementation and wake the device; all that takes no data."""
+        if processors:  # before torch makes its threads, which inherit this
+            os.sched_setaffinity(0, processors)
+            torch.set_num_threads(len(processors))
+        self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
+        if device == "cuda":
+            torch.zeros(1, device=device)
+
+    def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> None:
+        """Map the inputs and make ready to time."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
         self._inputs = arena.attach(problem["inputs_arena"], inputs_fd)
         self._outputs = arena.attach(problem["outputs_arena"], outputs_fd)
         self._device = open_device(problem["device"], problem["working_set_bytes"])
-        benchmark = load_benchmark(TargetRef(**target))
-        self._code = _find(benchmark.on(problem["device"]), implementation)
         self._arguments = {
             **problem["params"],
             **tree.build(problem["inputs"], self._inputs),
             **tree.build(problem["static"], self._inputs),
         }
-        return {}
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
@@ -67,18 +73,20 @@ class Worker(Service):
             call_with(instance.prepare, self._arguments)
         self._run = instance.run
 
-    def do_sample(self, clock: str, numbers: Message, flush: bool) -> Message:
-        """Time one call on the values that now lie in the inputs."""
+    def do_sample(self, clock: str, numbers: Message, flush: bool, calls: int) -> Message:
+        """Time a sample, of so many calls, on the values that now lie in the inputs."""
         self._poison()
         self._arguments.update(numbers)
         call = bind(self._run, self._arguments)
+        if calls > 1:  # the first of calls in a row has no call before it
+            call()
         if flush:
             self._device.flush()
         gc.disable()
         try:
             self._device.make_ready()
             self.notify("start")
-            timed = self._device.time(call, clock)
+            timed = self._device.time(call, clock, calls)
             self.notify("stop")
         finally:
             gc.enable()
@@ -90,6 +98,8 @@ class Worker(Service):
             "wall_s": timed.wall_s,
             "cpu_s": timed.cpu_s,
             "hidden": timed.hidden,
+            "voluntary_switches": timed.voluntary_switches,
+            "involuntary_switches": timed.involuntary_switches,
         }
 
     def do_output(self) -> Message:
@@ -110,6 +120,14 @@ class Worker(Service):
         self._device.synchronize()
         return {"numbers": numbers, "late": self._fingerprint(self._place) != self._print}
 
+    def do_start_audit(self) -> None:
+        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
+        from aiperf_core.devices.ledger import start
+
+        assert isinstance(self._device, CudaDevice)
+        start(self._device)
+
     def do_audit(self, calls: int, flush: bool) -> Message:
         """Run some calls under CUPTI; see `devices.ledger.audit`. Only on a GPU."""
         from aiperf_core.devices.cuda import CudaDevice
@@ -119,16 +137,21 @@ class Worker(Service):
         self._poison()
         return audit(self._device, bind(self._run, self._arguments), calls, flush=flush)
 
-    def do_steady(self, seconds: float) -> Message:
-        """Call without pause for at least so long; how many calls that were and how long they took."""
-        call, calls = bind(self._run, self._arguments), 0
-        start = time.perf_counter()
-        while (taken := time.perf_counter() - start) < seconds:
-            for _ in range(_STEADY_CALLS):
+    def do_probe_flush(self) -> Message | None:
+        """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
+        found = self._device.probe_flush()
+        return asdict(found) if found else None
+
+    def do_steady(self, calls: int) -> None:
+        """Make so many calls without a pause, for a clock outside of this process."""
+        call = bind(self._run, self._arguments)
+        self._device.make_ready()
+        self.notify("start")
+        for first in range(0, calls, _STEADY_CALLS):
+            for _ in range(min(_STEADY_CALLS, calls - first)):
                 self._output = call()
             self._device.synchronize()
-            calls += _STEADY_CALLS
-        return {"calls": calls, "seconds": taken}
+        self.notify("stop")
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`."""

@@ -52,15 +52,18 @@ class Finding:
 
 @frozen
 class Samples:
-    """Every timed call of one implementation in the order taken; one entry a sample in every list, none dropped.
+    """Every sample of one implementation in the order taken; one entry a sample in every list, none dropped.
 
     `round` numbers the fresh processes, `block` the run of consecutive samples of this implementation within the target's
     run (a pass over all rows, in the order of the rows, takes as many numbers as there are rows), `step` the renewal of
     the inputs: two implementations that share a step were given the same values. `device_s` is the GPU's time for the
     call, `wall_s` what the caller waits for, `cpu_s` the processor time of the worker's process (all threads),
     `bracket_s` the time between the worker's announcements of start and stop by the supervisor's own clock, which may be
-    late in reading either. A device sample hides the launch behind a blocking
-    kernel (`hidden`), which would spoil the wall clock, so a sample on a GPU has one or the other.
+    late in reading either. A device sample hides the launch behind a blocking kernel (`hidden`), which would spoil the
+    wall clock, so a sample on a GPU has one or the other. A call too short for the clock is timed several times in a row:
+    `calls` are in a sample, and all its times are of them together. `voluntary_switches` and `involuntary_switches` count
+    how often a thread of the process gave up its processor and how often one was taken from it. `throttled` says whether
+    the clocks were held down when the machine was asked after the sample's block.
     """
 
     round: list[int] = field(factory=list)
@@ -72,6 +75,10 @@ class Samples:
     bracket_s: list[float] = field(factory=list)
     hidden: list[bool] = field(factory=list)
     judged: list[bool] = field(factory=list)
+    calls: list[int] = field(factory=list)
+    voluntary_switches: list[int] = field(factory=list)
+    involuntary_switches: list[int] = field(factory=list)
+    throttled: list[bool] = field(factory=list)
 
 
 @frozen
@@ -141,14 +148,36 @@ class Audit:
     """A few untimed calls under CUPTI, which is independent of the events that time the samples.
 
     For each call, `span_s` is the time from the start of its first piece of work to the end of its last by CUPTI,
-    `event_s` the same call by events. `work` is that of the last call. `stray` counts pieces of work that belong to no
-    call and are not the harness's.
+    `event_s` the same call by events. `work` is that of the last call, launched by so many `threads`. `stray` counts
+    pieces of work that belong to no call and are not the harness's.
     """
 
     span_s: list[float]
     event_s: list[float]
     work: list[Work]
     stray: int
+    threads: int = 1
+
+
+@frozen
+class Flush:
+    """What the flush before a sample does in an implementation's own process: seconds that a read of a buffer takes.
+
+    `hot_s` just after it was read, `cold_s` after reading other memory had displaced it, `flushed_s` after a flush, which
+    must be like `cold_s`.
+    """
+
+    hot_s: float
+    cold_s: float
+    flushed_s: float
+
+
+@frozen
+class Steady:
+    """So many calls one after the other, with the values of one sample, timed by the supervisor."""
+
+    calls: int
+    bracket_s: float
 
 
 @frozen
@@ -210,7 +239,8 @@ class Row:
 
     `role` is `baseline`, `variant`, `yardstick`, or `control`: the baseline once more, in a process of its own, whose
     speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
-    other, without the other implementations in between. `conditions` sum up what the machine told after each block, and
+    other, without the other implementations in between, and `steady` has calls without a pause by the supervisor's own clock,
+    some a round where a call is short. `conditions` sum up what the machine told after each block, and
     `no_energy` says why there is no `energy`.
     """
 
@@ -238,6 +268,8 @@ class Row:
     quality: Quality | None = None
     isolated_s: Estimate | None = None
     audit: Audit | None = None
+    flush: Flush | None = None
+    steady: list[Steady] = field(factory=list)
     conditions: Conditions | None = None
     energy: Energy | None = None
     no_energy: str | None = None
@@ -284,8 +316,9 @@ class Problem:
 class TargetResult:
     """One target's file in a bundle.
 
-    `floor` is the smallest relative difference that counted as one in a verdict. `event_overhead_s` is what a pair of
-    events adds to the time of the work between; it was taken off the rows' device times, and not off the samples.
+    `floor` is the smallest relative difference that counted as one in a verdict. `clock_overhead_s` is what the clock
+    adds to a sample: a pair of events to the work between them, the monotonic clock to a call on the processor. It was taken
+    off the rows' times, and not off the samples.
     """
 
     target: str
@@ -305,7 +338,7 @@ class TargetResult:
     complete: bool
     tier: str = "quick"
     rounds: int = 1
-    event_overhead_s: float | None = None
+    clock_overhead_s: float | None = None
     floor: float = 0.01
     schema_version: int = SCHEMA_VERSION
 

@@ -1,0 +1,151 @@
+"""CUDA: what CUDA makes easy to miss."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+
+ISSUES = (
+    Issue(
+        id="cuda.host_callback_escape",
+        title="Work in a host function of a stream",
+        happens=(
+            "The call queues a function for the host, which runs on a thread of the driver after the call has returned."
+        ),
+        guard="all_streams",
+        protection=(
+            "A host function is an item of its stream, so the end event waits for it as for a kernel. What it hands to "
+            "yet another thread is found by the fingerprints of the output."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        predecessor="CUDA / Host Callback Escape",
+    ),
+    Issue(
+        id="cuda.async_memcpy_incomplete",
+        title="A copy is still under way",
+        happens="Copies between host and device were queued and not waited for when the clock stops.",
+        guard="all_streams",
+        protection=(
+            "The end event comes after the copies of every stream, and by the wall clock the whole device is waited "
+            "for."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        predecessor="CUDA / Async Memcpy Incomplete",
+    ),
+    Issue(
+        id="cuda.workspace_pre_compute",
+        title="Results hidden in a workspace",
+        happens=(
+            "A library's handle or workspace, set up outside the timed window, holds intermediate or final results."
+        ),
+        guard="fresh_values",
+        protection=(
+            "Workspaces may be kept; what they hold was computed from values that are gone. Only results for the "
+            "present values are right."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        predecessor="CUDA / Workspace Pre-compute",
+    ),
+    Issue(
+        id="cuda.persistent_kernel",
+        title="A kernel that never ends",
+        happens=(
+            "A kernel launched once keeps running and serves later calls, without a launch and without a window of its "
+            "own."
+        ),
+        guard="all_streams",
+        protection=(
+            "The device must become idle before a call starts, and the end event waits for every stream. A kernel that "
+            "is left running lets neither happen; the call times out and the row has FAILED."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        predecessor="CUDA / Persistent Kernel",
+    ),
+    Issue(
+        id="cuda.undeclared_multi_gpu",
+        title="Other GPUs help",
+        happens="Work is spread over GPUs that the benchmark does not name.",
+        guard="process_census",
+        protection=(
+            "The supervisor asks NVML on which GPUs the processes of a worker have contexts and memory. One that the "
+            "target was not given makes the row INVALID."
+        ),
+        needs=("cuda", "nvml", "gpus>=2"),
+        severity=ALWAYS,
+        predecessor="CUDA / Undeclared Multi-GPU",
+    ),
+    Issue(
+        id="cuda.context_switch_overhead",
+        title="Contexts take turns on the GPU",
+        happens=(
+            "Several processes have work for one GPU, which serves them in slices, and the slices of others are "
+            "counted."
+        ),
+        guard="interleaved",
+        protection=(
+            "One worker has work at a time and the others wait idle. Samples taken alone show whether their presence "
+            "matters; processes of strangers are told as `environment.shared_gpu`."
+        ),
+        needs=("cuda",),
+        severity=SOFT,
+        predecessor="CUDA / Context Switch Overhead",
+    ),
+    Issue(
+        id="cuda.driver_overhead",
+        title="The driver's share is left out",
+        happens=(
+            "Launches, allocations and other calls of the driver cost the caller time that the GPU's clock does not "
+            "show."
+        ),
+        guard="clocks_agree",
+        protection=(
+            "Both clocks are recorded for every row: the GPU's own time, and what the caller waits for, with every "
+            "call of the driver in it. The benchmark says which of them it is about."
+        ),
+        needs=("cuda",),
+        severity=HARD,
+        predecessor="CUDA / Driver Overhead",
+    ),
+    Issue(
+        id="cuda.cooperative_launch_abuse",
+        title="A launch that tools do not hook",
+        happens="Cooperative and other uncommon launches go past checks that watch the usual entry points.",
+        guard="cupti_ledger",
+        protection=(
+            "No entry point is hooked. All that the GPU ran between two kernels of the harness belongs to the call, "
+            "whatever launched it, and the events enclose it likewise."
+        ),
+        needs=("cuda", "cupti"),
+        severity=HARD,
+        predecessor="CUDA / Cooperative Launch Abuse",
+    ),
+    Issue(
+        id="cuda.dynamic_parallelism_hidden",
+        title="Kernels launched by kernels",
+        happens="Work is launched from the device, where a tool on the host does not see it.",
+        guard="all_streams",
+        protection=(
+            "A grid is complete only when its children are. The end event, which waits for the parent, waits for them "
+            "too."
+        ),
+        needs=("cuda", "compiler"),
+        severity=HARD,
+        predecessor="CUDA / Dynamic Parallelism Hidden",
+    ),
+    Issue(
+        id="cuda.unified_memory_faults",
+        title="Pages migrate outside the window",
+        happens=(
+            "Managed memory is moved to where it is needed before the clock starts, and the migration is not timed."
+        ),
+        guard="fresh_values",
+        protection=(
+            "Inputs are plain device memory, which never migrates. Code that keeps managed copies must fill them from "
+            "the new values within the timed call, migrations included."
+        ),
+        needs=("cuda",),
+        severity=HARD,
+        predecessor="CUDA / Unified Memory Faults",
+    ),
+)

@@ -1,0 +1,113 @@
+"""Distributed: not all ranks do, wait or send what they should."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+
+ISSUES = (
+    Issue(
+        id="distributed.rank_skipping",
+        title="Some ranks do nothing",
+        happens="Ranks return without doing their share, and the rest, or nobody, makes up for it.",
+        guard="ranks",
+        protection=(
+            "Inputs are drawn for each rank, and the output depends on the shares of all of them. The work of every "
+            "rank is recorded."
+        ),
+        needs=("ranks>=2",),
+        severity=ALWAYS,
+        predecessor="Distributed / Rank Skipping",
+    ),
+    Issue(
+        id="distributed.collective_short_circuit",
+        title="Communication is left out",
+        happens="A collective is skipped, or replaced by a local guess at what the others hold.",
+        guard="ranks",
+        protection=(
+            "Values differ between ranks and between calls, so nobody can guess another's share. The collectives that "
+            "each rank entered are counted."
+        ),
+        needs=("ranks>=2",),
+        severity=ALWAYS,
+        predecessor="Distributed / Collective Short-circuit",
+    ),
+    Issue(
+        id="distributed.topology_mismatch",
+        title="Another topology than the one claimed",
+        happens="Ranks share a GPU or a node, or are placed otherwise than the result says.",
+        guard="ranks",
+        protection=(
+            "The supervisor places the ranks and records device, node and links of each in the manifest, read from the "
+            "machine and not from the ranks."
+        ),
+        needs=("ranks>=2",),
+        severity=HARD,
+        predecessor="Distributed / Topology Mismatch",
+    ),
+    Issue(
+        id="distributed.barrier_timing",
+        title="The barrier hides or lends time",
+        happens=(
+            "Clocks start at different moments, or a barrier within the window lets one rank wait for another's work "
+            "outside of its own."
+        ),
+        guard="ranks",
+        protection=(
+            "Ranks start together after a barrier that is not timed, each is timed within its own process, and the "
+            "slowest one's time counts."
+        ),
+        needs=("ranks>=2",),
+        severity=HARD,
+        predecessor="Distributed / Barrier Timing",
+    ),
+    Issue(
+        id="distributed.gradient_bucketing_mismatch",
+        title="Other buckets on the two sides",
+        happens="The sides group gradients differently, and the difference passes for one of the method.",
+        guard="ranks",
+        protection=(
+            "Number and bytes of the collectives stand in the ledger of each rank. Where buckets are the lesson the "
+            "target says so, and elsewhere a difference is told."
+        ),
+        needs=("ranks>=2",),
+        severity=SOFT,
+        predecessor="Distributed / Gradient Bucketing Mismatch",
+    ),
+    Issue(
+        id="distributed.async_gradient_timing",
+        title="Gradients are still on their way",
+        happens="An asynchronous all-reduce is started and not waited for, and the step ends without its result.",
+        guard="all_streams",
+        protection=(
+            "Collectives run on streams of the context, and the end event comes after the work of all of them, in "
+            "every rank. The reduced gradients are part of the output."
+        ),
+        needs=("cuda", "ranks>=2"),
+        severity=HARD,
+        predecessor="Distributed / Async Gradient Timing",
+    ),
+    Issue(
+        id="distributed.pipeline_bubble_hiding",
+        title="Idle stages are not counted",
+        happens="The time of busy stages is added up, and the waiting at both ends of the pipeline is left out.",
+        guard="ranks",
+        protection=(
+            "The time is that of the whole step on the slowest rank, from the common start to its last work, with all "
+            "waiting in it."
+        ),
+        needs=("ranks>=2",),
+        severity=HARD,
+        predecessor="Distributed / Pipeline Bubble Hiding",
+    ),
+    Issue(
+        id="distributed.shard_size_mismatch",
+        title="Shards of other sizes",
+        happens="One side splits parameters or data into other shares, and a rank has less to do.",
+        guard="ranks",
+        protection=(
+            "The workload makes the shards, and the sizes that each rank maps are recorded and compared. What a rank "
+            "returns must have the form of its shard."
+        ),
+        needs=("ranks>=2",),
+        severity=ALWAYS,
+        predecessor="Distributed / Shard Size Mismatch",
+    ),
+)

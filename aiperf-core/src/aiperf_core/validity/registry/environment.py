@@ -1,0 +1,232 @@
+"""Environment: the machine is another one for the two sides."""
+
+from aiperf_core.validity.issues import HARD, NOTE, SOFT, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="environment.device_mismatch",
+        title="Another GPU than the one declared",
+        happens="The work runs on another device than the result names.",
+        guard="process_census",
+        protection=(
+            "Name and UUID of the GPU are read by the supervisor through NVML, and so is on which GPU each worker has "
+            "its context. Outputs must lie on the device of the target."
+        ),
+        needs=("cuda", "nvml", "gpus>=2"),
+        severity=HARD,
+        predecessor="Environment / Device Mismatch",
+    ),
+    Issue(
+        id="environment.frequency_boost",
+        title="Clocks raised for one side",
+        happens="Clocks are raised or locked while one implementation runs, or only for the benchmark.",
+        guard="conditions",
+        protection=(
+            "Clocks are read beside every block and summarised for each row. A median that differs from the baseline's "
+            "by more than 5 % is told as `environment.clock_drift`."
+        ),
+        needs=("nvml",),
+        severity=SOFT,
+        predecessor="Environment / Frequency Boost",
+    ),
+    Issue(
+        id="environment.priority_elevation",
+        title="A process that goes first",
+        happens="One side raises its priority, changes its scheduling class or keeps processors to itself.",
+        guard="process_census",
+        protection=(
+            "The supervisor reads priority, scheduling class and affinity of every worker from the kernel, during the "
+            "run. Processes that are not trusted are not allowed to raise them."
+        ),
+        needs=("linux",),
+        severity=HARD,
+        predecessor="Environment / Priority Elevation",
+    ),
+    Issue(
+        id="environment.memory_overcommit",
+        title="Memory that does not exist",
+        happens="The kernel promises more memory than there is, and a measurement shows the promise and not the use.",
+        guard="machine",
+        protection=(
+            "The kernel's policy is noted. What counts as memory of a row is what was resident or held by the GPU's "
+            "allocator, never what was only reserved."
+        ),
+        needs=("linux",),
+        severity=NOTE,
+        predecessor="Environment / Memory Overcommit",
+    ),
+    Issue(
+        id="environment.numa_inconsistency",
+        title="Memory near for one side, far for the other",
+        happens="Processes run on another node than the one their memory lies on, by chance and not alike.",
+        guard="machine",
+        protection=(
+            "Nodes, and where each worker runs, are noted. The inputs are the same pages for all sides, and rounds of "
+            "fresh processes place what else they use anew."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+        predecessor="Environment / NUMA Inconsistency",
+    ),
+    Issue(
+        id="environment.cpu_governor_mismatch",
+        title="The processor's clock policy differs",
+        happens=(
+            "A governor that saves power changes the clock during short calls, or two runs are compared under "
+            "different ones."
+        ),
+        guard="machine",
+        protection=(
+            "Governor and limits of the clocks are noted in the manifest, and clocks are read beside the blocks. "
+            "Comparing two bundles names the difference."
+        ),
+        needs=("linux", "bare_metal"),
+        severity=NOTE,
+        predecessor="Environment / CPU Governor Mismatch",
+    ),
+    Issue(
+        id="environment.thermal_throttling",
+        title="Heat holds the clocks down",
+        happens="The device gets hot during the run and slows down, which hits what is measured later.",
+        guard="conditions",
+        protection=(
+            "Throttling is read beside every block. From one block in twenty on it is told with its share and the "
+            "highest temperature; taking turns spreads what remains over both sides."
+        ),
+        severity=SOFT,
+        predecessor="Environment / Thermal Throttling",
+    ),
+    Issue(
+        id="environment.power_limit_difference",
+        title="Another power limit",
+        happens="Results from devices with different limits of power are compared as if the devices were equal.",
+        guard="machine",
+        protection=(
+            "The limit is in the manifest, and kept ceilings count only as long as it stays. Comparing two bundles "
+            "names the difference."
+        ),
+        needs=("nvml",),
+        severity=SOFT,
+        predecessor="Environment / Power Limit Difference",
+    ),
+    Issue(
+        id="environment.driver_version_mismatch",
+        title="Another driver",
+        happens="A difference between two drivers passes for one between two implementations.",
+        guard="versions",
+        protection=(
+            "Both sides of a speedup run in one session on one machine under one driver. Its version is in the "
+            "manifest, and comparing two bundles names the difference."
+        ),
+        needs=("nvml",),
+        severity=SOFT,
+        predecessor="Environment / Driver Version Mismatch",
+    ),
+    Issue(
+        id="environment.library_version_mismatch",
+        title="Other libraries",
+        happens="The two sides load different versions of a library, and the better one wins.",
+        guard="versions",
+        protection=(
+            "Workers are forks of one server that has the libraries loaded. Packages and versions are in the manifest; "
+            "libraries that only one worker loads are told."
+        ),
+        severity=SOFT,
+        predecessor="Environment / Library Version Mismatch",
+    ),
+    Issue(
+        id="environment.container_resource_limits",
+        title="A container has less than its machine",
+        happens="A control group limits processors or memory, so that the result is that of the limit.",
+        guard="machine",
+        protection=(
+            "The limits are read and noted. Where they stop the processes in fact, that is told as "
+            "`environment.cpu_quota`."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+        predecessor="Environment / Container Resource Limits",
+    ),
+    Issue(
+        id="environment.virtualization_overhead",
+        title="A hypervisor in between",
+        happens="A virtual machine adds costs of its own, which vary with its neighbours and not with the code.",
+        guard="machine",
+        protection=(
+            "The hypervisor is named in the manifest, and the time that it took away is read beside every block. By "
+            "default it is a warning, since many GPUs can only be had under one."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+        predecessor="Environment / Virtualization Overhead",
+    ),
+    Issue(
+        id="environment.power_throttling",
+        title="A limit of power holds the clocks down",
+        happens=(
+            "The device reaches its limit of power and slows down, which depends on the values and on what ran before."
+        ),
+        guard="conditions",
+        protection=(
+            "Throttling for power is read beside every block and told with its share. A comparison at equal energy "
+            "stands in the row where the machine counts energy."
+        ),
+        severity=SOFT,
+    ),
+    Issue(
+        id="environment.cpu_quota",
+        title="The container's quota stops the processes",
+        happens=(
+            "The processor time of the control group is used up, and its processes stand still until the next period."
+        ),
+        guard="conditions",
+        protection=(
+            "The counter of the control group is read beside every block. From one block in twenty on it is a finding "
+            "with its share."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+    ),
+    Issue(
+        id="environment.background_load",
+        title="Others keep the machine busy",
+        happens=(
+            "Other processes, or other guests of the hypervisor, take processors, caches and bandwidth while the clock "
+            "runs."
+        ),
+        guard="conditions",
+        protection=(
+            "The processor time of all others, and what the hypervisor took, are read beside every block and told when "
+            "their median exceeds 5 % and 1 %. Taking turns lets a load hit all sides alike."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+        predecessor="Statistical / Background Process Noise",
+    ),
+    Issue(
+        id="environment.shared_gpu",
+        title="Strangers on the same GPU",
+        happens="Another process uses the GPU, or has memory on it, while it is measured.",
+        guard="conditions",
+        protection="NVML lists the processes of the GPU; all that are not of the run are named in the finding.",
+        needs=("nvml",),
+        severity=SOFT,
+    ),
+    Issue(
+        id="environment.clock_drift",
+        title="Other clocks than the baseline's",
+        happens=(
+            "The GPU ran at other clocks in the blocks of one implementation than in those of the baseline, and a part "
+            "of the difference is that of the clocks."
+        ),
+        guard="conditions",
+        protection=(
+            "The medians of the clocks beside both sides' blocks are compared, and a difference of more than 5 % is "
+            "told with both figures."
+        ),
+        needs=("nvml",),
+        severity=SOFT,
+        incidents=(met.SINKING_CLOCKS,),
+    ),
+)

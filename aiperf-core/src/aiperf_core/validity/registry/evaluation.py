@@ -1,0 +1,147 @@
+"""Evaluation: the exam itself is at fault."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="evaluation.eval_code_exploitation",
+        title="The exam is changed to be passed",
+        happens="The code under test reaches into the evaluation and changes what is checked, or how.",
+        guard="own_process",
+        protection=(
+            "Reference, comparison, tolerance, statistics and verdict live in other processes, to which a worker has "
+            "only a channel for replies. What it changes in its own process changes nothing there."
+        ),
+        severity=ALWAYS,
+        incidents=(met.METR,),
+        predecessor="Evaluation / Eval Code Exploitation",
+    ),
+    Issue(
+        id="evaluation.timeout_manipulation",
+        title="Limits are moved",
+        happens="Time limits, budgets or numbers of samples are changed so that slowness does not show.",
+        guard="conduct",
+        protection=(
+            "Limits are the supervisor's, are frozen when the run starts, and stand in the manifest. Neither a "
+            "benchmark nor an implementation can set them."
+        ),
+        severity=ALWAYS,
+        predecessor="Evaluation / Timeout Manipulation",
+    ),
+    Issue(
+        id="evaluation.metric_definition_gaming",
+        title="Speedup means what suits",
+        happens="What is compared, and by which measure, is defined after the fact or differently for each result.",
+        guard="conduct",
+        protection=(
+            "There is one definition: the median time of the baseline over that of the variant, on the same values, by "
+            "the clock that the benchmark declared before the run. The physical bound stands beside it."
+        ),
+        severity=ALWAYS,
+        incidents=(met.MLPERF_INFERENCE, met.HANS, met.CONSTRUCT_VALIDITY, met.MEDICAL_BENCHMARKS),
+        predecessor="Evaluation / Metric Definition Gaming",
+    ),
+    Issue(
+        id="evaluation.test_data_leakage",
+        title="The test data were known",
+        happens="The data of the exam were seen beforehand, in training or in the source.",
+        guard="seeds",
+        protection=(
+            "The data of a run do not exist before it: they are drawn from secret seeds after the code was loaded. The "
+            "seeds are published afterwards in the bundle and not used again."
+        ),
+        severity=ALWAYS,
+        incidents=(met.CONTAMINATION_SURVEY, met.CONTAMINATION_NLP),
+        predecessor="Evaluation / Test Data Leakage",
+    ),
+    Issue(
+        id="evaluation.benchmark_overfitting",
+        title="Good at the benchmark only",
+        happens="The code is fitted to the values, sizes or quirks of one benchmark and fails beside it.",
+        guard="fresh_values",
+        protection=(
+            "Fitting to values gains nothing, since they are new for each call. Sizes are known and can be fitted to: "
+            "`--set` runs others, and what a variant gives up is written under Breaks in its file."
+        ),
+        severity=HARD,
+        incidents=(met.UNDERSPECIFICATION, met.EPIC_SEPSIS, met.NATURAL_CODE, met.SHIFTED_DATA),
+        predecessor="Evaluation / Benchmark Overfitting",
+    ),
+    Issue(
+        id="evaluation.self_modifying_tests",
+        title="The tests are rewritten",
+        happens="The code that is tested edits its tests, its reference or the harness on disk.",
+        guard="sandbox",
+        protection=(
+            "For code that is not trusted all files are read-only except a folder of its own. Sources are hashed "
+            "before and after, and the hashes stand in the manifest."
+        ),
+        needs=("linux",),
+        severity=ALWAYS,
+        incidents=(met.METR,),
+        predecessor="Evaluation / Self-Modifying Tests",
+    ),
+    Issue(
+        id="evaluation.benchmark_memorization",
+        title="The answers were learned by heart",
+        happens="A table of expected answers, or of answers for known seeds, takes the place of the work.",
+        guard="seeds",
+        protection=(
+            "Seeds have 62 bits and follow from a secret that is drawn when the run starts. That is more cases than "
+            "anyone can learn."
+        ),
+        severity=ALWAYS,
+        incidents=(met.AGENT_SHORTCUTS,),
+        predecessor="Evaluation / Benchmark Memorization",
+    ),
+    Issue(
+        id="evaluation.missing_holdout_sets",
+        title="Nothing is held back",
+        happens="All cases are public before the exam, so that passing it says nothing of other cases.",
+        guard="seeds",
+        protection=(
+            "What is judged is always held back: its values come from seeds that nobody knew when the code was written "
+            "or prepared."
+        ),
+        severity=ALWAYS,
+        incidents=(met.AGENT_SHORTCUTS, met.TAY),
+        predecessor="Evaluation / Missing Holdout Sets",
+    ),
+    Issue(
+        id="evaluation.wide_tolerance",
+        title="A tolerance that lets everything pass",
+        happens="Differences of the size of the values themselves are tolerated, and wrong code is called right.",
+        guard="task_lint",
+        protection=(
+            "Tolerances come from one table of error budgets, by dtype and length; another needs its reason in "
+            "writing. `aiperf lint` shows that half precision, truncation and worthless outputs fail it."
+        ),
+        severity=ALWAYS,
+        incidents=(met.ZEROS_PASS,),
+    ),
+    Issue(
+        id="evaluation.fails_open",
+        title="A check that fails counts as passed",
+        happens="An exception in a check, a skipped row or a regression ends in a success.",
+        guard="conduct",
+        protection=(
+            "An error of the judge ends the target, a skipped row says so with its reason, and each outcome has an "
+            "exit code of its own. Nothing that was not measured counts as done."
+        ),
+        severity=ALWAYS,
+        incidents=(met.EXIT_CODES,),
+    ),
+    Issue(
+        id="evaluation.unreproducible_result",
+        title="Figures that nobody can get again",
+        happens="Results are published without the samples, versions, seeds or sources from which they came.",
+        guard="versions",
+        protection=(
+            "A bundle holds raw samples, seeds, command line, versions and hashes of the sources. `aiperf recheck` "
+            "recomputes the verdict from it, and `aiperf reproduce` runs it again and says what differs."
+        ),
+        severity=HARD,
+        incidents=(met.MLPERF_REPRODUCIBILITY, met.AI_SCIENTIST),
+    ),
+)

@@ -1,0 +1,91 @@
+"""Leak: the answer is taken from the judge."""
+
+from aiperf_core.validity.issues import ALWAYS, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="leak.heap_scan",
+        title="The reference is found in memory",
+        happens=(
+            "The code asks the garbage collector, or walks the heap, for a tensor of the output's shape that is not an "
+            "input."
+        ),
+        guard="own_process",
+        protection=(
+            "No expected value is ever in the worker's process. The judge computes it after the clock has stopped, in "
+            "memory that it does not share."
+        ),
+        severity=ALWAYS,
+        incidents=(met.EXPLOIT_SUITE,),
+    ),
+    Issue(
+        id="leak.frame_walk",
+        title="The reference is found up the stack",
+        happens=(
+            "The code walks the frames of its callers and takes the expected answer, or the checker's arguments, from "
+            "their variables."
+        ),
+        guard="own_process",
+        protection=(
+            "The callers are the worker's loop, which knows neither reference nor tolerance nor seed. There is nothing "
+            "to take."
+        ),
+        severity=ALWAYS,
+        incidents=(met.METR,),
+    ),
+    Issue(
+        id="leak.golden_file",
+        title="The expected output lies in a file",
+        happens="The code looks for stored outputs near its working directory and returns them.",
+        guard="sandbox",
+        protection=(
+            "No expected output is ever written to a file. Code that is not trusted sees no file of the run, and the "
+            "values of a call have no earlier answer that could be stored."
+        ),
+        needs=("linux",),
+        severity=ALWAYS,
+        incidents=(met.METR,),
+    ),
+    Issue(
+        id="leak.seed",
+        title="The seed can be read",
+        happens=(
+            "The seed, or the state of the generator, is reachable from the code, which draws the inputs and their "
+            "answers ahead of time."
+        ),
+        guard="seeds",
+        protection=(
+            "Seeds go from the supervisor to the judge. No request to a worker contains one, and values are drawn by "
+            "the judge's generator."
+        ),
+        severity=ALWAYS,
+        incidents=(met.FORGED_SIGNATURE,),
+    ),
+    Issue(
+        id="leak.judge_memory",
+        title="The judge's memory is read",
+        happens="The code reads the memory of the judge's process through the kernel or a debugger's interface.",
+        guard="sandbox",
+        protection=(
+            "Confined code may neither trace nor read other processes, and those of the harness refuse to be read by "
+            "others of the same user."
+        ),
+        needs=("linux",),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="leak.another_answer",
+        title="Another implementation's answer is at hand",
+        happens=(
+            "The baseline has just answered for the same values, and its output lies where the next implementation can "
+            "read it."
+        ),
+        guard="poison",
+        protection=(
+            "The place for judged outputs is cleared before the next call. No implementation keeps memory that another "
+            "one can map."
+        ),
+        severity=ALWAYS,
+    ),
+)

@@ -1,0 +1,56 @@
+"""Policy: the answer is right, but not by the means claimed."""
+
+from aiperf_core.validity.issues import NOTE, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="policy.library_fallback",
+        title="A library does the work",
+        happens=(
+            "Code that is said to be a kernel of one's own calls a library for all that matters. The answer is right, "
+            "and so is the time."
+        ),
+        guard="cupti_ledger",
+        protection=(
+            "The kernels that ran stand in the result by name with their share of the time. Whether a library may be "
+            "used is a rule of the task, told apart from fraud."
+        ),
+        needs=("cuda", "cupti"),
+        severity=NOTE,
+        incidents=(met.FIELD_GUIDE, met.MAKORA),
+    ),
+    Issue(
+        id="policy.ghost_branch",
+        title="The new code is never reached",
+        happens="The optimised path stands behind a condition that never holds, and the ordinary path does everything.",
+        guard="cupti_ledger",
+        protection=(
+            "The ledger shows what ran. A kernel that is in the source and in no ledger took no part in the result."
+        ),
+        needs=("cuda", "cupti"),
+        severity=NOTE,
+        incidents=(met.MAKORA,),
+    ),
+    Issue(
+        id="policy.wrapper_extension",
+        title="A library behind an extension",
+        happens="A compiled extension whose whole body is a call of a library passes for a kernel of one's own.",
+        guard="cupti_ledger",
+        protection="What the GPU ran is recorded with its name, through whichever language it was called.",
+        needs=("cuda", "cupti", "compiler"),
+        severity=NOTE,
+    ),
+    Issue(
+        id="policy.decoy_kernel",
+        title="A kernel for show",
+        happens=(
+            "A small kernel of one's own runs beside the library's that does the work, so that a search for the name "
+            "succeeds."
+        ),
+        guard="cupti_ledger",
+        protection="The ledger gives each kernel's share of the time and not only its name.",
+        needs=("cuda", "cupti"),
+        severity=NOTE,
+    ),
+)

@@ -1,0 +1,212 @@
+"""Replay: an earlier answer is handed out again."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="replay.by_object",
+        title="Remembered by the input object",
+        happens="The last result is returned as long as the input is the same Python object.",
+        guard="fresh_values",
+        protection=(
+            "The objects stay the same from call to call and their values do not. A result kept by identity is stale "
+            "at once."
+        ),
+        severity=ALWAYS,
+        incidents=(met.OBJECT_CACHE, met.FRESH_INPUTS),
+    ),
+    Issue(
+        id="replay.by_pointer",
+        title="Remembered by address",
+        happens="Results are kept by the address of the input's memory.",
+        guard="fresh_values",
+        protection=(
+            "Inputs lie at fixed addresses throughout, which is where the new values go. The address says nothing of "
+            "what is there."
+        ),
+        severity=ALWAYS,
+        incidents=(met.FIELD_GUIDE,),
+    ),
+    Issue(
+        id="replay.by_version",
+        title="Remembered by version counter",
+        happens=(
+            "Results are kept as long as torch's version counter of the input stands still, which changes with writes "
+            "in the same process."
+        ),
+        guard="fresh_values",
+        protection=(
+            "The judge writes from its own process into shared memory, which moves no counter in the worker. The kept "
+            "result is stale."
+        ),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="replay.by_shape",
+        title="Remembered by shape",
+        happens="One result is kept for each shape.",
+        guard="fresh_values",
+        protection="The shape never changes and the values always do.",
+        severity=ALWAYS,
+        incidents=(met.SUPER_BATCH,),
+    ),
+    Issue(
+        id="replay.by_value",
+        title="Remembered by content",
+        happens=(
+            "All input values are compared with kept ones, and on a match the kept result is returned. It is never "
+            "wrong, and cheaper than the work wherever values repeat."
+        ),
+        guard="repeat_against_fresh",
+        protection=(
+            "Values do not repeat from sample to sample. The same values again and again are also timed against fresh "
+            "ones in the same buffers; a gap beyond the baseline's own is a finding."
+        ),
+        severity=HARD,
+        incidents=(met.ARENA_GAMING, met.CONTENT_MEMO),
+    ),
+    Issue(
+        id="replay.within_sample",
+        title="Only the first call of a sample works",
+        happens=(
+            "Short calls are timed several in a row on the same values. The first does the work, and the others return "
+            "its result."
+        ),
+        guard="repeat_against_fresh",
+        protection=(
+            "Only workloads declared warm are timed so, and the number of calls stands in the samples. A call that is "
+            "fast on repeated values and slow on fresh ones shows a gap that the baseline has not, which is a finding."
+        ),
+        severity=ALWAYS,
+        incidents=(met.SUPER_BATCH,),
+    ),
+    Issue(
+        id="replay.by_fingerprint",
+        title="Remembered by a few values",
+        happens="A hash of some elements serves as the key, to make the look-up cheap.",
+        guard="fresh_values",
+        protection=(
+            "All elements are new for each sample, so the key is not met again. `repeat_against_fresh` shows a look-up "
+            "that works when values do repeat."
+        ),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="replay.hidden_state",
+        title="State where nobody looks",
+        happens=(
+            "The kept result hides in a default argument, a closure, a function attribute or a module, and survives a "
+            "new instance."
+        ),
+        guard="fresh_values",
+        protection=(
+            "Nobody looks for state. Wherever a result is kept, it belongs to values that are gone; fresh processes "
+            "start without it."
+        ),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="replay.from_disk",
+        title="Results kept in a file",
+        happens="Results are written to disk in one process and read back in another.",
+        guard="fresh_values",
+        protection=(
+            "What is on disk was computed from values of other seeds. Code that is not trusted can write only to a "
+            "folder of its own, which is empty when it starts."
+        ),
+        severity=ALWAYS,
+        incidents=(met.FABRICATED_TIMES,),
+    ),
+    Issue(
+        id="replay.by_call_count",
+        title="Counting calls to know which are timed",
+        happens="The code does the work in the calls that are checked by custom, the first ones, and not in the rest.",
+        guard="judged_output",
+        protection=(
+            "The calls that are judged are timed ones at random places, chosen without the worker's knowledge. At most "
+            "twelve go by unjudged."
+        ),
+        severity=ALWAYS,
+        incidents=(met.EXPLOIT_SUITE,),
+    ),
+    Issue(
+        id="replay.phase_detection",
+        title="Telling a check from a timed call",
+        happens=(
+            "The code inspects its callers, the environment or the clock, and works only when it seems to be checked."
+        ),
+        guard="judged_output",
+        protection=(
+            "There is one kind of call, from one place in the code, with the same preparation. The question for its "
+            "output comes after the clock has stopped."
+        ),
+        severity=ALWAYS,
+        incidents=(met.METR,),
+    ),
+    Issue(
+        id="replay.poison_probe",
+        title="Working only when the buffer is poisoned",
+        happens=(
+            "The code keeps its buffer, looks for NaN in it, and recomputes only then, because only checked calls are "
+            "poisoned."
+        ),
+        guard="fresh_values",
+        protection=(
+            "Poison precedes every sample, counted or not, so its presence tells nothing. A buffer that escaped it "
+            "would still hold an answer to old values."
+        ),
+        severity=ALWAYS,
+        incidents=(met.POISON_PROBE,),
+    ),
+    Issue(
+        id="replay.previous_result",
+        title="Always one result behind",
+        happens="The call returns the result of the call before and starts its own in the background.",
+        guard="fresh_values",
+        protection=(
+            "The values of the call before are others, and so is their answer. It is found as `output.wrong_values`."
+        ),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="replay.super_batch",
+        title="One call does the work of many",
+        happens=(
+            "The code learns the inputs that the harness cycles through, computes all answers in one batched launch "
+            "and looks the rest up."
+        ),
+        guard="fresh_values",
+        protection=(
+            "Future inputs do not exist: the values of a sample are written right before it. Each sample is timed by "
+            "itself."
+        ),
+        severity=ALWAYS,
+        incidents=(met.SUPER_BATCH,),
+    ),
+    Issue(
+        id="replay.random_skip",
+        title="Working only sometimes",
+        happens="A part of the calls returns the last result, in the hope that the checked ones are among the others.",
+        guard="judged_output",
+        protection=(
+            "About a quarter of the timed calls are judged, at random, and one wrong output ends the row. Skipping a "
+            "third of the work is found within a few judged calls."
+        ),
+        severity=ALWAYS,
+    ),
+    Issue(
+        id="replay.known_seed",
+        title="Answers looked up by a guessed seed",
+        happens=(
+            "The code draws the inputs for likely seeds itself, prepares their answers and recognises them by their "
+            "first values."
+        ),
+        guard="seeds",
+        protection=(
+            "Seeds have 62 bits, follow from a secret that is drawn when the run starts, and never leave the "
+            "supervisor and the judge before the run is over."
+        ),
+        severity=ALWAYS,
+    ),
+)

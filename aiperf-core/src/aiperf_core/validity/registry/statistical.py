@@ -1,0 +1,148 @@
+"""Statistical: the figures do not carry the conclusion."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="statistical.cherry_picking",
+        title="Only the best is reported",
+        happens="The best runs, samples or submissions are shown and the others are left out.",
+        guard="conduct",
+        protection=(
+            "Every sample of every started implementation is in the bundle, with its place in the order, and `aiperf "
+            "recheck` computes the verdict anew from all of them. Rows that failed or were skipped stay, with their "
+            "reason."
+        ),
+        severity=ALWAYS,
+        incidents=(met.LEADERBOARD_ILLUSION, met.MLPERF_SELECTION),
+        predecessor="Statistical / Cherry-picking",
+    ),
+    Issue(
+        id="statistical.outlier_injection",
+        title="Slow samples for the baseline",
+        happens="A few very slow samples are added to one side, whose mean then grows.",
+        guard="interleaved",
+        protection=(
+            "Sides take turns in one plan, so that nobody chooses when the baseline is measured. Medians decide, and "
+            "all samples with their place can be looked at."
+        ),
+        severity=HARD,
+        predecessor="Statistical / Outlier Injection",
+    ),
+    Issue(
+        id="statistical.variance_gaming",
+        title="A spread that looks smaller",
+        happens="Variance is reported after dropping, averaging or smoothing, and noise looks like certainty.",
+        guard="conduct",
+        protection=(
+            "The interval is always the same one: 95 % by bootstrap over rounds, blocks and samples, from all samples, "
+            "in SI units without rounding."
+        ),
+        severity=HARD,
+        predecessor="Statistical / Variance Gaming",
+    ),
+    Issue(
+        id="statistical.percentile_selection",
+        title="The percentile that suits",
+        happens="A figure is chosen from minimum, median, mean and percentiles after seeing them.",
+        guard="conduct",
+        protection=(
+            "The speedup is a ratio of medians, and which percentiles are printed is fixed. The choice is no option of "
+            "a run or of a benchmark."
+        ),
+        severity=HARD,
+        predecessor="Statistical / Percentile Selection",
+    ),
+    Issue(
+        id="statistical.insufficient_samples",
+        title="Too few samples to tell",
+        happens="A handful of samples is compared, and chance decides.",
+        guard="conduct",
+        protection=(
+            "Sampling goes on until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
+            "then is INCONCLUSIVE, which is a verdict and no success."
+        ),
+        severity=HARD,
+        incidents=(met.CONSTRUCT_VALIDITY, met.SHORT_CACHE_TEST),
+        predecessor="Statistical / Insufficient Samples",
+    ),
+    Issue(
+        id="statistical.cold_start_inclusion",
+        title="The first calls count",
+        happens="Slow first calls are in the samples of one side and not of the other.",
+        guard="warm_up",
+        protection=(
+            "All sides take uncounted samples by the same rule in every fresh process. Their times are kept apart in "
+            "the bundle."
+        ),
+        severity=HARD,
+        incidents=(met.SHORT_WARM_UP,),
+        predecessor="Statistical / Cold Start Inclusion",
+    ),
+    Issue(
+        id="statistical.gc_interference",
+        title="The garbage collector runs within the call",
+        happens="Python collects garbage while the clock runs, more often where more objects are made.",
+        guard="gc_paused",
+        protection=(
+            "The collector is off during every timed call and on again afterwards. What was there before the first "
+            "sample is collected after `prepare`."
+        ),
+        severity=HARD,
+        predecessor="Statistical / GC Interference",
+    ),
+    Issue(
+        id="statistical.order_effect",
+        title="The order of two runs taken for a gain",
+        happens="One side is measured after the other, while the machine warms up, slows down or gets busy.",
+        guard="interleaved",
+        protection=(
+            "Blocks of all sides alternate in the order A B B A, so that what drifts evenly touches all alike. The "
+            "order taken is in the result."
+        ),
+        severity=HARD,
+        incidents=(met.RUN_ORDER,),
+    ),
+    Issue(
+        id="statistical.process_bias",
+        title="The luck of one process",
+        happens=(
+            "Addresses, page colours and tuning are drawn once when a process starts. More samples of it make the "
+            "interval narrower and not truer."
+        ),
+        guard="own_process",
+        protection=(
+            "From the tier `standard` on, rounds of fresh processes are pooled, and the bootstrap draws rounds first. "
+            "What rounds differ by widens the interval."
+        ),
+        severity=HARD,
+        incidents=(met.FRESH_PROCESSES, met.WITHIN_RUN),
+    ),
+    Issue(
+        id="statistical.within_noise",
+        title="A gain that the baseline has over itself",
+        happens="Two runs of the same code differ by as much as is claimed for the variant.",
+        guard="conduct",
+        protection=(
+            "From the tier `standard` on, the baseline is also compared with itself, in a process of its own. A "
+            "difference within that spread is INCONCLUSIVE."
+        ),
+        severity=HARD,
+        incidents=(met.SAME_CONFIGURATION, met.SAME_MACHINE_CODE),
+    ),
+    Issue(
+        id="statistical.aggregate_underflow",
+        title="One impossible time wins the average",
+        happens=(
+            "A single time near zero pulls a geometric mean to nothing, and the sum of all results is decided by it."
+        ),
+        guard="faster_than_light",
+        protection=(
+            "Times that are not positive or lie beyond the speed of light are refused before any summary. Only trusted "
+            "rows enter one."
+        ),
+        severity=ALWAYS,
+        incidents=(met.FABRICATED_TIMES, met.TIME_FLOOR),
+    ),
+)

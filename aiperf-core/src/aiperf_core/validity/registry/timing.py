@@ -1,0 +1,229 @@
+"""Timing: the time is not that of the work."""
+
+from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.registry import incidents as met
+
+ISSUES = (
+    Issue(
+        id="timing.unsynced_streams",
+        title="Work on a stream that nobody times",
+        happens=(
+            "The call launches its work on streams of its own and returns. A clock that reads the events of one stream "
+            "stops while the others still run."
+        ),
+        guard="all_streams",
+        protection=(
+            "Every stream of the context waits for the start event, and the end event comes after the work of all of "
+            "them; by the wall clock the whole device is waited for. Work on a side stream is in the time, whether or "
+            "not the call joins it."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        incidents=(met.STREAM_EXPLOIT, met.BACKENDBENCH_STREAMS, met.WRONG_STREAM),
+        predecessor="Timing / Unsynced Streams",
+    ),
+    Issue(
+        id="timing.incomplete_async",
+        title="Work that goes on after the clock has stopped",
+        happens=(
+            "The call returns early, and a thread, a signal handler or a queue completes the output before anyone "
+            "looks at it."
+        ),
+        guard="late_write",
+        protection=(
+            "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
+            "they changed in between, the row is INVALID. Of a large output on a processor a window at a random place "
+            "is summed."
+        ),
+        severity=ALWAYS,
+        incidents=(met.STREAM_EXPLOIT, met.FIELD_GUIDE, met.DEFENSES),
+        predecessor="Timing / Incomplete Async Ops",
+    ),
+    Issue(
+        id="timing.event_gaps",
+        title="Events that do not enclose the work",
+        happens=(
+            "Events are recorded in the wrong order, on the wrong stream or before the work is queued, so that their "
+            "difference is too small, zero or negative."
+        ),
+        guard="clocks_agree",
+        protection=(
+            "A time that is not positive makes the row INVALID and is never clamped. From the tier `standard` on, the "
+            "time by events must agree with what CUPTI saw of the same calls."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        incidents=(met.NEGATIVE_EVENTS,),
+        predecessor="Timing / Event Timing Gaps",
+    ),
+    Issue(
+        id="timing.timer_granularity",
+        title="A call shorter than its clock can tell",
+        happens="The clock ticks too coarsely for the call, or reading it takes about as long as the call itself.",
+        guard="clocks_agree",
+        protection=(
+            "What timing costs is measured and taken off. Short calls of a workload declared warm are timed several in "
+            "a row, until a sample is many times as long as that; where this cannot be, a warning says how much of the "
+            "sample is the clock, and a row that is mostly clock is UNTRUSTED."
+        ),
+        severity=HARD,
+        incidents=(met.EVENTS_INFLATE,),
+        predecessor="Timing / Timer Granularity",
+    ),
+    Issue(
+        id="timing.warmup_bleed",
+        title="Part of the work is done by the warm-up",
+        happens=(
+            "Warm-up calls and timed calls share values, caches and kept state, so that the timed ones find a part of "
+            "their work done."
+        ),
+        guard="warm_up",
+        protection=(
+            "Uncounted samples have values of their own, which are gone before the first counted one, and the cache is "
+            "flushed again before each. To the code they look like any other sample, so it cannot tell which of them "
+            "will count."
+        ),
+        severity=HARD,
+        incidents=(met.WARM_UP_REPLAY,),
+        predecessor="Timing / Warmup Bleed",
+    ),
+    Issue(
+        id="timing.clock_drift",
+        title="The clock itself is moved or drifts",
+        happens=(
+            "A time of day is set, slewed or stepped while it is used to measure, or one clock runs at another rate "
+            "than the rest."
+        ),
+        guard="clocks_agree",
+        protection=(
+            "Times come from the monotonic clock and from the GPU's events, never from the time of day. Each sample "
+            "also carries the bracket that the supervisor took with its own clock in its own process, and the two must "
+            "be consistent."
+        ),
+        severity=HARD,
+        predecessor="Timing / Clock Drift",
+    ),
+    Issue(
+        id="timing.profiler_overhead",
+        title="A profiler slows what it observes",
+        happens=(
+            "Tracing adds time to every launch, on one side more than on the other, and the sum is taken for the cost "
+            "of the work."
+        ),
+        guard="conduct",
+        protection=(
+            "Counted samples are taken without any profiler. CUPTI watches a few more calls afterwards, which are "
+            "compared with the samples and never counted among them."
+        ),
+        severity=HARD,
+        incidents=(met.API_TRACING,),
+        predecessor="Timing / Profiler Overhead",
+    ),
+    Issue(
+        id="timing.clocks_disagree",
+        title="Two clocks contradict each other",
+        happens=(
+            "The time by events and the duration that CUPTI recorded differ by more than clocks do. At least one of "
+            "them measures something else than the work."
+        ),
+        guard="clocks_agree",
+        protection=(
+            "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
+            "shows all three figures; no clock silently stands in for another."
+        ),
+        needs=("cuda", "cupti"),
+        severity=HARD,
+        incidents=(met.TWO_CLOCKS, met.FLUSH_COUNTED),
+    ),
+    Issue(
+        id="timing.launch_not_hidden",
+        title="The host's time is counted as the GPU's",
+        happens=(
+            "Where the GPU idles until the host has launched, events count the wait. A call that waits for the GPU by "
+            "itself cannot be queued ahead, so its launches show in the device's time."
+        ),
+        guard="clocks_agree",
+        protection=(
+            "A blocking kernel holds the GPU until the whole call is queued. Where the call waits by itself and the "
+            "blocking kernel gives up, the samples say so, and a disagreement with CUPTI is told as this finding."
+        ),
+        needs=("cuda",),
+        severity=SOFT,
+        incidents=(met.EVENTS_INFLATE, met.SYNC_COUNTED, met.LAUNCH_COUNTED),
+    ),
+    Issue(
+        id="timing.not_audited",
+        title="No second witness for the time",
+        happens="The profiler gave no whole record of the calls, and the events alone are believed.",
+        guard="cupti_ledger",
+        protection=(
+            "The row carries a warning with the reason. Nothing is estimated in the place of the missing record, and "
+            "the other checks go on without it."
+        ),
+        needs=("cuda",),
+        severity=SOFT,
+        incidents=(met.NO_ACTIVITY, met.SILENT_FALLBACK),
+    ),
+    Issue(
+        id="timing.faster_than_light",
+        title="Faster than the machine can be",
+        happens=(
+            "A time lies below what moving the bytes or doing the operations takes at the best rate that this machine "
+            "reaches. Such a time is a mistake of the cost, the clock or the implementation, or a lie."
+        ),
+        guard="faster_than_light",
+        protection=(
+            "A result whose whole interval lies beyond 1.02 of the bound has the ceilings measured twice more, and is "
+            "then INVALID. It is refused before any summary sees it."
+        ),
+        severity=ALWAYS,
+        incidents=(met.FABRICATED_TIMES, met.TIME_FLOOR, met.PERSISTING_RATE),
+    ),
+    Issue(
+        id="timing.interference",
+        title="Taking turns changes what is measured",
+        happens=(
+            "Implementations that alternate leave each other caches, clocks and memory in another state than they "
+            "would find alone, and the comparison is of something else."
+        ),
+        guard="interleaved",
+        protection=(
+            "From the tier `standard` on, every implementation is also sampled alone. Intervals that lie apart by more "
+            "than 5 % of the time are a finding with both figures."
+        ),
+        severity=SOFT,
+        incidents=(met.TAKING_TURNS, met.BATCH_DISTURBS),
+    ),
+    Issue(
+        id="timing.cache_not_cold",
+        title="Inputs that still lie in the cache",
+        happens=(
+            "The inputs were written or read a moment ago and lie in the last-level cache, or a flush leaves them "
+            "there, and a benchmark of memory measures the cache."
+        ),
+        guard="cold_cache",
+        protection=(
+            "Before each sample twice the last-level cache is written, unless the working set evicts itself or the "
+            "workload declares that it lives in the cache. Whether the flush does its work is measured: a read that is "
+            "nearer to hot than to cold after it is a finding."
+        ),
+        severity=SOFT,
+        incidents=(met.HOT_GRAPH, met.HOT_L2),
+    ),
+    Issue(
+        id="timing.persisting_cache",
+        title="Lines made to persist in the cache",
+        happens=(
+            "The code reserves a part of the L2 and marks its operands as persisting there. A flush by writing cannot "
+            "evict them, so a cold measurement runs warm."
+        ),
+        guard="cold_cache",
+        protection=(
+            "Persisting lines are released and the limit is reset before each flush. What slips through is held "
+            "against the memory's bandwidth by the speed of light."
+        ),
+        needs=("cuda",),
+        severity=ALWAYS,
+        incidents=(met.PERSISTING_RESET, met.PERSISTING_RATE, met.PERSISTING_LINES),
+    ),
+)

@@ -1,0 +1,140 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.cli.validity import page
+from aiperf_core.plugins import load_plugins
+from aiperf_core.validity.registry import CATEGORIES, ISSUES, issue
+
+DOCS = Path(__file__).parents[3] / "docs" / "validity.md"
+
+
+@pytest.fixture
+def asked():
+    """The command as a user calls it, with what is built in and nothing else installed."""
+    shell = Shell(load_plugins([]))
+    return lambda *arguments: CliRunner().invoke(shell, ["validity", *arguments])
+
+
+def test_a_category(asked):
+    result = asked("policy")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        "4 issues in 1 category behind 1 guard; 0 proven by an attack\n"
+        "\n"
+        "policy (4): the answer is right, but not by the means claimed\n"
+        "ISSUE                     GUARD         NEEDS                  TITLE\n"
+        "policy.library_fallback   cupti_ledger  cuda, cupti            A library does the work\n"
+        "policy.ghost_branch       cupti_ledger  cuda, cupti            The new code is never reached\n"
+        "policy.wrapper_extension  cupti_ledger  cuda, cupti, compiler  A library behind an extension\n"
+        "policy.decoy_kernel       cupti_ledger  cuda, cupti            A kernel for show\n"
+    )
+
+
+def test_all_of_them_by_category(asked):
+    result = asked()
+    assert (result.exit_code, result.stderr) == (0, "")
+    guards = {one.guard for one in ISSUES}
+    head = f"{len(ISSUES)} issues in {len(CATEGORIES)} categories behind {len(guards)} guards; 0 proven by an attack"
+    lines = result.stdout.splitlines()
+    assert lines[0] == head
+    assert [line.split()[0] for line in lines if re.match(r"[a-z]+ \(\d+\): ", line)] == list(CATEGORIES)
+    assert [line.split()[0] for line in lines if re.match(r"[a-z]+\.[a-z]", line)] == [one.id for one in ISSUES]
+
+
+def test_one_issue(asked):
+    result = asked("timing.not_audited")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        "ISSUE       timing.not_audited\n"
+        "title       No second witness for the time\n"
+        "happens     The profiler gave no whole record of the calls, and the events alone are believed.\n"
+        "guard       cupti_ledger: the worker records what the GPU did in a call, as CUPTI saw it: kernels, copies and "
+        "fills by name, stream, count, time and bytes\n"
+        "protection  The row carries a warning with the reason. Nothing is estimated in the place of the missing record, "
+        "and the other checks go on without it.\n"
+        "needs       cuda\n"
+        "finding     invalid under strict, warning under standard, warning under lenient\n"
+        "proof       none yet\n"
+        "met         FlashInfer: CUPTI recorded no kernel activity "
+        "https://github.com/flashinfer-ai/flashinfer/issues/2145\n"
+        "met         TileOPs: 78 of 2,308 rows changed to another clock in silence "
+        "https://github.com/tile-ai/TileOPs/issues/1796\n"
+    )
+
+
+def test_one_issue_of_the_list_of_95(asked):
+    lines = asked("workload.early_exit").stdout.splitlines()
+    assert lines[-4:] == [
+        "needs       nothing special",
+        "finding     invalid under every policy",
+        "proof       none yet",
+        "list of 95  Workload / Early Exit",
+    ]
+
+
+def test_json(asked):
+    (found,) = json.loads(asked("leak.heap_scan", "--json").stdout)
+    heap_scan = issue("leak.heap_scan")
+    assert found == {
+        "category": "leak",
+        "id": "leak.heap_scan",
+        "title": "The reference is found in memory",
+        "happens": heap_scan.happens,
+        "guard": "own_process",
+        "protection": heap_scan.protection,
+        "needs": [],
+        "severity": {"strict": "invalid", "standard": "invalid", "lenient": "invalid"},
+        "incidents": [
+            {
+                "year": 2026,
+                "title": "pygpubench: four of six cheats passed every defence",
+                "url": "https://github.com/gpu-mode/pygpubench/pull/7",
+            }
+        ],
+        "predecessor": None,
+        "proofs": [],
+    }
+    assert [one["id"] for one in json.loads(asked("--json").stdout)] == [one.id for one in ISSUES]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["timing.unsinced_streams"],
+            "aiperf: 'timing.unsinced_streams' is not a validity issue. Did you mean 'timing.unsynced_streams'?\n",
+        ),
+        (["timings", "--json"], "aiperf: 'timings' is not a validity issue. Did you mean 'timing'?\n"),
+        (
+            ["--json", "--markdown"],
+            "aiperf: --json and --markdown were both given; a listing has one form. Leave one of them out.\n",
+        ),
+    ],
+)
+def test_a_mistake_is_told(asked, arguments, message):
+    result = asked(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+
+
+def test_the_page_of_the_documentation_is_up_to_date(asked):
+    """If it is not: aiperf validity --markdown > docs/validity.md."""
+    assert asked("--markdown").stdout_bytes == DOCS.read_bytes()
+
+
+def test_every_link_of_the_page_has_its_heading(asked):
+    text = asked("--markdown").stdout
+    headings = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
+    assert headings == [one.id for one in ISSUES]
+    assert re.findall(r"\]\(#(.+?)\)", text) == [name.replace(".", "") for name in headings]
+
+
+def test_proofs_stand_beside_what_they_prove():
+    proven = {"leak.heap_scan": ("gc_scan", "gc_copy")}
+    text = page([issue("leak.heap_scan"), issue("leak.seed")], lambda one: proven.get(one.id, ()))
+    assert "2 issues in 1 category behind 2 guards; 1 proven by an attack.\n" in text
+    assert re.findall(r"^- proof: (.+)$", text, flags=re.MULTILINE) == ["gc_scan, gc_copy", "none yet"]
