@@ -91,8 +91,9 @@ def test_what_could_not_be_compared_has_not_passed(accuracy: ModuleType, row: Ca
         row(20.0, name="far"),
         row(cupti_us=None, name="untraced", problem="CUPTI recorded no work for a call"),
         row(name="waits by itself", hidden=False),
+        row(20.0, name="graph", counts=False),
     ]
-    assert [accuracy.verdict(one) for one in rows] == ["pass", "FAIL", "no CUPTI", "not hidden"]
+    assert [accuracy.verdict(one) for one in rows] == ["pass", "FAIL", "no CUPTI", "not hidden", "shown"]
     assert accuracy.missed(rows) == ["far", "untraced", "waits by itself"]
 
 
@@ -127,13 +128,13 @@ def test_the_table_shows_every_clock_and_why_one_is_missing(accuracy: ModuleType
     lines = accuracy.table([whole, bare], {"do_bench": "No module named 'triton'"}).splitlines()
     assert [" ".join(line.split()) for line in lines[:4] if "---" not in line] == [
         "case work CUPTI aiperf off off, % same, % bar do_bench Timer events ncu ncu, % ncu bar",
-        "scale 1 MiB 1 10.00 11.00 +1.00 +10.0 +4.0 FAIL 13.00 14.00 16.00 12.00 -8.3 refs differ",
+        "scale 1 MiB 1 10.00 11.00 +1.00 +10.0 +4.0 pass 13.00 14.00 16.00 12.00 -8.3 refs differ",
         "chain - - 1,500.00 - - - no CUPTI - - - - - -",
     ]
     assert len(lines[0]) == len(lines[2]) == len(lines[3])
     assert lines[-3:] == [
         "chain: CUPTI recorded no work for a call",
-        "0 of 2 cases within 5% or 0.5 us of CUPTI",
+        "1 of 2 cases within 5% or 0.5 us of CUPTI",
         "0 of 1 within the same of Nsight Compute, 0 not, and in 1 it differs from CUPTI as well",
     ]
     assert "do_bench: not run: No module named 'triton'" in lines

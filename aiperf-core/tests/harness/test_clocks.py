@@ -128,3 +128,18 @@ def test_calls_may_be_faster_without_pauses() -> None:
     one.steady = [Steady(1000, 5e-3)]
     clocks.compare_with_supervisor([one])
     assert one.active
+
+
+def test_a_loaded_machine_slows_the_baseline_as_well() -> None:
+    baseline, one = waited_for(20e-6, 90e-6), waited_for(10e-6, 80e-6)
+    baseline.steady, one.steady = [Steady(1000, 45e-3)], [Steady(1000, 22e-3)]
+    clocks.compare_with_supervisor([baseline, one])
+    assert baseline.active
+    assert one.active
+
+
+def test_one_late_message_is_no_disagreement() -> None:
+    one = waited_for(1e-3, 9e-3)
+    one.samples.bracket_s[2] = 1.02e-3
+    clocks.compare_with_supervisor([waited_for(5e-3, 5.1e-3), one])
+    assert one.active

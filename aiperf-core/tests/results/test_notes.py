@@ -70,7 +70,7 @@ def test_preparing_is_told_where_it_took_time():
 
 
 def test_a_warning_about_all_rows_names_none():
-    message = "environment.virtualised: this machine runs under a hypervisor (KVM)"
+    message = "environment.virtualization_overhead: this machine runs under a hypervisor (KVM)"
     assert f"warning {message}" in notes(STRIDED, COALESCED)
     some = notes(STRIDED, attrs.evolve(COALESCED, findings=[]), WIDE)
     assert f"warning {message.replace(':', ' (strided, wide):', 1)}" in some

@@ -47,7 +47,7 @@ why           wide: four times the bytes in flight per thread, so that fewer
               warps fill the memory pipeline
 
 INVALID       remembered: sample 17 does not match the reference of its own seed
-                output.stale: the output is that of sample 16
+                output.stale_cache: the output is that of sample 16
                 | using the cache
                 | cache hit
 
@@ -57,8 +57,8 @@ SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
 step          wide over coalesced: 1.084x [1.081, 1.087]
 prepare       wide 23.0 ms; not in any time
-warning       environment.virtualised: this machine runs under a hypervisor
-              (KVM)
+warning       environment.virtualization_overhead: this machine runs under a
+              hypervisor (KVM)
 stopped       time budget spent
               prefetched: the interval [0.97, 1.03] neither clears nor stays
               within 1 % of 1. It takes about 15 times the samples: give it a

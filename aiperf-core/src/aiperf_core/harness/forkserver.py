@@ -30,6 +30,7 @@ ROLES = {
     "judge": "aiperf_core.harness.judge",
     "worker": "aiperf_core.harness.worker",
     "prober": "aiperf_core.harness.prober",
+    "linter": "aiperf_core.validity.lint",
 }
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

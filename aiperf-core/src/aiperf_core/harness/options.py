@@ -35,6 +35,8 @@ class Options:
     floor: the smallest relative difference that matters in practice.
     memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
     width: sampling may stop when half the interval of every speedup, relative to it, is below this.
+    energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
+        implementation.
     """
 
     device: str | None = None
@@ -46,6 +48,7 @@ class Options:
     floor: float = 0.01
     width: float = 0.005
     memory_limit_bytes: int | None = None
+    energy: bool = True
 
     @property
     def rounds(self) -> int:

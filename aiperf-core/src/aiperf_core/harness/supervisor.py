@@ -214,7 +214,8 @@ class TargetRun:
                 self._probe_flush()
             if self.device == "cuda":
                 self._audit()
-            self._measure_energy()
+            if self.options.energy:
+                self._measure_energy()
         self._close_workers()
 
     def _run_steadily(self, one: Contestant) -> None:
