@@ -415,7 +415,7 @@ def main(command: list[str] | None = None) -> int:
     try:
         if asked.report:
             return report(merged(asked.report))
-        options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, energy=False)
+        options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, audit=False, energy=False)
         out = asked.out or Path(f"trust-{asked.device}.jsonl")
         make_runs(options, range(asked.first, asked.first + asked.runs), out, asked.keep_samples)
     except AiperfError as error:

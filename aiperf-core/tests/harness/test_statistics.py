@@ -1,5 +1,6 @@
 """Intervals and verdicts, on made-up data whose true answer is known."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -137,8 +138,32 @@ def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: i
     within = float(np.var(np.log(resampled)))
     estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1)
     # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
+    # The error of the run that repeats this one comes on top.
+    factor *= math.sqrt(2)
     assert math.log(estimate.low) == pytest.approx(-0.0925 * factor, rel=0.01)
     assert math.log(estimate.high) == pytest.approx(0.1925 * factor, rel=0.01)
+
+
+@pytest.mark.parametrize(("process_effect", "rounds"), [(0.0, 1), (0.0, 3), (0.02, 3)])
+def test_an_interval_covers_what_the_next_run_finds(process_effect: float, rounds: int) -> None:
+    runs = [rounds_of(1.1, process_effect, rounds, seed) for seed in range(201)]
+    found = [ratio_interval(*sides) for sides in runs]
+    values = [one for one in found if one is not None]
+    covered = sum(one.low <= after.value <= one.high for one, after in itertools.pairwise(values))
+    assert covered / (len(values) - 1) >= 0.9
+
+
+def test_no_interval_is_narrower_than_the_step_of_the_clock() -> None:
+    sure = Blocks.of([1e-3] * 12, list(range(12)))
+    coarse = Blocks.of([1e-3] * 12, list(range(12)), step_s=1e-5)
+    assert statistics.median_interval(sure) == Estimate(1e-3, 1e-3, 1e-3)
+    found = statistics.median_interval(coarse)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.99e-3, 1.01e-3), rel=1e-3)
+    both = ratio_interval(coarse, coarse)
+    assert both is not None
+    assert both.high - both.low == pytest.approx(0.04, rel=0.01)
+    assert coarse.only(np.arange(12) < 6).step_s == 1e-5
 
 
 def rounds_of(ratio: float, process_effect: float, rounds: int, seed: int) -> tuple[Blocks, Blocks]:

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 
 import torch
 
@@ -32,6 +33,8 @@ _FMA_BLOCK, _FMA_PER_ROUND = 512, 64
 _SHARED_BLOCK, _SHARED_BYTES_PER_ROUND = 1024, 8 * 16
 _CALIBRATIONS, _LAUNCHES = 20, 1000
 _SHORT_BYTES = 1 << 20
+# Times of events come as single-precision milliseconds; what differs by less than this is rounding.
+_STEPS, _ROUNDING_S = 100, 1e-9
 # Budgets of one form, in seconds.
 _BANDWIDTH_S = 0.02
 _PRODUCT_S = 0.12
@@ -44,6 +47,7 @@ def fill(page: Page, whole: bool) -> str:
     gpu.fill_bandwidths(page)
     gpu.fill_arithmetic(page)
     page.take("event_overhead_s", "what events cost", gpu.event_overhead)
+    page.take("event_step_s", "the step of events", gpu.event_step)
     if whole:
         page.take("cache_bytes_per_s", "L2", gpu.cache_rate)
         page.take("shared_bytes_per_s", "shared memory", gpu.shared_rate)
@@ -209,6 +213,13 @@ class _Gpu:
         by_cupti = ledger.audit(self._device, call, _CALIBRATIONS, flush=False)["span_s"]
         excess = statistics.median(by_events) - statistics.median(by_cupti)
         return Best(max(0.0, excess), "copy of 1 MiB, beyond CUPTI")
+
+    def event_step(self) -> Best:
+        """The least difference between the times of empty kernels."""
+        timed = [self._device.time(self._device.empty, "device").device_s or 0.0 for _ in range(_STEPS)]
+        ordered = sorted(set(timed))
+        steps = [after - before for before, after in pairwise(ordered) if after - before > _ROUNDING_S]
+        return Best(min(steps, default=0.0), f"between {_STEPS} empty kernels")
 
     def launch(self) -> Best:
         """From one empty kernel to the next, as Python queues them."""

@@ -20,7 +20,7 @@ class Contestant:
     """An implementation that takes part, or the reason why it does not (any more).
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
-    a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name.
+    a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step.
     """
 
     declared: DescribedImplementation
@@ -46,6 +46,7 @@ class Contestant:
     flush: Flush | None = None
     calls: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
+    clock_step_s: dict[str, float] = field(factory=dict)
     steady: list[Steady] = field(factory=list)
     log: list[str] = field(factory=list)
 
@@ -90,6 +91,7 @@ class Contestant:
             self.times(clock),
             [self.samples.block[index] // length for index in kept],
             [self.samples.round[index] for index in kept],
+            self.clock_step_s.get(clock, 0.0) / max(self.calls, 1),
         )
 
     def times(self, clock: str) -> list[float]:

@@ -35,6 +35,7 @@ class Options:
     floor: the smallest relative difference that matters in practice.
     memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
     width: sampling may stop when half the interval of every speedup, relative to it, is below this.
+    audit: whether CUPTI looks at some calls at the end of a run with controls on a GPU; starting it takes seconds.
     energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
         implementation.
     """
@@ -48,6 +49,7 @@ class Options:
     floor: float = 0.01
     width: float = 0.005
     memory_limit_bytes: int | None = None
+    audit: bool = True
     energy: bool = True
 
     @property

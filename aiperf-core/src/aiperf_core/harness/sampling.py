@@ -35,7 +35,7 @@ JUDGED_FRACTION = 0.25
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
-ISOLATED_S = 0.5
+ISOLATED_S = 0.2
 _SEED_BITS = 62
 # A single call may be so many times shorter when others precede it; so many are tried then.
 _WOKEN, _TRIED_CALLS = 20, 8

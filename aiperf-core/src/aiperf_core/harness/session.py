@@ -87,7 +87,7 @@ class Session:
         for selection in selections:
             target = selection.target
             if describer is None or describer.ended:
-                describer = self._spawn("describer", "describer")
+                describer = self.spawn("describer", "describer")
             ref = {"name": target.name, "module": target.module}
             try:
                 described = cattrs.structure(
@@ -164,7 +164,7 @@ class Session:
     def _look_for_hardware(self) -> None:
         """Ask a process of its own for the GPU; the answer is collected when it is needed."""
         if self._hardware is None and self._prober is None:
-            self._prober = self._spawn("prober", "prober")
+            self._prober = self.spawn("prober", "prober")
             with contextlib.suppress(ChildError):  # collecting will tell
                 self._prober.post("cuda")
 
@@ -228,7 +228,7 @@ class Session:
         tell: Callable[[str], None] | None = None,
     ) -> Ceilings:
         """Measure, put it together with what was measured before, and keep it. Raises `ChildError`."""
-        prober = self._spawn("prober", f"ceilings-{device}")
+        prober = self.spawn("prober", f"ceilings-{device}")
         try:
             answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, device=device, whole=whole, on_notice=tell)
         finally:
@@ -247,7 +247,7 @@ class Session:
         if tell is not None:
             tell(f"all-reduce of {world} GPUs")
         store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
-        ranks = [self._spawn("prober", f"all-reduce-{rank}") for rank in range(world)]
+        ranks = [self.spawn("prober", f"all-reduce-{rank}") for rank in range(world)]
         try:
             for rank, prober in enumerate(ranks):
                 prober.post("all_reduce", device="cuda", rank=rank, world=world, store=store)
@@ -293,7 +293,8 @@ class Session:
         except AiperfError as error:
             return SkippedTarget(target.name, Verdict.FAILED, str(error))
 
-    def _spawn(self, role: str, name: str) -> Child:
+    def spawn(self, role: str, name: str) -> Child:
+        """Fork a child of a role; its log lies in the log folder."""
         return self._server.spawn(role, name, self.log_folder / f"{name}.log")
 
 

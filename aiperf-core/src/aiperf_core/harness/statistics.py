@@ -10,6 +10,9 @@ Rounds are few, too few to draw from, so what they add is estimated as in a one-
 the rounds' own values beyond what their passes explain (Searle, Casella and McCulloch, Variance Components, 1992, chapter
 3). Passes and rounds are few in number; the interval is widened by the ratio of Student's t to the normal quantile at the
 degrees of freedom of the sum (Satterthwaite, Biometrics Bulletin 2, 1946).
+
+An interval is for whoever measures again: 95 % of repeated runs shall find their median within it. Another run errs as much
+as this one, so the variance counts twice; and no interval is narrower than the step of the clock.
 """
 
 import math
@@ -30,6 +33,8 @@ _MAX_ELEMENTS = 40_000_000
 _MANY_PASSES = 64
 _MIN_DRAWS = 400
 _NORMAL = 1.959963984540054
+# This run's error, and that of the run which repeats it.
+_RUNS = 2
 # Fewer passes than this allow no statement about their spread.
 MIN_PASSES = 3
 
@@ -38,20 +43,23 @@ MIN_PASSES = 3
 class Blocks:
     """The times of one implementation, in seconds, in the order taken.
 
-    `passes` and `rounds` say for each sample to which it belongs. Both only grow, and a pass lies in one round.
+    `passes` and `rounds` say for each sample to which it belongs. Both only grow, and a pass lies in one round. `step_s` is
+    the step of the clock.
     """
 
     times: Floats
     passes: NDArray[np.int64]
     rounds: NDArray[np.int64]
+    step_s: float = 0.0
 
     @staticmethod
-    def of(times: list[float], passes: list[int], rounds: list[int] | None = None) -> "Blocks":
+    def of(times: list[float], passes: list[int], rounds: list[int] | None = None, step_s: float = 0.0) -> "Blocks":
         """Blocks from lists of one length; all in one round where none are given."""
         return Blocks(
             np.asarray(times, dtype=np.float64),
             np.asarray(passes, dtype=np.int64),
             np.asarray(rounds or [0] * len(times), dtype=np.int64),
+            step_s,
         )
 
     @property
@@ -61,7 +69,7 @@ class Blocks:
 
     def only(self, keep: NDArray[np.bool_]) -> "Blocks":
         """The samples for which `keep` is true."""
-        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep])
+        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s)
 
 
 def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
@@ -89,7 +97,9 @@ def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
     value = float(_quotient([np.median(one.times) for one in sides]))
     within = float(np.var(np.log(resampled)))
     each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
-    return _widened(value, resampled, within, _between(each, within), len(present) - len(rounds), len(rounds))
+    wide = _widened(value, resampled, within, _between(each, within), len(present) - len(rounds), len(rounds))
+    step = sum(one.step_s / float(np.median(one.times)) for one in sides)
+    return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
 
 
 def _quotient(sides: list[Any]) -> Any:
@@ -178,11 +188,11 @@ def _widened(value: float, resampled: Floats, within: float, between: float, fre
     low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))
     # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
     within_true = within * (freedom + rounds) / max(freedom, 1)
-    total = within_true + between
+    total = _RUNS * (within_true + between)
     if total == 0:
         return Estimate(value, value, value)
     parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
-    quantile = _student(max(1.0, total**2 / parts))
+    quantile = _student(max(1.0, (within_true + between) ** 2 / parts))
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))

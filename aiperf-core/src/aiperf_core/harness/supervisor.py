@@ -44,6 +44,8 @@ _MEMORY_SHARE = 0.7
 _LOOK_AGAIN = 0.25
 # Every so many blocks the machine is asked for all that it can tell.
 _FULL_READING = 8
+# CUPTI starts in seconds, and in many where every process of a busy machine starts it at once.
+_CUPTI_TIMEOUT_S = 180.0
 _ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
 
 
@@ -154,8 +156,11 @@ class TargetRun:
         """Decide how samples are taken."""
         assert self._opened is not None
         costs = self._clock_costs
+        ceilings = self.ceilings(False) if self.device == "cuda" else None
         for one in self._contestants:
             one.clock_cost_s = costs
+            if ceilings and ceilings.event_step_s:
+                one.clock_step_s = {"device": ceilings.event_step_s}
         self._sampler = Sampler(
             judge,
             self._contestants,
@@ -212,7 +217,7 @@ class TargetRun:
         if self.options.controls and number == self.options.rounds - 1:
             if self.described.cache == "cold":
                 self._probe_flush()
-            if self.device == "cuda":
+            if self.device == "cuda" and self.options.audit:
                 self._audit()
             if self.options.energy:
                 self._measure_energy()
@@ -247,7 +252,7 @@ class TargetRun:
         for one in self._active:
             assert one.child is not None
             try:
-                one.child.collect(timeout=self.options.timeout_s)
+                one.child.collect(timeout=max(self.options.timeout_s, _CUPTI_TIMEOUT_S))
                 self.reporter.phase("audit", one.name)
                 request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
                 told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=cold)
@@ -343,7 +348,7 @@ class TargetRun:
         The first ones take the interrupts of most machines, so the last are taken.
         """
         usable = sorted(os.sched_getaffinity(0))
-        return usable[-self.described.threads :] if self.described.threads else []
+        return usable[-self.described.threads :] if self.described.threads and self.device == "cpu" else []
 
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None

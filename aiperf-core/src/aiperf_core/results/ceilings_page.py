@@ -52,6 +52,7 @@ SECTIONS = (
             "graph_launch_s",
             "launch_wait_s",
             "event_overhead_s",
+            "event_step_s",
             "sm_clock_hz",
             "timer_call_s",
             "timer_resolution_s",
@@ -70,6 +71,7 @@ _LABELS = {
     "graph_launch_s": "the same in a graph",
     "launch_wait_s": "launch and wait",
     "event_overhead_s": "excess of events",
+    "event_step_s": "step of events",
     "sm_clock_hz": "SM clock",
     "timer_resolution_s": "step of perf_counter",
 }

@@ -1,0 +1,187 @@
+"""`aiperf lint`: whether a benchmark's own judge is worth something."""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import asdict, field, frozen
+
+from aiperf_core.errors import ExitCode
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.harness.described import DescribedImplementation
+    from aiperf_core.harness.session import Plan, Session
+    from aiperf_core.targets import Selection
+
+TIMEOUT_S = 300.0
+VERDICTS = ("problem", "note", "ok", "not applicable")
+MARKS = {"problem": "bold red", "note": "yellow"}
+
+
+@frozen
+class Linted:
+    """One target on one device. `failed` says why it could not be linted, `skipped` why there is nothing to lint.
+
+    An outcome has `test`, `verdict` (ok, problem, note or not applicable), `found` and `remedy`.
+    """
+
+    target: str
+    device: str
+    size: str = ""
+    params: dict[str, float] = field(factory=dict)
+    failed: str = ""
+    skipped: str = ""
+    outcomes: list[dict[str, str]] = field(factory=list)
+
+    def of(self, verdict: str) -> list[dict[str, str]]:
+        """The outcomes with a verdict."""
+        return [one for one in self.outcomes if one["verdict"] == verdict]
+
+
+@click.command("lint")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
+@click.option("--size", metavar="NAME", default="smoke", show_default=True, help="A preset of sizes.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every outcome.")
+@click.pass_obj
+def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: str, as_json: bool) -> int:
+    """Try to fool the judge of each target, and hold its cost and its implementations against its reference.
+
+    Wrong answers must be refused (zeros, stale, rounded, unfinished and more), honest ones accepted, and the declared
+    work must be that which was seen. A PATTERN is as in `aiperf run`. Exits with 3 where a target has a problem, with 1
+    where one could not be linted.
+    """
+    from aiperf_core.cli.screen import consoles
+
+    selections = plugins.select(patterns)
+    for skipped in plugins.set_aside:
+        click.echo(str(skipped), err=True)
+    out, _ = consoles()
+    results = []
+    for one in _lint_all(selections, device, size):
+        results.append(one)
+        if not as_json:
+            _print(out, one)
+    if as_json:
+        from aiperf_core.results import jsontext
+
+        out.write(jsontext.dumps({"targets": [asdict(one) for one in results]}))
+    return _exit_code(results)
+
+
+def _exit_code(results: list[Linted]) -> ExitCode:
+    """Problems come first; where nothing at all was linted, linting has failed."""
+    if any(one.of("problem") for one in results):
+        return ExitCode.INVALID
+    if any(one.failed for one in results) or all(one.skipped for one in results):
+        return ExitCode.FAILED
+    return ExitCode.OK
+
+
+def _lint_all(selections: "tuple[Selection, ...]", device: str | None, size: str) -> Iterator[Linted]:
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.session import Session
+
+    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+    try:
+        with Session(Options(device=device, size=size), scratch) as session:
+            devices = [device] if device else ["cpu", *(["cuda"] if session.hardware.gpus else [])]
+            for selection in selections:
+                for one in devices:
+                    session.options = Options(device=one, size=size)
+                    yield _lint_target(session, selection, one)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _lint_target(session: "Session", selection: "Selection", device: str) -> Linted:
+    from aiperf_core.harness.processes import ChildError
+    from aiperf_core.results.models import Verdict
+
+    name = selection.target.name
+    plans, skipped = session.plan([selection])
+    if skipped:
+        reason = skipped[0].reason
+        failed = skipped[0].verdict is Verdict.FAILED
+        return Linted(name, device, failed=reason if failed else "", skipped="" if failed else reason)
+    (plan,) = plans
+    listed = {"goal": selection.target.goal, "devices": list(selection.target.devices)}
+    try:
+        outcomes = _ask(session, plan, "lint", listed=listed)
+    except ChildError as error:
+        return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
+    chosen = [one for one in plan.described.on(device) if one.name in (selection.implementations or {one.name})]
+    outcomes += [_try(session, plan, one) for one in chosen]
+    return Linted(name, device, plan.size, plan.params, outcomes=outcomes)
+
+
+def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:
+    """Run one implementation in a process of its own, at the smoke sizes and at those that were asked for."""
+    from aiperf_core.harness.processes import ChildError
+    from aiperf_core.requirements import lacking
+
+    test = f"implementation.{implementation.name}"
+    reason = next(filter(None, (lacking(text, session.hardware) for text in implementation.requires)), None)
+    if reason:
+        return _outcome(test, "not applicable", reason)
+    sizes = {"smoke": plan.described.presets["smoke"], plan.size: plan.params}
+    for size, params in sizes.items():
+        try:
+            wrong = _ask(session, plan, "try", params=params, implementation=implementation.name)
+        except ChildError as error:
+            if error.kind == "skip":
+                return _outcome(test, "not applicable", str(error))
+            wrong = str(error)
+        if wrong:
+            remedy = f"Mend it, or the reference that disagrees with it: {implementation.where}"
+            return _outcome(test, "problem", f"at {size}: {wrong}", remedy)
+    return _outcome(test, "ok")
+
+
+def _ask(session: "Session", plan: "Plan", do: str, **arguments: Any) -> Any:
+    """Ask a fresh process. Raises `ChildError`."""
+    target = plan.selection.target
+    child = session.spawn("linter", f"{do}-{target.name}-{plan.device}")
+    try:
+        request = {"target": {"name": target.name, "module": target.module}, "device": plan.device}
+        return child.ask(do, timeout=TIMEOUT_S, **{**request, "params": plan.params, **arguments})
+    finally:
+        child.kill()
+
+
+def _outcome(test: str, verdict: str, found: str = "", remedy: str = "") -> dict[str, str]:
+    return {"test": test, "verdict": verdict, "found": found, "remedy": remedy}
+
+
+def _print(out: "Screen", one: Linted) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from aiperf_core.results.look import words
+
+    head = Text.assemble((words(one.target), "bold"), f" on {one.device}")
+    if one.failed or one.skipped:
+        mark, style = ("failed", "bold red") if one.failed else ("skipped", "dim")
+        out.print(
+            Text.assemble(head, ": ", (mark, style)), Padding(Text(words(one.failed or one.skipped)), (0, 0, 0, 2))
+        )
+        return
+    counts = Counter(outcome["verdict"] for outcome in one.outcomes)
+    said = [_counted(counts[verdict], verdict) for verdict in VERDICTS if counts[verdict]]
+    sizes = ", ".join(f"{name}={value:g}" for name, value in one.params.items())
+    head.append(f" at {one.size}{sizes and f' ({sizes})'}: {', '.join(said)}")
+    out.print_line(head)
+    for outcome in [*one.of("problem"), *one.of("note")]:
+        verdict = outcome["verdict"]
+        line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {words(outcome['found'])}")
+        out.print(Padding(line, (0, 0, 0, 2)), Padding(Text(words(outcome["remedy"]), "dim"), (0, 0, 0, 6)))
+
+
+def _counted(count: int, verdict: str) -> str:
+    return f"{count} {verdict}s" if verdict in MARKS and count > 1 else f"{count} {verdict}"

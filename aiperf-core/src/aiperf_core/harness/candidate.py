@@ -1,0 +1,409 @@
+"""A candidate: a file of code that nobody trusts, checked without running it and loaded where it cannot do harm.
+
+The supervisor reads the file once, checks its form by its syntax tree alone (`check_candidate`) and hands its text to the
+worker, which executes it after it was confined (`load_candidate`). What becomes of the file meanwhile changes nothing.
+
+Two formats:
+
+- `aiperf`: `class Implementation` with `run(self, ...)` and perhaps `prepare(self, ...)`, which name the inputs they want.
+- `kernelbench`: `class ModelNew`, made from `get_init_inputs()` and called with `get_inputs()`. Both functions, and the
+  `Model` whose answer is right, come from another file, which is trusted: see `benchmark_from_kernelbench`.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.abc import ExecutionLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attrs import frozen
+
+from aiperf_core.benchmark import Benchmark
+from aiperf_core.cost import Cost
+from aiperf_core.errors import BenchmarkError, UsageError
+from aiperf_core.harness.service import ContractError
+from aiperf_core.tolerance import Tolerance, fp32_reduction
+
+MAX_BYTES = 1 << 20
+_CLASSES = {"aiperf": "Implementation", "kernelbench": "ModelNew"}
+FORMATS = tuple(_CLASSES)
+# The static argument with what a model is made of, and the functions of a reference's file.
+_MADE_OF = "kernelbench"
+_PARTS = ("Model", "get_inputs", "get_init_inputs")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@frozen
+class CandidateSource:
+    """The text of a candidate's file, the SHA-256 of its bytes, and where and in which format it was found."""
+
+    path: Path
+    text: str
+    sha256: str
+    format: str
+
+
+# --- in the supervisor: nothing is executed
+
+
+def check_candidate(path: Path, format: str, input_names: Collection[str]) -> CandidateSource:  # noqa: A002
+    """Read a candidate's file and check its form. `input_names` are the target's inputs, in order for `kernelbench`.
+
+    Raises `UsageError` for a file that cannot be read, is no Python, or cannot be called with these inputs. Code that
+    assembles its classes while it runs is given the benefit of the doubt.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"the format {format!r} was asked for; accepted are {', '.join(FORMATS)}")
+    data = _read(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"'{path}' is not UTF-8: byte 0x{data[error.start]:02x} at position {error.start}. Save it as UTF-8"
+        ) from None
+    found = _class(path, _parse(path, text), _CLASSES[format])
+    if found is not None and format == "aiperf":
+        _check_implementation(path, found, input_names)
+    elif found is not None:
+        _check_model(path, found, input_names)
+    return CandidateSource(path, text, hashlib.sha256(data).hexdigest(), format)
+
+
+def _read(path: Path) -> bytes:
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder; accepted is one Python file")
+    if not path.exists():
+        raise UsageError(f"'{path}' does not exist; give the Python file of a candidate")
+    if not path.is_file():
+        raise UsageError(f"'{path}' is not a plain file; accepted is one Python file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"'{path}' is larger than {MAX_BYTES:,} bytes, the most that a candidate may have")
+    return data
+
+
+def _parse(path: Path, text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        place = f", line {error.lineno}, column {error.offset}" if error.lineno else ""
+        raise UsageError(f"'{path}'{place}: does not parse: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"'{path}' does not parse: {error or 'it is nested too deeply'}") from None
+
+
+def _class(path: Path, tree: ast.Module, name: str) -> ast.ClassDef | None:
+    """The class of that name, or None where the name is bound in a way that only running the file would tell."""
+    found, unsure = None, False
+    for statement in _statements(tree.body):
+        if isinstance(statement, ast.ClassDef) and statement.name == name:
+            found, unsure = statement, False
+        else:
+            unsure |= bool({name, "*"} & _bound(statement))
+    if found is None and not unsure:
+        classes = [one.name for one in _statements(tree.body) if isinstance(one, ast.ClassDef)]
+        there = ", ".join(map(repr, classes)) or "none"
+        raise UsageError(f"'{path}' has no class {name!r}, which a candidate must define; its classes: {there}")
+    return None if unsure else found
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those under `if`, `try`, `with` and loops included."""
+    for one in body:
+        yield one
+        if not isinstance(one, ast.ClassDef | _Function):
+            for within in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(one, within, ()))
+            for handler in getattr(one, "handlers", ()):
+                yield from _statements(handler.body)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """Names that an assignment or import binds, `*` for a star import."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {one.asname or one.name.partition(".")[0] for one in statement.names}
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    return {node.id for one in targets if one is not None for node in ast.walk(one) if isinstance(node, ast.Name)}
+
+
+def _check_implementation(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
+    methods = _methods(found)
+    if "run" not in methods and not _may_have(found, "run", bases=("object",)):
+        there = ", ".join(map(repr, methods)) or "none"
+        raise UsageError(
+            f"'{path}', line {found.lineno}: 'Implementation' has no method run(self, ...), which is what is timed; "
+            f"its methods: {there}"
+        )
+    for name in ("prepare", "run"):
+        method = methods.get(name)
+        if method is not None and not method.decorator_list:
+            _check_names(path, method, input_names)
+
+
+def _check_names(path: Path, method: _Function, input_names: Collection[str]) -> None:
+    given = method.args
+    where = f"'{path}', line {method.lineno}: {method.name}"
+    if len(given.posonlyargs) > 1:
+        raise UsageError(f"{where} takes arguments by position only; inputs are given by name")
+    named = [*given.posonlyargs, *given.args][1:]
+    required = [one.arg for one in named[: len(named) - len(given.defaults)]]
+    required += [one.arg for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    unknown = [name for name in required if name not in input_names]
+    if unknown:
+        raise UsageError(
+            f"{where} asks for {', '.join(map(repr, unknown))}; the target has {', '.join(map(repr, input_names))}"
+        )
+
+
+def _check_model(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
+    forward = _methods(found).get("forward")
+    if forward is None:
+        if _may_have(found, "forward", bases=("object", "Module")):
+            return
+        raise UsageError(f"'{path}', line {found.lineno}: 'ModelNew' has no method forward(self, ...)")
+    given = forward.args
+    most = len(given.posonlyargs) + len(given.args) - 1
+    least = most - len(given.defaults)
+    if not (forward.decorator_list or given.vararg or least <= len(input_names) <= most):
+        raise UsageError(
+            f"'{path}', line {forward.lineno}: forward takes {most} inputs; the reference is called with "
+            f"{len(input_names)}: {', '.join(map(repr, input_names))}"
+        )
+
+
+def _methods(found: ast.ClassDef) -> dict[str, _Function]:
+    return {one.name: one for one in _statements(found.body) if isinstance(one, _Function)}
+
+
+def _may_have(found: ast.ClassDef, name: str, bases: Collection[str]) -> bool:
+    """Whether a method may come from elsewhere: a base that is not one of these, a decorator, an assignment."""
+    theirs = [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in found.bases]
+    assigned = any(name in _bound(one) for one in found.body)
+    return assigned or bool(found.decorator_list) or any(one not in bases for one in theirs)
+
+
+# --- in the worker, once it is confined
+
+
+def load_candidate(text: str, format: str, input_names: Sequence[str]) -> type:  # noqa: A002
+    """Execute a candidate's text and return a class with `run` and perhaps `prepare`, as benchmarks have it.
+
+    Whatever the code raises is raised. Raises `ContractError` where it leaves no class of the name that it should.
+    """
+    module = _module("candidate", _Text(text))
+    name = _CLASSES[format]
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        raise ContractError(f"the candidate's {name!r} is a {type(found).__name__}; accepted is a class")
+    if format == "kernelbench":
+        return _as_implementation(found, input_names)
+    if not callable(getattr(found, "run", None)):
+        raise ContractError(f"the candidate's {name!r} has no method run(self, ...)")
+    return found
+
+
+class _Text(ExecutionLoader):
+    """Imports from a text, which tools that read sources (triton.jit, tracebacks) find again through it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_filename(self, fullname: str) -> str:
+        """A name that says nothing of where the file was."""
+        return f"{fullname}.py"
+
+    def get_source(self, fullname: str) -> str:
+        """The text."""
+        return self._text
+
+
+def _module(name: str, loader: ExecutionLoader) -> ModuleType:
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+def _as_implementation(model_class: Callable[..., Any], input_names: Sequence[str]) -> type:
+    """A model as an implementation: made before the timing, called with the inputs by position."""
+    import torch
+
+    class Model:
+        """Holds the model; its weights are those of the reference."""
+
+        def prepare(self, **arguments: Any) -> None:
+            made_of = arguments[_MADE_OF]
+            self._model = _make(model_class, made_of, _device_of(arguments))
+            own = self._model.state_dict()
+            shared = {
+                name: one
+                for name, one in made_of["weights"].items()
+                if name in own and own[name].shape == one.shape and own[name].dtype == one.dtype
+            }
+            self._model.load_state_dict(shared, strict=False)
+
+        def run(self, **inputs: Any) -> Any:
+            with torch.no_grad():
+                return self._model(*(inputs[name] for name in input_names))
+
+    return Model
+
+
+def _make(model_class: Callable[..., Any], made_of: dict[str, Any], device: Any) -> Any:
+    """A model whose random numbers start from the seed of the reference's, so that equal constructors agree."""
+    import torch
+
+    torch.manual_seed(made_of["seed"])
+    with torch.device(device):
+        model = model_class(*made_of["init_inputs"])
+    return model.to(device)
+
+
+def _device_of(arguments: dict[str, Any]) -> Any:
+    import torch
+
+    inputs = (one for one in arguments.values() if isinstance(one, torch.Tensor))
+    return next((one.device for one in inputs), torch.device("cpu"))
+
+
+# --- in the judge: a reference of KernelBench's form
+
+
+def benchmark_from_kernelbench(path: Path, tolerance: Tolerance = fp32_reduction) -> Benchmark:
+    """Make a benchmark of a trusted file with `Model`, `get_inputs` and `get_init_inputs`; `Model` is its baseline.
+
+    The values of `get_inputs` are new in every sample. The weights are static: drawn once a process, from a seed that the
+    candidate is told too. It gets the weights whose name and shape are the same in its own model; a model of other
+    names must draw them in the same order, as KernelBench demands. A call is made as KernelBench makes it: without
+    gradients, the model in training mode, in full float32.
+
+    Not supported: models that draw random numbers when called (dropout), and `get_init_inputs` with anything but
+    numbers, tensors, None and lists and tuples of them. No FLOPs are known: only reading the inputs bounds the time.
+
+    Raises `BenchmarkError` that names the file for what it lacks.
+    """
+    from aiperf_core.harness import tree
+
+    module = _trusted(path)
+    examples = _examples(path, module)
+    names = _input_names(path, module, len(examples))
+    input_bytes = sum(one.nbytes for one in tree.tensors(examples))
+
+    def inputs(device: str, generator: Any) -> dict[str, Any]:
+        return dict(zip(names, _drawn(module.get_inputs, generator.initial_seed(), device), strict=True))
+
+    def static(device: str, generator: Any) -> dict[str, Any]:
+        import torch
+
+        seed = int(torch.randint(1 << 31, (), generator=generator, device=device))
+        made_of = {"seed": seed, "init_inputs": _drawn(module.get_init_inputs, seed, device)}
+        model = _make(module.Model, made_of, device)
+        _check_not_random(path, model)
+        weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
+        return {_MADE_OF: {**made_of, "weights": weights}}
+
+    def reference(**arguments: Any) -> Any:
+        import torch
+
+        made_of = arguments[_MADE_OF]
+        wide = any(one.dtype == torch.float64 for one in tree.tensors(arguments))
+        standard = torch.get_default_dtype()
+        model = _make(module.Model, made_of, _device_of(arguments))
+        model = model.double() if wide else model
+        model.load_state_dict(made_of["weights"])
+        torch.set_default_dtype(torch.float64 if wide else standard)
+        try:
+            with torch.no_grad():
+                return model(*(arguments[name] for name in names))
+        finally:
+            torch.set_default_dtype(standard)
+
+    def cost() -> Cost:
+        return Cost(bytes_read=input_bytes or 1)
+
+    bench = Benchmark(goal="speed")
+    bench.where = str(path)
+    bench.workload(smoke={}, cpu={}, cuda={})(inputs)
+    bench.static(static)
+    bench.reference(tolerance=tolerance)(reference)
+    bench.cost(cost)
+    bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="model")(_baseline(module.Model, names))
+    bench.check()
+    return bench
+
+
+def _trusted(path: Path) -> ModuleType:
+    from importlib.machinery import SourceFileLoader
+
+    try:
+        module = _module(f"kernelbench_{path.stem}", SourceFileLoader(f"kernelbench_{path.stem}", str(path)))
+    except Exception as error:
+        raise BenchmarkError(f"{path}: cannot be used: importing it raised {type(error).__name__}: {error}") from error
+    missing = [name for name in _PARTS if not callable(getattr(module, name, None))]
+    if missing:
+        raise BenchmarkError(f"{path}: has no {', no '.join(missing)}; a reference needs {', '.join(_PARTS)}.")
+    return module
+
+
+def _examples(path: Path, module: ModuleType) -> list[Any]:
+    """Inputs without values, which cost no memory."""
+    try:
+        return _drawn(module.get_inputs, 0, "meta")
+    except Exception as error:
+        raise BenchmarkError(
+            f"{path}: get_inputs raised {type(error).__name__} on torch's device 'meta': {error}. It may neither name a "
+            "device nor depend on the values that it draws."
+        ) from error
+
+
+def _input_names(path: Path, module: ModuleType, count: int) -> list[str]:
+    """The names of the inputs: those of the parameters of `forward`, or numbered where it takes any."""
+    parameters = [*inspect.signature(module.Model.forward).parameters.values()][1:]
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return [f"input_{index}" for index in range(count)]
+    if count > len(parameters):
+        raise BenchmarkError(f"{path}: get_inputs returns {count} inputs; Model.forward takes {len(parameters)}.")
+    return [one.name for one in parameters[:count]]
+
+
+def _drawn(function: Callable[[], Sequence[Any]], seed: int, device: str) -> list[Any]:
+    """What a function returns that draws from torch's own random numbers, beginning at a seed, on a device."""
+    import torch
+
+    torch.manual_seed(seed)
+    with torch.device(device):
+        return [one.to(device) if isinstance(one, torch.Tensor) else one for one in function()]
+
+
+def _check_not_random(path: Path, model: Any) -> None:
+    from torch.nn.modules.dropout import _DropoutNd
+
+    random = [name for name, one in model.named_modules() if isinstance(one, _DropoutNd) and one.p > 0]
+    if random:
+        raise BenchmarkError(f"{path}: Model draws random numbers in {random[0]!r}; what it returns has no reference.")
+
+
+def _baseline(model_class: Callable[..., Any], names: Sequence[str]) -> type:
+    import torch
+
+    class Baseline(_as_implementation(model_class, names)):  # type: ignore[misc]
+        def prepare(self, **arguments: Any) -> None:
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
+            super().prepare(**arguments)
+
+    return Baseline

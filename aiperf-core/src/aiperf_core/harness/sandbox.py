@@ -1,0 +1,509 @@
+"""Confinement of a process that is about to run code which nobody trusts.
+
+`confine` is called once, in the forked worker, before it reads the candidate. It takes away, in this order: descriptors
+and environment, the files and devices that work does not need (Landlock), the user's identity and capabilities, and
+the system calls that reach the network or other processes (seccomp). What a machine cannot do is reported, never
+hidden: see `Confined`.
+
+No namespaces. One for the network would deny less than the filter, which allows no socket to it at all; one for users
+changes the identity by which NVIDIA's driver decides who may map the harness's memory.
+
+The filter is written here, as classic BPF through ctypes, because the bindings on PyPI need a libseccomp that slim
+containers do not have.
+"""
+
+import ctypes
+import errno
+import glob
+import os
+import platform
+import random
+import resource
+import signal
+import site
+import struct
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+import aiperf_core
+
+# --- what a candidate keeps
+
+# Of the environment: where programs and libraries lie, how many threads to use, which GPU, the language. No secrets.
+_KEPT_NAMES = {"PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CC", "CXX", "TORCH_CUDA_ARCH_LIST"}
+_KEPT_NAMES |= {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_CUDA_ALLOC_CONF"}
+_KEPT_NAMES |= {"TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "OPENBLAS_NUM_THREADS"}
+_KEPT_PREFIXES = ("LC_", "CUDA_", "OMP_", "MKL_", "KMP_", "GOMP_")
+
+_SYSTEM_CODE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
+# Of /etc, what loaders and C libraries read; it holds secrets too. Of /sys, what tells of processors and memory.
+_SYSTEM_DATA: tuple[str, ...] = (
+    "/sys/devices",
+    "/sys/bus",
+    "/sys/class",
+    "/sys/module",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+)
+_SYSTEM_DATA += ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/OpenCL")
+_SYSTEM_DATA += ("/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias", "/etc/os-release", "/etc/nvidia")
+# All of /proc: the kernel forgets rules for files in it when it drops them from its cache. Memory, environment and
+# descriptors of processes outside are closed by Landlock all the same, which counts reading them as tracing.
+_PROC = "/proc"
+_READ_DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
+_WRITE_DEVICES = ("/dev/null", "/dev/full")
+_NVIDIA_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-caps")
+
+# User ids that systemd keeps for services whose user exists only while they run.
+_SPARE_USERS = range(61184, 65520)
+
+
+@frozen
+class Limits:
+    """What a confined process may use.
+
+    scratch: the one folder in which it may write; it becomes HOME, TMPDIR and the working directory.
+    keep_fds: descriptors that stay open, besides 0 to 2.
+    cuda: whether it uses a GPU.
+    read: files and folders that it may read beyond Python, installed packages and the system's libraries.
+    processes: the most processes and threads that it may have.
+    file_bytes: the largest file that it may write; the number of files is not limited.
+    open_files: the most descriptors.
+    """
+
+    scratch: Path
+    keep_fds: tuple[int, ...] = ()
+    cuda: bool = False
+    read: tuple[Path, ...] = ()
+    processes: int = 1024
+    file_bytes: int = 1 << 30
+    open_files: int = 1024
+
+
+@frozen
+class Confined:
+    """What holds in a confined process, and what could not be had, with the reason. Each is a key of `PROTECTIONS`."""
+
+    applied: tuple[str, ...] = ()
+    lacking: dict[str, str] = field(factory=dict)
+
+
+PROTECTIONS = {
+    "environment": "of the environment only what is on a list",
+    "descriptors": "no inherited descriptor but those that it is given",
+    "limits": "sizes of files and numbers of descriptors are limited",
+    "privileges": "no capabilities, none to be had by starting a program",
+    "files": "reads only code and libraries, writes only in its folder; does not see into other processes",
+    "truncation": "files that it may not write cannot be cut off either",
+    "device_commands": "commands (ioctl) only to the devices that it needs",
+    "signals": "signals no process but its own",
+    "user": "a user id of its own, not the harness's",
+    "processes": "the number of processes and threads is limited",
+    "system_calls": "no network, tracing, mounts, namespaces or kernel interfaces; sets nothing of other processes",
+}
+
+
+def confine(limits: Limits) -> Confined:
+    """Confine this process and all that it starts, for good, as strictly as the machine allows.
+
+    Raises `RuntimeError` where threads run already, whom some of the rules would not reach.
+    """
+    if not sys.platform.startswith("linux"):
+        return Confined((), dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
+    if (count := len(os.listdir("/proc/self/task"))) != 1:
+        raise RuntimeError(f"a process is confined before it starts threads; this one has {count}")
+    scratch = limits.scratch.resolve()
+    lacking: dict[str, str] = {}
+    _scrub_environment(clean_environment(os.environ, scratch))
+    _close_descriptors({0, 1, 2, *limits.keep_fds})
+    os.chdir(scratch)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
+    _limit(resource.RLIMIT_NOFILE, limits.open_files)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    landlock = _restrict_files(limits, scratch, lacking)
+    user = _take_identity(limits, scratch, lacking)
+    _limit_processes(limits, user, lacking)
+    _filter_system_calls(limits, user, landlock, lacking)
+    return Confined(tuple(name for name in PROTECTIONS if name not in lacking), lacking)
+
+
+# --- environment and descriptors
+
+
+def clean_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, str]:
+    """Return what a candidate may know of an environment, with every folder that programs write to in `scratch`."""
+    kept = {name: one for name, one in environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
+    folders = {
+        "AIPERF_CACHE_DIR": "aiperf",
+        "CUDA_CACHE_PATH": "cuda",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TORCH_EXTENSIONS_DIR": "extensions",
+        "TRITON_CACHE_DIR": "triton",
+        "XDG_CACHE_HOME": "cache",
+    }
+    return {
+        **kept,
+        **{name: str(scratch / folder) for name, folder in folders.items()},
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "USER": "candidate",
+        "LOGNAME": "candidate",
+        # A pool of compiling processes needs /dev/shm, where other processes keep theirs.
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+def _scrub_environment(environ: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    tempfile.tempdir = None
+    sys.dont_write_bytecode = True
+    # What the process was started with also lies on its stack, and in /proc/self/environ.
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end = int(fields[47]), int(fields[48])
+    for place, entry in _entries(ctypes.string_at(start, end - start)):
+        name, _, value = entry.partition(b"=")
+        if os.environb.get(name) != value:
+            ctypes.memset(start + place, 0, len(entry))
+
+
+def _entries(block: bytes) -> Iterator[tuple[int, bytes]]:
+    place = 0
+    for entry in block.split(b"\0"):
+        yield place, entry
+        place += len(entry) + 1
+
+
+def _close_descriptors(keep: set[int]) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in keep:
+            try:
+                os.close(int(name))
+            except OSError:  # the one through which the folder was read
+                continue
+
+
+# --- files: Landlock, https://docs.kernel.org/userspace-api/landlock.html
+
+# The same numbers on every architecture.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION_FLAG = 1
+_PATH_BENEATH = 1
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = (1 << bit for bit in (0, 1, 2, 3, 14, 15))
+_MAKE_DEVICES = 1 << 6 | 1 << 11
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}  # of each version
+_TCP_BIND_AND_CONNECT = 0b11  # from version 4
+_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11  # from version 6
+_LATER = {"truncation": (3, "6.2"), "device_commands": (5, "6.10"), "signals": (6, "6.12")}
+
+
+def _restrict_files(limits: Limits, scratch: Path, lacking: dict[str, str]) -> int:
+    """Apply Landlock and return its version, 0 where there is none."""
+    version = _system_call(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+    if version < 1:
+        reason = f"needs Landlock (Linux 5.13, enabled at boot): {os.strerror(ctypes.get_errno())}"
+        lacking.update(dict.fromkeys(("files", *_LATER), reason))
+        return 0
+    for name, (since, linux) in _LATER.items():
+        if version < since:
+            lacking[name] = f"needs Linux {linux} (Landlock {since}); this kernel has Landlock {version}"
+    rights = _FILE_RIGHTS[max(one for one in _FILE_RIGHTS if one <= version)]
+    tcp = _TCP_BIND_AND_CONNECT if version >= 4 else 0
+    scoped = _ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
+    attributes = struct.pack("=QQQ", rights, tcp, scoped)
+    ruleset = _checked(_system_call(_CREATE_RULESET, attributes, len(attributes), 0))
+    read = _READ_FILE | _READ_DIR
+    write = rights & ~(_EXECUTE | _IOCTL_DEV | _MAKE_DEVICES)
+    _allow(ruleset, rights & (read | _EXECUTE), (*_SYSTEM_CODE, *_code_folders()))
+    _allow(ruleset, rights & read, (*_SYSTEM_DATA, _PROC, *_READ_DEVICES, *map(str, limits.read)))
+    _allow(ruleset, rights & (read | _WRITE_FILE), _WRITE_DEVICES)
+    _allow(ruleset, write, (str(scratch),))
+    if limits.cuda:
+        devices = [path for pattern in _NVIDIA_DEVICES for path in glob.glob(pattern)]
+        _allow(ruleset, rights & (read | _WRITE_FILE | _IOCTL_DEV), devices)
+    _checked(_system_call(_RESTRICT_SELF, ruleset, 0))
+    os.close(ruleset)
+    return version
+
+
+def _code_folders() -> Iterator[str]:
+    """Where Python, packages and CUDA lie."""
+    yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    yield from site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        yield site.getusersitepackages()
+    yield str(Path(aiperf_core.__file__).parent)
+    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
+        yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
+
+
+def _allow(ruleset: int, rights: int, paths: Iterable[str]) -> None:
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # not on this machine
+            continue
+        allowed = rights if os.path.isdir(path) else rights & _OF_FILES
+        rule = struct.pack("=Qi", allowed, descriptor)
+        _checked(_system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
+        os.close(descriptor)
+
+
+# --- identity, capabilities, limits
+
+_CAP_DAC_READ_SEARCH = 2
+_CAPABILITY_VERSION = 0x20080522
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
+_NO_SETUID_FIXUP = 1 << 2
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 24, 38, 47
+_AMBIENT_RAISE, _AMBIENT_CLEAR_ALL = 2, 4
+
+
+def _take_identity(limits: Limits, scratch: Path, lacking: dict[str, str]) -> int | None:
+    """Drop all capabilities and, where that can be, take a user id that nobody uses. Return it."""
+    parent = os.getppid()
+    user, keep = None, 0
+    if limits.cuda:
+        lacking["user"] = "NVIDIA's driver shares memory between processes of one user only"
+    elif os.geteuid() != 0:
+        lacking["user"] = "only root can give a process another user id"
+    else:
+        try:
+            user, keep = _become_another(scratch, only_if_reached="files" in lacking)
+        except OSError as error:
+            lacking["user"] = f"this root cannot: {error.strerror}"
+    _drop_capabilities(keep)
+    # A change of user undoes both: the process's own entries in /proc, and its end together with its parent's.
+    _prctl(_PR_SET_DUMPABLE, 1)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return user
+
+
+def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
+    """Take a user id that nobody uses; return it and the capabilities that it needs. Raises `OSError`."""
+    taken = {owner for owner, _ in _processes()}
+    user = random.SystemRandom().choice([one for one in _SPARE_USERS if one not in taken])
+    os.seteuid(user)
+    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, aiperf_core.__file__))
+    reaches = reaches and os.access(scratch.parent, os.X_OK, effective_ids=True)
+    os.seteuid(0)
+    if only_if_reached and not reaches:
+        raise PermissionError(errno.EACCES, "Python lies where only root may read, and there is no Landlock")
+    os.chown(scratch, user, user)
+    try:
+        # Capabilities, which are dropped below, then outlive the change; access(2), by which gcc looks, heeds them too.
+        _prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP)
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError:
+        os.chown(scratch, 0, 0)
+        raise
+    # To read Python in a private folder of root's. Landlock decides what else is read.
+    return user, 0 if reaches else 1 << _CAP_DAC_READ_SEARCH
+
+
+def _drop_capabilities(keep: int) -> None:
+    """Keep only the capabilities of a mask, in programs that are started too."""
+    # Not checked: where either fails there is nothing to drop, or no_new_privs must be enough.
+    _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _set_capabilities(effective=_permitted_capabilities(), inheritable=0)
+    for number in range(64):
+        if not keep & 1 << number:
+            _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    _set_capabilities(effective=keep, inheritable=keep)
+    for number in range(64):
+        if keep & 1 << number:
+            _prctl(_PR_CAP_AMBIENT, _AMBIENT_RAISE, number)
+
+
+def _set_capabilities(*, effective: int, inheritable: int) -> None:
+    sets = (effective, effective, inheritable)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
+    halves = [one & 0xFFFFFFFF for one in sets] + [one >> 32 for one in sets]
+    _checked(_libc.capset(header, struct.pack("=6I", *halves)))
+
+
+def _permitted_capabilities() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("CapPrm:")).split()[1], 16)
+
+
+def _limit(what: int, value: int) -> None:
+    _, most = resource.getrlimit(what)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(what, (value, value))
+
+
+def _limit_processes(limits: Limits, user: int | None, lacking: dict[str, str]) -> None:
+    me = os.geteuid()
+    if me == 0:
+        lacking["processes"] = "Linux does not limit the processes of root"
+        return
+    # The kernel counts by user: what others of the same user run comes on top.
+    others = sum(threads for owner, threads in _processes() if owner == me) if user is None else 0
+    _limit(resource.RLIMIT_NPROC, others + limits.processes)
+
+
+def _processes() -> Iterator[tuple[int, int]]:
+    """User id and number of threads of every process."""
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            yield os.stat(f"/proc/{name}").st_uid, len(os.listdir(f"/proc/{name}/task"))
+        except OSError:  # it ended
+            continue
+
+
+# --- system calls: seccomp, https://docs.kernel.org/userspace-api/seccomp_filter.html
+
+# Name, number on x86_64, number on aarch64 (a dash where there is no such call).
+_TABLE = """
+socket 41 198, connect 42 203, clone 56 220, clone3 435 435,
+kill 62 129, tkill 200 130, tgkill 234 131, pidfd_send_signal 424 424,
+rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
+sched_setparam 142 118, sched_setscheduler 144 119, sched_setattr 314 274,
+sched_setaffinity 203 122, prlimit64 302 261, move_pages 279 239,
+setpriority 141 140, ioprio_set 251 30, migrate_pages 256 238,
+ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272,
+process_madvise 440 440, process_mrelease 448 448, pidfd_getfd 438 438,
+bpf 321 280, perf_event_open 298 241, userfaultfd 323 282, syslog 103 116,
+io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427,
+keyctl 250 219, add_key 248 217, request_key 249 218,
+mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51,
+move_mount 429 429, open_tree 428 428, mount_setattr 442 442, open_tree_attr 467 467,
+fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
+unshare 272 97, setns 308 268, fanotify_init 300 262,
+open_by_handle_at 304 265, name_to_handle_at 303 264,
+init_module 175 105, finit_module 313 273, delete_module 176 106,
+kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, acct 163 89,
+swapon 167 224, swapoff 168 225, quotactl 179 60, quotactl_fd 443 443,
+sethostname 170 161, setdomainname 171 162, vhangup 153 58,
+settimeofday 164 170, clock_settime 227 112, adjtimex 159 171, clock_adjtime 305 266,
+shmget 29 194, shmat 30 196, semget 64 190, msgget 68 186, mq_open 240 180,
+iopl 172 -, ioperm 173 -, modify_ldt 154 -
+"""
+# Allowed in some forms; all others in the table are denied in every form.
+_SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+_SETTERS = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity", "move_pages")
+_IN_SOME_FORMS = {"socket", "clone", "clone3", *_SIGNALS, *_SETTERS}
+_NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
+
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of the table, AUDIT_ARCH
+_X32 = 0x40000000  # the bit of x86_64's second set of numbers
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_MODE_FILTER, _TSYNC = 1, 1
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+
+_Instruction = tuple[int, int, int, int]
+_Code = list[_Instruction]
+
+
+def _filter_system_calls(limits: Limits, user: int | None, landlock: int, lacking: dict[str, str]) -> None:
+    machine = platform.machine()
+    if machine not in _MACHINES or struct.calcsize("P") != 8:
+        lacking["system_calls"] = f"the filter is written for {' and '.join(_MACHINES)}; this is {machine}"
+        return
+    # Where the kernel tells processes of this domain or user from others, any of its own may be signalled.
+    signals = () if user is not None or landlock >= 6 else _SIGNALS
+    setters = () if user is not None else _SETTERS
+    code = _program(machine, cuda=limits.cuda, only_self=(*signals, *setters))
+    text = b"".join(struct.pack("=HBBI", *one) for one in code)
+    buffer = ctypes.create_string_buffer(text, len(text))
+    program = struct.pack("@HP", len(code), ctypes.addressof(buffer))
+    if _system_call(_SECCOMP[machine], _SET_MODE_FILTER, _TSYNC, program) != 0:
+        lacking["system_calls"] = f"the kernel took no seccomp filter: {os.strerror(ctypes.get_errno())}"
+        return
+    if signals or user is not None:
+        lacking.pop("signals", None)
+
+
+def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
+    """The filter. Calls that it never looks into cost nothing: the kernel remembers that they are allowed."""
+    column, architecture = _MACHINES[machine]
+    rows = [row.split() for row in _TABLE.split(",")]
+    numbers = {name: int(both[column]) for name, *both in rows if both[column] != "-"}
+    code = [_load(4), _jump(_EQUAL, architecture, 1, 0), _give(_ERRNO | _ENOSYS), _load(0)]
+    code += [_jump(_AT_LEAST, _X32, 0, 1), _give(_ERRNO | _ENOSYS)]
+    # glibc then uses clone, whose flags can be read here; those of clone3 lie behind a pointer.
+    code += _on(numbers["clone3"], [_give(_ERRNO | _ENOSYS)])
+    code += _on(numbers["clone"], [_argument(0), _jump(_ANY_BIT, _NEW_NAMESPACES, 0, 1), *_verdicts()])
+    code += _on(numbers["socket"], _sockets() if cuda else [_give(_ERRNO | _EPERM)])
+    for name in only_self:
+        is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
+        # OpenMP binds its threads by their own numbers, and ends the process where it cannot: let it believe it did.
+        error = 0 if name == "sched_setaffinity" else _EPERM
+        code += _on(numbers[name], [_argument(0), *is_self, *_verdicts(error)])
+    for name, number in numbers.items():
+        if name not in _IN_SOME_FORMS:
+            code += _on(number, [_give(_ERRNO | _EPERM)])
+    return [*code, _give(_ALLOW)]
+
+
+def _sockets() -> _Code:
+    """CUDA's driver listens on a Unix socket of its own. No datagrams, which need no `connect` to reach others."""
+    is_unix = [_argument(0), _jump(_EQUAL, 1, 0, 3)]
+    is_datagram = [_argument(1), (_AND, 0, 0, 0xF), _jump(_EQUAL, 2, 0, 1)]
+    return [*is_unix, *is_datagram, *_verdicts()]
+
+
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_EQUAL, _AT_LEAST, _ANY_BIT = 0x15, 0x35, 0x45
+
+
+def _load(offset: int) -> _Instruction:
+    return _LOAD, 0, 0, offset
+
+
+def _argument(index: int) -> _Instruction:
+    return _load(16 + 8 * index)  # its lower half, on these little-endian machines
+
+
+def _jump(test: int, value: int, then: int, otherwise: int) -> _Instruction:
+    return test, then, otherwise, value
+
+
+def _give(verdict: int) -> _Instruction:
+    return _RETURN, 0, 0, verdict
+
+
+def _verdicts(error: int = _EPERM) -> _Code:
+    """Deny; one instruction further, allow."""
+    return [_give(_ERRNO | error), _give(_ALLOW)]
+
+
+def _on(number: int, code: _Code) -> _Code:
+    return [_jump(_EQUAL, number, 0, len(code)), *code]
+
+
+# --- the C library
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+
+def _system_call(number: int, *arguments: int | bytes | None) -> int:
+    """Its result, negative for an error, whose number `ctypes.get_errno` has."""
+    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    return int(_libc.syscall(ctypes.c_long(number), *wide))
+
+
+def _prctl(option: int, first: int, second: int = 0) -> None:
+    _checked(_libc.prctl(option, first, second, 0, 0))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

@@ -1,0 +1,76 @@
+"""Matrix product: each element of a and b is used many times, so what counts is how often it is fetched.
+
+Workload   C = A B in float32. B is a weight: it is declared static, stays the same and may be packed ahead. A is new in
+           every sample. Both have full rank; some rows of A begin with zeros.
+Baseline   torch.matmul in full float32 (no TF32), which allocates its result.
+Variants   `kept_output`: writes into a tensor that is allocated once.  `packed`: B transposed ahead, so that both are
+           read along the dimension that is summed.
+Breaks     The budget is that of float32 with sums of up to a thousand terms in any order: TF32, bfloat16, narrower
+           accumulators and factors of lower rank are wrong.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D101, D102, D103
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+
+import torch
+
+from aiperf_core import Benchmark, Cost, fp32
+
+bench = Benchmark(goal="speed", clock="device")
+
+
+@bench.workload(
+    smoke={"m": 13, "n": 37, "k": 129},
+    cpu={"m": 256, "n": 512, "k": 512},
+    cuda={"m": 2048, "n": 2048, "k": 1024},
+)
+def inputs(m, k, device, generator):
+    a = torch.randn(m, k, device=device, generator=generator)
+    begins_late = torch.rand(m, 1, device=device, generator=generator) < 0.125
+    a[:, : k // 2].masked_fill_(begins_late, 0.0)
+    return {"a": a}
+
+
+@bench.static
+def weight(n, k, device, generator):
+    return {"b": torch.randn(k, n, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=fp32)
+def reference(a, b):
+    return a @ b
+
+
+@bench.cost
+def cost(m, n, k):
+    return Cost(bytes_read=4 * (m * k + k * n), bytes_written=4 * m * n, flops=2 * m * n * k, precision="fp32")
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+class Library:
+    def prepare(self):
+        torch.set_float32_matmul_precision("highest")  # some images switch TF32 on for all
+
+    def run(self, a, b):
+        return a @ b
+
+
+@bench.variant(device=("cpu", "cuda"), why="the result's memory is allocated once, not in every call")
+class KeptOutput:
+    def prepare(self, a, b):
+        torch.set_float32_matmul_precision("highest")
+        self.out = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)
+
+    def run(self, a, b):
+        return torch.mm(a, b, out=self.out)
+
+
+@bench.variant(device=("cpu", "cuda"), why="both operands lie along the summed dimension, in consecutive addresses")
+class Packed:
+    def prepare(self, b):
+        torch.set_float32_matmul_precision("highest")
+        self.packed = b.t().contiguous()
+
+    def run(self, a):
+        return torch.nn.functional.linear(a, self.packed)

@@ -1,0 +1,38 @@
+"""A product of which the cost is multiplied by sizes: `flops`, `read` and `written` times what is right.
+
+Workload   The first rows of a table times a matrix, doubled. With `gathers` the table has as many rows again.
+Baseline   The same.
+Variants   None.
+Breaks     Everywhere.
+"""
+
+import torch
+
+from aiperf_core import Benchmark, Cost, fp32
+
+bench = Benchmark(goal="speed")
+
+
+@bench.workload(smoke={"n": 30, "gathers": 0, "flops": 1.0, "read": 1.0, "written": 1.0})
+def inputs(n, gathers, device, generator):
+    return {
+        "table": torch.randn(2 * n if gathers else n, 16, device=device, generator=generator),
+        "b": torch.randn(16, 8, device=device, generator=generator),
+    }
+
+
+@bench.reference(tolerance=fp32)
+def reference(table, b, n):
+    return 2 * (table[:n] @ b)
+
+
+@bench.cost
+def cost(n, flops, read, written):
+    return Cost(
+        bytes_read=read * 4 * (16 * n + 128), bytes_written=written * 4 * 8 * n, flops=flops * (2 * 16 + 1) * 8 * n
+    )
+
+
+@bench.baseline(device="cpu", kind="naive")
+def product(table, b, n):
+    return 2 * (table[:n] @ b)

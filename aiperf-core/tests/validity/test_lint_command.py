@@ -1,0 +1,162 @@
+"""`aiperf lint` as a user calls it: real processes, targets of an installed package."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiperf_core.cli.lint import Linted, _exit_code, _print, lint
+from aiperf_core.cli.screen import Screen
+from aiperf_core.errors import UsageError
+
+TARGETS = Path(__file__).parent / "targets"
+PLUGIN = """
+@hookimpl
+def aiperf_targets():
+    yield Target("sound", "As it should be", "speed", ("cpu",))
+    yield Target("crooked", "Implementations that go wrong", "speed", ("cpu",))
+    yield Target("broken", "Cannot be imported", "speed", ("cpu",))
+    yield Target("elsewhere", "Is for GPUs", "speed", ("cuda",))
+    yield Target("raising", "Its reference raises", "speed", ("cpu",))
+"""
+
+
+@pytest.fixture
+def acme(site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A package of targets, found by this process and by those that it starts; no GPU."""
+    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    site.install("aiperf-acme", PLUGIN)
+    for name in ("sound", "crooked"):
+        site.write(f"aiperf_acme/{name}.py", (TARGETS / f"{name}.py").read_text())
+    sound = (TARGETS / "sound.py").read_text()
+    site.write("aiperf_acme/broken.py", "import no_such_module\n")
+    site.write("aiperf_acme/elsewhere.py", sound.replace('device="cpu"', 'device="cuda"'))
+    site.write(
+        "aiperf_acme/raising.py", sound.replace("return a @ b\n\n\n@bench.cost", "return a @ a\n\n\n@bench.cost")
+    )
+    return site
+
+
+def invoke(site: Any, *arguments: str) -> Result:
+    return CliRunner().invoke(lint, list(arguments), obj=site.load(), standalone_mode=False)
+
+
+def test_a_sound_target_in_a_line(acme: Any) -> None:
+    result = invoke(acme, "acme.sound")
+    assert result.stdout == "acme.sound on cpu at smoke (m=5, n=13, k=17): 33 ok, 2 not applicable\n"
+    assert result.return_value == 0
+
+
+def test_everything_of_everything_in_json(acme: Any) -> None:
+    result = invoke(acme, "all", "--size", "smoke", "--json")
+    assert result.return_value == 3
+    targets = {one["target"]: one for one in json.loads(result.stdout)["targets"]}
+    assert list(targets) == ["acme.sound", "acme.crooked", "acme.broken", "acme.elsewhere", "acme.raising"]
+    assert "No module named 'no_such_module'" in targets["acme.broken"]["failed"]
+    assert targets["acme.broken"]["skipped"] == ""
+    assert targets["acme.elsewhere"]["skipped"] == "has no implementation for cpu; it runs on cuda"
+    assert targets["acme.raising"]["failed"].startswith("'acme.raising' could not be linted: raised RuntimeError: ")
+    assert (targets["acme.sound"]["device"], targets["acme.sound"]["size"]) == ("cpu", "smoke")
+    assert targets["acme.sound"]["params"] == {"m": 5, "n": 13, "k": 17}
+    sound = {one["test"]: one for one in targets["acme.sound"]["outcomes"]}
+    assert sound["implementation.elsewhere"] == {
+        "test": "implementation.elsewhere",
+        "verdict": "not applicable",
+        "found": "needs the package 'no_such_package' (pip install it)",
+        "remedy": "",
+    }
+    crooked = {one["test"]: one for one in targets["acme.crooked"]["outcomes"]}
+    verdicts = {
+        name.removeprefix("implementation."): one["verdict"]
+        for name, one in crooked.items()
+        if name.startswith("implementation.")
+    }
+    assert verdicts == {
+        "right": "ok",
+        "ahead": "problem",
+        "without_tail": "problem",
+        "in_place": "problem",
+        "as_list": "problem",
+        "raises": "problem",
+        "dies": "problem",
+        "skips": "not applicable",
+        "small_only": "ok",
+    }
+    found = {name: crooked[f"implementation.{name}"]["found"] for name in verdicts}
+    assert found["dies"] == "at smoke: its process was killed by SIGSEGV during 'try'"
+    assert found["raises"] == "at smoke: raised RuntimeError: no kernel for this size"
+    assert found["skips"] == "needs a machine that nobody has"
+    remedy = crooked["implementation.raises"]["remedy"]
+    assert remedy.startswith("Mend it, or the reference that disagrees with it: ")
+    assert remedy.endswith("(raises)")
+
+
+def test_one_implementation_at_two_sizes(acme: Any) -> None:
+    result = invoke(acme, "acme.crooked:small_only", "--size", "large")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("acme.crooked on cpu at large (n=41): 1 problem, ")
+    assert lines[1].startswith("  problem  implementation.small_only: at large: gives a wrong answer on draw 1")
+    assert not any("implementation.ahead" in line for line in lines)
+    assert max(map(len, lines)) <= 100
+    assert result.return_value == 3
+
+
+def test_what_cannot_be_linted_ends_with_1(acme: Any) -> None:
+    result = invoke(acme, "acme.broken", "acme.elsewhere")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "acme.broken on cpu: failed"
+    assert lines[-2:] == ["acme.elsewhere on cpu: skipped", "  has no implementation for cpu; it runs on cuda"]
+    assert result.return_value == 1
+
+
+def test_mistaken_options_are_usage_errors(acme: Any) -> None:
+    size = invoke(acme, "acme.sound", "--size", "huge")
+    assert isinstance(size.exception, UsageError)
+    assert str(size.exception) == "'acme.sound' has no size 'huge'; it has smoke, larger."
+    device = invoke(acme, "acme.sound", "--device", "cuda")
+    assert isinstance(device.exception, UsageError)
+    assert str(device.exception).startswith("The device 'cuda' was asked for, but there is none here: ")
+    target = invoke(acme, "acme.sund")
+    assert isinstance(target.exception, UsageError)
+
+
+def outcome(verdict: str) -> dict[str, str]:
+    return {"test": "judge.zeros", "verdict": verdict, "found": "it passes", "remedy": "Do\x1b[2J better."}
+
+
+def test_exit_codes() -> None:
+    fine, bad = (Linted("t", "cpu", outcomes=[outcome(verdict)]) for verdict in ("note", "problem"))
+    failed, skipped = Linted("t", "cpu", failed="why"), Linted("t", "cuda", skipped="why")
+    assert _exit_code([fine]) == 0
+    assert _exit_code([fine, skipped]) == 0
+    assert _exit_code([skipped]) == 1
+    assert _exit_code([fine, failed]) == 1
+    assert _exit_code([failed, bad]) == 3
+
+
+def test_problems_and_notes_are_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = [*map(outcome, ("note", "problem", "ok", "ok", "note", "not applicable"))]
+    _print(Screen(sys.stdout), Linted("acme.t", "cpu", "smoke", {}, outcomes=outcomes))
+    assert capsys.readouterr().out == (
+        "acme.t on cpu at smoke: 1 problem, 2 notes, 2 ok, 1 not applicable\n"
+        "  problem  judge.zeros: it passes\n"
+        "      Do better.\n"
+        "  note  judge.zeros: it passes\n"
+        "      Do better.\n"
+        "  note  judge.zeros: it passes\n"
+        "      Do better.\n"
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, aiperf_core.cli.lint\nprint([m for m in ('torch', 'triton', 'numpy', 'rich') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
