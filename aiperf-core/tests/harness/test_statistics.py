@@ -136,7 +136,7 @@ def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
 def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
     resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
     within = float(np.var(np.log(resampled)))
-    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1)
+    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1, ratio=True)
     # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
     # The error of the run that repeats this one comes on top.
     factor *= math.sqrt(2)

@@ -97,7 +97,8 @@ def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
     value = float(_quotient([np.median(one.times) for one in sides]))
     within = float(np.var(np.log(resampled)))
     each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
-    wide = _widened(value, resampled, within, _between(each, within), len(present) - len(rounds), len(rounds))
+    between, freedom = _between(each, within), len(present) - len(rounds)
+    wide = _widened(value, resampled, within, between, freedom, len(rounds), ratio=len(sides) > 1)
     step = sum(one.step_s / float(np.median(one.times)) for one in sides)
     return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
 
@@ -179,7 +180,9 @@ def _medians_of_passes(blocks: Blocks, present: NDArray[np.int64], draws: NDArra
     return medians
 
 
-def _widened(value: float, resampled: Floats, within: float, between: float, freedom: int, rounds: int) -> Estimate:
+def _widened(
+    value: float, resampled: Floats, within: float, between: float, freedom: int, rounds: int, *, ratio: bool
+) -> Estimate:
     """The interval of a value from resampled ones and from what the rounds add.
 
     `within` has `freedom` degrees of freedom, `between` one less than there are rounds.
@@ -192,7 +195,10 @@ def _widened(value: float, resampled: Floats, within: float, between: float, fre
     if total == 0:
         return Estimate(value, value, value)
     parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
-    quantile = _student(max(1.0, (within_true + between) ** 2 / parts))
+    # The sides of a ratio drift together. A time drifts from round to round and so from run to run, of which the few
+    # rounds alone tell.
+    drifts = between and not ratio
+    quantile = _student(rounds - 1 if drifts else max(1.0, (within_true + between) ** 2 / parts))
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
