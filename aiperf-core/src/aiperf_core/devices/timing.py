@@ -64,12 +64,16 @@ class TimingDevice(Protocol):
         """Memory used since the reset."""
 
 
-def open_device(name: str, working_set_bytes: int) -> TimingDevice:
-    """Return the device of that name. `working_set_bytes` is what a call reads and writes at least."""
+def open_device(name: str, working_set_bytes: int, *, all_streams: bool = True) -> TimingDevice:
+    """Return the device of that name.
+
+    `working_set_bytes` is what a call reads and writes at least; `all_streams` says whether the work of every stream is
+    timed.
+    """
     if name == "cuda":
         from aiperf_core.devices.cuda import CudaDevice
 
-        return CudaDevice()
+        return CudaDevice(all_streams=all_streams)
     from aiperf_core.devices.cpu import CpuDevice
 
     return CpuDevice(working_set_bytes)

@@ -37,7 +37,7 @@ def compare(one: Contestant, audit: Audit) -> None:
     message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"
     evidence = {name.replace(" ", "_") + "_s": seconds for name, seconds in figures.items()}
     if all(hidden for hidden, time in zip(one.samples.hidden, one.samples.device_s, strict=True) if time is not None):
-        one.stop(Verdict.UNTRUSTED, message, Finding("timing.clocks_disagree", "invalid", message, evidence))
+        one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
     else:
         one.findings.append(Finding("timing.launch_not_hidden", "warning", message, evidence))
 
@@ -54,7 +54,7 @@ def compare_with_supervisor(contestants: list[Contestant]) -> None:
         found = one.active and (_disagreement(one, usual) or _too_fast_for_steady(one, slowed))
         if found:
             message, evidence = found
-            one.stop(Verdict.UNTRUSTED, message, Finding("timing.clocks_disagree", "invalid", message, evidence))
+            one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
 
 
 def _excess(one: Contestant) -> float:

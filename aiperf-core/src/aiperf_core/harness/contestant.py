@@ -10,9 +10,7 @@ from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
-
-# What each way to fail means for the row.
-_VERDICTS = {"skip": Verdict.SKIPPED, "contract": Verdict.INVALID}
+from aiperf_core.validity.policy import Policy
 
 
 @define(eq=False)
@@ -25,6 +23,7 @@ class Contestant:
 
     declared: DescribedImplementation
     runs: str
+    policy: Policy = field(factory=Policy)
     child: Child | None = None
     ended: Verdict | None = None
     reason: str | None = None
@@ -111,6 +110,16 @@ class Contestant:
     def _column(self, clock: str) -> list[float | None]:
         return self.samples.device_s if clock == "device" else self.samples.wall_s
 
+    def find(self, issue: str, message: str, evidence: dict[str, Any], verdict: Verdict = Verdict.INVALID) -> bool:
+        """Record that a guard saw an issue; what that does is the policy's to say. Return whether it takes part no longer."""
+        effect = self.policy.effect(issue)
+        known = any((one.issue, one.message) == (issue, message) for one in self.findings)
+        if effect == "invalid":
+            self.stop(verdict, message, Finding(issue, effect, message, evidence))
+        elif effect == "warning" and not known:
+            self.findings.append(Finding(issue, effect, message, evidence))
+        return effect == "invalid"
+
     def stop(self, verdict: Verdict, reason: str, finding: Finding | None = None) -> None:
         """Take it out of the run. Its samples stay, its process ends."""
         self.ended, self.reason = verdict, reason
@@ -122,10 +131,8 @@ class Contestant:
 
     def fail(self, error: ChildError) -> None:
         """Take it out of the run because its process could not go on."""
-        verdict = _VERDICTS.get(error.kind, Verdict.FAILED)
-        finding = None
-        if verdict is Verdict.INVALID:
-            finding = Finding("output.wrong_form", "invalid", str(error))
-        self.stop(verdict, str(error), finding)
-        if verdict is Verdict.SKIPPED:
+        if error.kind == "contract" and self.find("output.wrong_form", str(error), {}):
+            return
+        self.stop(Verdict.SKIPPED if error.kind == "skip" else Verdict.FAILED, str(error))
+        if error.kind == "skip":
             self.log = []

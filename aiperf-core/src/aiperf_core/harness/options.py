@@ -36,6 +36,9 @@ class Options:
     memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
     width: sampling may stop when half the interval of every speedup, relative to it, is below this.
     audit: whether CUPTI looks at some calls at the end of a run with controls on a GPU; starting it takes seconds.
+    policy: what findings do to a row: `strict`, `standard` or `lenient`.
+    off: guards of the validity registry that are switched off, to prove what each of them is good for. A result that was
+        taken without one says so and is believed by nobody.
     energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
         implementation.
     """
@@ -51,6 +54,8 @@ class Options:
     memory_limit_bytes: int | None = None
     audit: bool = True
     energy: bool = True
+    policy: str = "standard"
+    off: frozenset[str] = frozenset()
 
     @property
     def rounds(self) -> int:

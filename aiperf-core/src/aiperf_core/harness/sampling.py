@@ -61,7 +61,8 @@ class Sampler:
     """Takes samples of a target's implementations and has them judged.
 
     `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock only; with `both_clocks` each block
-    ends with a sample by the other. `after_block` is called while the device is as the block left it.
+    ends with a sample by the other. `after_block` is called while the device is as the block left it. `first_seed` is that
+    of the values that the inputs had when they were made, and `off` names the guards that are switched off.
     """
 
     judge: Child
@@ -71,6 +72,8 @@ class Sampler:
     clock_cost_s: float
     has_state: bool
     cold: bool
+    first_seed: int
+    off: frozenset[str]
     timeout_s: float
     rng: random.Random
     after_block: Callable[[Contestant], None]
@@ -88,7 +91,7 @@ class Sampler:
 
     def warm_up(self, on_sample: Callable[[Contestant], None]) -> None:
         """Take samples that look like timed ones and are not counted; the first of each contestant is judged."""
-        for index in range(1 + WARMUP_SAMPLES):
+        for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
                 # On a GPU the first call may compile; what the next one takes is what calls take.
@@ -96,6 +99,9 @@ class Sampler:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
         for one in self.active:
+            if not one.warmup_s:
+                one.calls = one.block_length = 1
+                continue
             if not one.calls:
                 self._choose_calls(one)
             one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.calls * one.warmup_s[-1], 1e-9))))
@@ -261,13 +267,13 @@ class Sampler:
         if reported > 0 and one.per_call(self.clock, reported, one.calls) > 0:
             return True
         message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
-        one.stop(Verdict.INVALID, message, Finding("timing.event_gaps", "invalid", message, {"reported_s": reported}))
-        return False
+        return not one.find("timing.event_gaps", message, {"reported_s": reported})
 
     def _inspect(self, one: Contestant, *, judged: bool) -> bool:
         """Check the inputs after a sample and, if it was chosen, its output. Return whether the contestant stays."""
         start = time.perf_counter()
         try:
+            judged = judged and "judged_output" not in self.off
             return self._inputs_intact(one, judged) and (not judged or self._output_right(one))
         except ChildError as error:
             one.fail(error)
@@ -277,13 +283,14 @@ class Sampler:
             self.clockwork.judge_s += time.perf_counter() - start
 
     def _inputs_intact(self, one: Contestant, judged: bool) -> bool:
+        if "inputs_intact" in self.off:
+            return True
         changed = self._ask_judge("changed", thorough=judged)
         if not changed:
             return True
         self._ask_judge("repair")
         message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
-        one.stop(Verdict.INVALID, message, Finding("memory.input_mutation", "invalid", message, {"inputs": changed}))
-        return False
+        return not one.find("memory.input_mutation", message, {"inputs": changed})
 
     def _output_right(self, one: Contestant) -> bool:
         assert one.child is not None
@@ -295,13 +302,11 @@ class Sampler:
         if compared["error"] is not None:
             one.worst = compared["worst"]
             issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
-            one.stop(Verdict.INVALID, compared["error"], Finding(issue, "invalid", compared["error"]))
-            return False
+            return not one.find(issue, compared["error"], {})
         one.worst = max(one.worst or 0.0, compared["worst"])
-        if copied["late"]:
+        if copied["late"] and "late_write" not in self.off:
             message = "the output changed after the clock had stopped: the work was not finished within the timed call"
-            one.stop(Verdict.INVALID, message, Finding("timing.incomplete_async", "invalid", message))
-            return False
+            return not one.find("timing.incomplete_async", message, {})
         return True
 
     def _ask_judge(self, do: str, **arguments: Any) -> Any:
@@ -311,7 +316,7 @@ class Sampler:
             raise JudgeError(str(error)) from error
 
     def _new_seed(self) -> int:
-        return self.rng.getrandbits(_SEED_BITS)
+        return self.first_seed if "fresh_values" in self.off else self.rng.getrandbits(_SEED_BITS)
 
 
 def _by_clock(sample: dict[str, Any]) -> float:

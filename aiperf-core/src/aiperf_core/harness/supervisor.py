@@ -37,6 +37,7 @@ from aiperf_core.results.models import (
     Verdict,
     Work,
 )
+from aiperf_core.validity.policy import Policy
 
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
@@ -91,10 +92,20 @@ class TargetRun:
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
+    _policy: Policy = field(init=False)
+    _first_seed: int = field(init=False)
 
     @_telemetry.default
     def _opened_telemetry(self) -> Telemetry:
         return open_telemetry(self.device)
+
+    @_policy.default
+    def _chosen_policy(self) -> Policy:
+        return Policy(self.options.policy)
+
+    @_first_seed.default
+    def _drawn_seed(self) -> int:
+        return self._rng.getrandbits(62)
 
     @_rng.default
     def _seeded(self) -> random.Random:
@@ -135,7 +146,7 @@ class TargetRun:
             target={"name": self.target.name, "module": self.target.module},
             device=self.device,
             params=self.params,
-            seed=self._rng.getrandbits(62),
+            seed=self._first_seed,
         )
         self._spawn_workers()
         try:
@@ -168,7 +179,9 @@ class TargetRun:
             clock_cost_s=costs.get(self._clock, 0.0),
             both_clocks=self.device == "cuda",
             has_state=self._opened["has_state"],
-            cold=self.described.cache == "cold",
+            cold=self._cold,
+            first_seed=self._first_seed,
+            off=self.options.off,
             timeout_s=self.options.timeout_s,
             rng=self._rng,
             after_block=self._read_conditions,
@@ -185,7 +198,7 @@ class TargetRun:
         return [one for one in here if not wanted or one.role == "baseline" or one.name in wanted]
 
     def _contestant(self, declared: DescribedImplementation) -> Contestant:
-        one = Contestant(declared, declared.name)
+        one = Contestant(declared, declared.name, self._policy)
         reason = next(filter(None, (lacking(text, self.hardware) for text in declared.requires)), None)
         if reason:
             one.stop(Verdict.SKIPPED, reason)
@@ -215,7 +228,7 @@ class TargetRun:
                 self._sampler.isolate(one)
         self._note_memory()
         if self.options.controls and number == self.options.rounds - 1:
-            if self.described.cache == "cold":
+            if self._cold:
                 self._probe_flush()
             if self.device == "cuda" and self.options.audit:
                 self._audit()
@@ -243,7 +256,6 @@ class TargetRun:
 
     def _audit(self) -> None:
         """Have CUPTI look at a few calls of each, and compare the clocks."""
-        cold = self.described.cache == "cold"
         told = {}
         self.reporter.phase("start CUPTI")
         for one in self._active:
@@ -255,7 +267,7 @@ class TargetRun:
                 one.child.collect(timeout=max(self.options.timeout_s, _CUPTI_TIMEOUT_S))
                 self.reporter.phase("audit", one.name)
                 request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
-                told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=cold)
+                told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=self._cold)
             except ChildError as error:
                 if error.kind != "skip":
                     one.fail(error)
@@ -267,7 +279,8 @@ class TargetRun:
                 reply = told[one.name]
                 work = [Work(**piece) for piece in reply["work"]]
                 one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"], reply["threads"])
-                clocks.compare(one, one.audit)
+                if "clocks_agree" not in self.options.off:
+                    clocks.compare(one, one.audit)
 
     @property
     def _clock_costs(self) -> dict[str, float]:
@@ -326,8 +339,9 @@ class TargetRun:
         for one in self._active:
             log, limit = self.log_path(one.name), self._memory_limit()
             one.child = self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
+            one.child.guarded = "result_channel" not in self.options.off
             begin = partial(one.child.post, "begin", target=target, implementation=one.runs, device=self.device)
-            self._guarded(one, partial(begin, processors=self._processors()))
+            self._guarded(one, partial(begin, processors=self._processors(), off=sorted(self.options.off)))
 
     def _open_workers(self) -> None:
         """Hand the data to the workers."""
@@ -435,7 +449,8 @@ class TargetRun:
     def _result(self, created: str) -> TargetResult:
         assert self._opened is not None
         opened = self._opened
-        clocks.compare_with_supervisor(self._contestants)
+        if "clocks_agree" not in self.options.off:
+            clocks.compare_with_supervisor(self._contestants)
         tolerance = self.described.tolerance
         return TargetResult(
             target=self.target.name,
@@ -453,6 +468,7 @@ class TargetRun:
                 tolerance=tolerance,
                 floor=self.options.floor,
                 ceilings=self.ceilings,
+                off=self.options.off,
             ).rows(),
             order=self._sampler.order if self._sampler else [],
             overhead=self._overhead(),
@@ -495,6 +511,10 @@ class TargetRun:
         )
 
     @property
+    def _cold(self) -> bool:
+        return self.described.cache == "cold" and "cold_cache" not in self.options.off
+
+    @property
     def _clock(self) -> str:
         # The processor has no clock apart from the caller's.
         return self.described.clock if self.device == "cuda" else "wall"
@@ -503,7 +523,7 @@ class TargetRun:
 def _control(baseline: Contestant) -> Contestant:
     """The baseline once more, to be compared with itself."""
     declared = evolve(baseline.declared, name=f"{baseline.name} again", role="control", why="", kind=None)
-    return Contestant(declared, baseline.runs, ended=baseline.ended, reason=baseline.reason)
+    return Contestant(declared, baseline.runs, baseline.policy, ended=baseline.ended, reason=baseline.reason)
 
 
 def _larger(before: Memory | None, now: Memory) -> Memory:

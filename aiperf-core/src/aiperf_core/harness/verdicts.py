@@ -31,11 +31,13 @@ class Scoring:
     tolerance: str
     floor: float
     ceilings: Callable[[bool], Ceilings | None]
+    off: frozenset[str] = frozenset()
 
     def rows(self) -> list[Row]:
         """The rows, in the order of the contestants. Takes those out that are faster than light."""
         for one in self.contestants:
-            self._refuse_faster_than_light(one)
+            if "faster_than_light" not in self.off:
+                self._refuse_faster_than_light(one)
             self._note_interference(one)
             self._note_conditions(one)
         return [self._row(one) for one in self.contestants]
@@ -163,7 +165,7 @@ class Scoring:
             f"({found.time_s:.3g} s); such a time is a mistake of the cost, of the clock or of the implementation"
         )
         evidence = {"median_s": median, "light_s": found.time_s, "fraction": found.fraction}
-        one.stop(Verdict.INVALID, message, Finding("timing.faster_than_light", "invalid", message, evidence))
+        one.find("timing.faster_than_light", message, evidence)
 
     # --- what disturbed
 

@@ -35,8 +35,14 @@ class Worker(Service):
         self._place = 0.0
         self._print: list[int] = []
 
-    def do_begin(self, target: Message, implementation: str, device: str, processors: list[int]) -> None:
-        """Import the benchmark, find the implementation and wake the device; all that takes no data."""
+    def do_begin(
+        self, target: Message, implementation: str, device: str, processors: list[int], off: list[str]
+    ) -> None:
+        """Import the benchmark, find the implementation and wake the device; all that takes no data.
+
+        `off` names guards of the worker's that are switched off.
+        """
+        self._off = frozenset(off)
         if processors:  # before torch makes its threads, which inherit this
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
@@ -50,7 +56,9 @@ class Worker(Service):
         inputs_fd, outputs_fd = fds or (None, None)
         self._inputs = arena.attach(problem["inputs_arena"], inputs_fd)
         self._outputs = arena.attach(problem["outputs_arena"], outputs_fd)
-        self._device = open_device(problem["device"], problem["working_set_bytes"])
+        self._device = open_device(
+            problem["device"], problem["working_set_bytes"], all_streams="all_streams" not in self._off
+        )
         self._arguments = {
             **problem["params"],
             **tree.build(problem["inputs"], self._inputs),
@@ -75,14 +83,16 @@ class Worker(Service):
 
     def do_sample(self, clock: str, numbers: Message, flush: bool, calls: int) -> Message:
         """Time a sample, of so many calls, on the values that now lie in the inputs."""
-        self._poison()
+        if "poison" not in self._off:
+            self._poison()
         self._arguments.update(numbers)
         call = bind(self._run, self._arguments)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
         if flush:
             self._device.flush()
-        gc.disable()
+        if "gc_paused" not in self._off:
+            gc.disable()
         try:
             self._device.make_ready()
             self.notify("start")
@@ -92,7 +102,8 @@ class Worker(Service):
             gc.enable()
         self._output = timed.result
         self._place = random.random()
-        self._print = self._fingerprint(self._place)
+        if "judged_output" not in self._off:
+            self._print = self._fingerprint(self._place)
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,

@@ -1,0 +1,1 @@
+"""The checks that come with aiperf, one file a guard."""
