@@ -44,6 +44,8 @@ from aiperf_core.tolerance import TOLERANCES, Tolerance
 CLOCKS = ("device", "wall")
 CACHES = ("cold", "warm")
 KINDS = ("reasonable", "naive", "antipattern")
+# Before the path of a trusted file in KernelBench's form, in the place of a target's module.
+KERNELBENCH = "kernelbench:"
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
 
 # Files with the frames between `load_benchmark` and the module that it imports.
@@ -384,7 +386,7 @@ def call_with(function: Callable[..., Any], available: Mapping[str, Any]) -> Any
     return bind(function, available)()
 
 
-def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> Callable[[], Any]:
+def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[Any]:
     """Bind a function to those of the available arguments that its signature names.
 
     A function that takes `**kwargs` is given all of them. Raises `BenchmarkError` where it names one that is not there.
@@ -449,12 +451,22 @@ def _raised_at(error: BaseException) -> str:
     return f"{theirs[0].filename}:{theirs[0].lineno}" if theirs else ""
 
 
+def kernelbench_file(module: str) -> Path | None:
+    """The reference's file that stands in the place of a target's module; None where that is a module."""
+    return Path(module.removeprefix(KERNELBENCH)) if module.startswith(KERNELBENCH) else None
+
+
 def load_benchmark(target: Any) -> Benchmark:
     """Import the module of a target (a record with `name` and `module`) and return its checked `Benchmark`.
 
     Raises `BenchmarkError` that names the target and the file for every mistake of its author, a failing import
     included.
     """
+    reference = kernelbench_file(target.module)
+    if reference is not None:
+        from aiperf_core.harness.candidate import benchmark_from_kernelbench
+
+        return benchmark_from_kernelbench(reference)
     try:
         module = importlib.import_module(target.module)
     except BenchmarkError as error:

@@ -16,6 +16,7 @@ def aiperf_commands() -> Iterable[Command]:
     yield Command("show", "Show the results of a run.", "aiperf_core.cli.show:show")
     yield Command("ceilings", "Show what this machine reaches at its best.", "aiperf_core.cli.ceilings:ceilings")
     yield Command("roofline", "Draw results on the machine's roofline.", "aiperf_core.cli.roofline:roofline")
+    yield Command("judge", "Judge code that nobody trusts.", "aiperf_core.cli.judge:judge")
     yield Command("lint", "Try to fool the judges of benchmarks.", "aiperf_core.cli.lint:lint")
     yield Command(
         "validity",

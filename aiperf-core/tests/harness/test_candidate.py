@@ -22,6 +22,7 @@ from aiperf_core.harness.candidate import (
     CandidateSource,
     benchmark_from_kernelbench,
     check_candidate,
+    check_inputs,
     load_candidate,
 )
 from aiperf_core.harness.compare import compare_tensors
@@ -77,7 +78,9 @@ def modules() -> Iterator[None]:
 def check(tmp_path: Path, text: str | bytes, format: str = "aiperf", names: tuple[str, ...] = NAMES) -> CandidateSource:  # noqa: A002
     file = tmp_path / "fast.py"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return check_candidate(file, format, names)
+    source = check_candidate(file, format)
+    check_inputs(source, names)
+    return source
 
 
 def refusal(tmp_path: Path, text: str | bytes, format: str = "aiperf", names: tuple[str, ...] = NAMES) -> str:  # noqa: A002
@@ -163,7 +166,7 @@ def test_hostile_text_is_refused(tmp_path: Path, text: str) -> None:
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
     def message(path: Path) -> str:
         with pytest.raises(UsageError) as caught:
-            check_candidate(path, "aiperf", NAMES)
+            check_candidate(path, "aiperf")
         return str(caught.value)
 
     absent = tmp_path / "absent.py"
@@ -190,7 +193,7 @@ def test_a_model_that_does_not(tmp_path: Path) -> None:
         "'FILE', line 2: forward takes 1 inputs; the reference is called with 2: 'x', 'y'"
     )
     assert refusal(tmp_path, MODEL.format("run", ""), "kernelbench", ()) == (
-        "'FILE', line 1: 'ModelNew' has no method forward(self, ...)"
+        "'FILE', line 1: 'ModelNew' has no method forward(self, ...), which is what is timed; its methods: 'run'"
     )
     check(tmp_path, "class ModelNew(Model): ...\n", "kernelbench", ("x",))
 

@@ -19,7 +19,7 @@ def contestant(device_s: float, *, hidden: bool = True) -> Contestant:
 
 
 def sample(**values: object) -> dict[str, object]:
-    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False}
+    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "beside_s": 1e-4}
     return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
 
 
@@ -143,3 +143,16 @@ def test_one_late_message_is_no_disagreement() -> None:
     one.samples.bracket_s[2] = 1.02e-3
     clocks.compare_with_supervisor([waited_for(5e-3, 5.1e-3), one])
     assert one.active
+
+
+@pytest.mark.parametrize(("beside_s", "ended"), [(0.1e-3, None), (0.25e-3, None), (0.35e-3, Verdict.INVALID)])
+def test_work_beside_the_timed_call(beside_s: float, ended: Verdict | None) -> None:
+    baseline, one = waited_for(1e-3, 1.1e-3), waited_for(0.1e-3, 0.2e-3)
+    baseline.beside_s, one.beside_s = [1e-4] * 8, [beside_s, *[9e-3] * 7]
+    few = waited_for(0.1e-3, 0.2e-3)
+    few.beside_s = [9e-3] * 7
+    clocks.refuse_work_beside([baseline, one, few])
+    assert baseline.active
+    assert few.active
+    assert one.ended is ended
+    assert [found.issue for found in one.findings] == (["location.work_between_calls"] if ended else [])

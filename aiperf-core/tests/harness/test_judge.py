@@ -68,7 +68,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         ours, theirs = Channel.pair()
         sockets.extend((ours, theirs))
         one = Judge(ours)
-        reply = one.do_open({"name": f"tests.{module}", "module": module}, "cpu", params, 1)
+        reply = one.do_open({"name": f"tests.{module}", "module": module}, "cpu", params, 1, 2)
         here = reply.pop("fds")
         fds.extend(here)
         problem = reply["problem"]
@@ -534,7 +534,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     server = threading.Thread(target=serve)
     server.start()
     target = {"name": "tests.judged_exact", "module": "judged_exact"}
-    ours.send({"do": "open", "token": "1", "target": target, "device": "cpu", "params": {"n": 8}, "seed": 1})
+    ours.send({"do": "open", "token": "1", "target": target, "device": "cpu", "params": {"n": 8}, "seed": 1, "static_seed": 2})
     reply = ours.receive(20.0)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
@@ -545,7 +545,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     ours.send({"do": "renew", "token": "2", "seed": 2})
     assert ours.receive(20.0) == {"token": "2", "ok": {}}
     assert not torch.equal(inputs, before)
-    ours.send({"do": "open", "token": "3", "target": target, "device": "cpu", "params": {}, "seed": 1})
+    ours.send({"do": "open", "token": "3", "target": target, "device": "cpu", "params": {}, "seed": 1, "static_seed": 2})
     where = f"{TARGETS / 'judged_exact.py'}:{importlib.import_module('judged_exact').inputs.__code__.co_firstlineno}"
     message = f"{where} (inputs): asks for 'n'; there are device, generator."
     error = {"kind": "mistake", "type": "BenchmarkError", "message": message}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
@@ -12,6 +13,7 @@ from aiperf_core.plugins import Plugins
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run import Finished, Run
+    from aiperf_core.targets import Selection
 
 
 @click.command("run")
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="1, 3 or 10 rounds of fresh processes; the latter two with the baseline against itself.",
 )
+@click.option(
+    "--policy",
+    type=click.Choice(("strict", "standard", "lenient")),
+    default="standard",
+    show_default=True,
+    help="Which findings make a row invalid, and which only warn.",
+)
 @click.option("--budget", type=float, metavar="SECONDS", help="Sampling time a target. [default: 3, 30 or 120 by tier]")
 @click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
@@ -43,6 +52,7 @@ def run(
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
     tier: str,
+    policy: str,
     budget: float | None,
     timeout: float,
     out: Path | None,
@@ -65,15 +75,21 @@ def run(
         size=size,
         params=_params(sizes),
         tier=tier,
-        budget_s=None if budget is None else _positive("--budget", budget),
-        timeout_s=_positive("--timeout", timeout),
+        policy=policy,
+        budget_s=None if budget is None else positive("--budget", budget),
+        timeout_s=positive("--timeout", timeout),
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = Run(plugins, patterns, frozenset(variants), options, out, view)
+        one = Run(plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
         finished = one.execute(on_result=None if as_json else lambda result: _print(screen, result, one))
     _print_end(screen, one, as_json)
     return finished
+
+
+def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
+    """The targets of the patterns; with `--variant` only those implementations of each, beside its baseline."""
+    return [evolve(one, implementations=one.implementations | {*variants}) for one in plugins.select(patterns)]
 
 
 def _print(screen: "Screen", result: "Finished", one: "Run") -> None:
@@ -114,7 +130,8 @@ def _number(name: str, text: str) -> float:
     return value
 
 
-def _positive(option: str, seconds: float) -> float:
+def positive(option: str, seconds: float) -> float:
+    """The value of an option in seconds, which must be above 0."""
     if not (math.isfinite(seconds) and seconds > 0):
         raise UsageError(f"{option} takes a number of seconds above 0; got {seconds:g}.")
     return seconds

@@ -41,6 +41,9 @@ class CpuDevice:
     def synchronize(self) -> None:
         """Nothing to wait for: calls on the processor return when they are done."""
 
+    def release_cache(self) -> None:
+        """Nothing persists in a processor's caches."""
+
     def flush(self) -> None:
         """Write twice the last-level cache, unless the working set evicts itself."""
         if self._flush is not None:

@@ -54,11 +54,15 @@ class CudaDevice:
         """Wait for all streams of the device."""
         torch.cuda.synchronize()
 
-    def flush(self) -> None:
-        """Write twice the L2, after lines that were made to persist in it, and the room set aside for them, were released."""
+    def release_cache(self) -> None:
+        """Release lines that were made to persist in L2, and the room set aside for them."""
         if self._ask(self._runtime.cudaDeviceGetLimit(self._persisting_limit)):
             self._ask(self._runtime.cudaDeviceSetLimit(self._persisting_limit, 0))
         self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
+
+    def flush(self) -> None:
+        """Write twice the L2, after what persists in it was released."""
+        self.release_cache()
         self._flush.zero_()
 
     def make_ready(self) -> None:

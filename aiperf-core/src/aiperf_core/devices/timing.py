@@ -45,6 +45,9 @@ class TimingDevice(Protocol):
     def synchronize(self) -> None:
         """Wait for all work of this process on the device."""
 
+    def release_cache(self) -> None:
+        """Release what code of this process made persist in caches."""
+
     def flush(self) -> None:
         """Evict the last-level cache, so that the next call finds its inputs in memory."""
 

@@ -52,11 +52,11 @@ class CandidateSource:
 # --- in the supervisor: nothing is executed
 
 
-def check_candidate(path: Path, format: str, input_names: Collection[str]) -> CandidateSource:  # noqa: A002
-    """Read a candidate's file and check its form. `input_names` are the target's inputs, in order for `kernelbench`.
+def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
+    """Read a candidate's file and check its form.
 
-    Raises `UsageError` for a file that cannot be read, is no Python, or cannot be called with these inputs. Code that
-    assembles its classes while it runs is given the benefit of the doubt.
+    Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that assembles its classes
+    while it runs is given the benefit of the doubt.
     """
     if format not in FORMATS:
         raise UsageError(f"the format {format!r} was asked for; accepted are {', '.join(FORMATS)}")
@@ -68,11 +68,26 @@ def check_candidate(path: Path, format: str, input_names: Collection[str]) -> Ca
             f"'{path}' is not UTF-8: byte 0x{data[error.start]:02x} at position {error.start}. Save it as UTF-8"
         ) from None
     found = _class(path, _parse(path, text), _CLASSES[format])
-    if found is not None and format == "aiperf":
-        _check_implementation(path, found, input_names)
-    elif found is not None:
-        _check_model(path, found, input_names)
+    if found is not None:
+        _check_methods(path, found, "run" if format == "aiperf" else "forward")
     return CandidateSource(path, text, hashlib.sha256(data).hexdigest(), format)
+
+
+def check_inputs(source: CandidateSource, input_names: Collection[str]) -> None:
+    """Check that a candidate can be called with a target's inputs, which are in order for `kernelbench`.
+
+    Raises `UsageError` where it cannot.
+    """
+    found = _class(source.path, _parse(source.path, source.text), _CLASSES[source.format])
+    if found is None:
+        return
+    if source.format == "kernelbench":
+        _check_forward(source.path, found, input_names)
+        return
+    for name in ("prepare", "run"):
+        method = _methods(found).get(name)
+        if method is not None and not method.decorator_list:
+            _check_names(source.path, method, input_names)
 
 
 def _read(path: Path) -> bytes:
@@ -138,18 +153,14 @@ def _bound(statement: ast.stmt) -> set[str]:
     return {node.id for one in targets if one is not None for node in ast.walk(one) if isinstance(node, ast.Name)}
 
 
-def _check_implementation(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
+def _check_methods(path: Path, found: ast.ClassDef, needed: str) -> None:
     methods = _methods(found)
-    if "run" not in methods and not _may_have(found, "run", bases=("object",)):
+    if needed not in methods and not _may_have(found, needed, bases=("object", "Module")):
         there = ", ".join(map(repr, methods)) or "none"
         raise UsageError(
-            f"'{path}', line {found.lineno}: 'Implementation' has no method run(self, ...), which is what is timed; "
+            f"'{path}', line {found.lineno}: {found.name!r} has no method {needed}(self, ...), which is what is timed; "
             f"its methods: {there}"
         )
-    for name in ("prepare", "run"):
-        method = methods.get(name)
-        if method is not None and not method.decorator_list:
-            _check_names(path, method, input_names)
 
 
 def _check_names(path: Path, method: _Function, input_names: Collection[str]) -> None:
@@ -167,12 +178,10 @@ def _check_names(path: Path, method: _Function, input_names: Collection[str]) ->
         )
 
 
-def _check_model(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
+def _check_forward(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
     forward = _methods(found).get("forward")
     if forward is None:
-        if _may_have(found, "forward", bases=("object", "Module")):
-            return
-        raise UsageError(f"'{path}', line {found.lineno}: 'ModelNew' has no method forward(self, ...)")
+        return
     given = forward.args
     most = len(given.posonlyargs) + len(given.args) - 1
     least = most - len(given.defaults)

@@ -14,6 +14,11 @@ MESSAGES_S = 50e-6
 # Calls without a pause find warm caches and no waiting, so they are no slower than samples, but on a machine that others
 # load at that moment; then the baseline's are slower too. By how much more a sample may claim to be faster than they.
 STEADY = 0.25
+# What a process does beside the timed call (it wakes, hands over its output) takes all about as long, but for this part of
+# the baseline's call, or for so long.
+BESIDE, BESIDE_S = 0.15, 200e-6
+# On a busy machine a process waits for a processor; among so many samples there is one that did not.
+BESIDE_SAMPLES = 8
 # So long do calls without a pause last at least, for messages not to matter.
 STEADY_S = 0.01
 
@@ -72,6 +77,27 @@ def _slowdown(one: Contestant) -> float | None:
     if not by_worker or not one.steady:
         return None
     return min(run.bracket_s / run.calls for run in one.steady) / by_worker
+
+
+def refuse_work_beside(contestants: list[Contestant]) -> None:
+    """Take those out of the run whose process is busy for longer than the baseline's beside the timed call.
+
+    That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
+    over. The least of all samples counts, on both sides.
+    """
+    baseline = contestants[0]
+    usual, call_s = min(baseline.beside_s, default=None), median(baseline.samples.bracket_s or [0.0])
+    for one in contestants[1:]:
+        if usual is None or not one.active or min(len(baseline.beside_s), len(one.beside_s)) < BESIDE_SAMPLES:
+            continue
+        excess = min(one.beside_s) - usual
+        if excess > max(BESIDE * call_s, BESIDE_S):
+            message = (
+                f"its process is busy for {excess * 1e6:,.0f} us more than the baseline's beside the timed call, which takes "
+                f"the baseline {call_s * 1e6:,.0f} us"
+            )
+            evidence = {"excess_s": excess, "baseline_beside_s": usual, "baseline_call_s": call_s}
+            one.find("location.work_between_calls", message, evidence)
 
 
 def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:

@@ -9,7 +9,7 @@ from aiperf_core.devices.telemetry import Reading
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
-from aiperf_core.results.models import Audit, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
+from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
 from aiperf_core.validity.policy import Policy
 
 
@@ -46,8 +46,10 @@ class Contestant:
     calls: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
+    beside_s: list[float] = field(factory=list)
     steady: list[Steady] = field(factory=list)
     log: list[str] = field(factory=list)
+    confined: Confined | None = None
 
     @property
     def name(self) -> str:
@@ -71,6 +73,7 @@ class Contestant:
         self.samples.cpu_s.append(sample["cpu_s"])
         self.samples.bracket_s.append(sample["bracket_s"])
         self.samples.hidden.append(sample["hidden"])
+        self.beside_s.append(sample["beside_s"])
         self.samples.calls.append(self.calls)
         self.samples.voluntary_switches.append(sample["voluntary_switches"])
         self.samples.involuntary_switches.append(sample["involuntary_switches"])

@@ -4,9 +4,10 @@ import hashlib
 import sys
 from pathlib import Path
 
+import torch
 from attrs import asdict
 
-from aiperf_core.benchmark import Benchmark, load_benchmark
+from aiperf_core.benchmark import Benchmark, call_with, kernelbench_file, load_benchmark
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.service import Service
@@ -21,6 +22,13 @@ class Describer(Service):
         ref = TargetRef(**target)
         return asdict(_describe(load_benchmark(ref), ref.module))
 
+    def do_inputs(self, target: Message) -> list[str]:
+        """The names of a target's inputs and static arguments, in the order in which the workload returns them."""
+        task = load_benchmark(TargetRef(**target)).task
+        given = {**task.presets["smoke"], "device": "cpu", "generator": torch.Generator().manual_seed(0)}
+        drawn = [call_with(draw, given) for draw in (task.inputs, task.static) if draw]
+        return [name for one in drawn for name in one]
+
 
 def _describe(benchmark: Benchmark, module: str) -> Described:
     return Described(
@@ -31,7 +39,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
         tolerance=str(benchmark.tolerance),
         module=module,
-        sha256=hashlib.sha256(Path(str(sys.modules[module].__file__)).read_bytes()).hexdigest(),
+        sha256=hashlib.sha256(_source_of(module).read_bytes()).hexdigest(),
         implementations=[
             DescribedImplementation(
                 name=one.name,
@@ -48,6 +56,11 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
             for one in benchmark.on(device)
         ],
     )
+
+
+def _source_of(module: str) -> Path:
+    reference = kernelbench_file(module)
+    return reference or Path(str(sys.modules[module].__file__))
 
 
 def main(channel: Channel) -> None:

@@ -13,6 +13,7 @@ from attrs import asdict
 
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with, load_benchmark
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
+from aiperf_core.devices.timing import TimingDevice, open_device
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
@@ -26,14 +27,14 @@ _CLEARED = 0xFF  # NaN in every floating-point format
 class Judge(Service):
     """The handler of the judge's requests."""
 
-    def do_open(self, target: Message, device: str, params: dict[str, float], seed: int) -> Message:
+    def do_open(self, target: Message, device: str, params: dict[str, float], seed: int, static_seed: int) -> Message:
         """Make the inputs and the place for outputs; return the problem as the workers need it, its cost and the clock's."""
         keep_freed_memory()
         self._name, self._device, self._params = target["name"], device, params
         self._benchmark = load_benchmark(TargetRef(**target))
         task = self._benchmark.task
         self._fresh = self._draw(task.inputs, seed)
-        self._static = self._draw(task.static, seed) if task.static else {}
+        self._static = self._draw(task.static, static_seed) if task.static else {}
         self._check_names(task.state)
         layout = tree.Layout()
         self._inputs_shape = self._describe(self._fresh, layout, "the workload")
@@ -47,6 +48,9 @@ class Judge(Service):
         self._output_shape = self._describe(answer, layout, f"the reference ({self._benchmark.reference_where})")
         self._outputs, outputs_arena, more = arena.create(layout.total_bytes, device)
         self._answer: Any = None
+        self._flusher: TimingDevice | None = None
+        shapes = (self._inputs_shape, self._static_shape, self._output_shape)
+        self._working_set_bytes = sum(map(tree.tensor_bytes, shapes))
         problem = {
             "device": device,
             "params": params,
@@ -55,9 +59,7 @@ class Judge(Service):
             "output": self._output_shape,
             "inputs_arena": inputs_arena,
             "outputs_arena": outputs_arena,
-            "working_set_bytes": tree.tensor_bytes(self._inputs_shape)
-            + tree.tensor_bytes(self._static_shape)
-            + tree.tensor_bytes(self._output_shape),
+            "working_set_bytes": self._working_set_bytes,
         }
         return {
             "problem": problem,
@@ -68,6 +70,17 @@ class Judge(Service):
             "output_bytes": tree.tensor_bytes(self._output_shape),
             "fds": (*fds, *more),
         }
+
+    def do_clear(self) -> None:
+        """Clear what was delivered and not judged."""
+        self._outputs.fill_(_CLEARED)
+
+    def do_flush(self) -> None:
+        """Evict the inputs from the last-level cache."""
+        if self._flusher is None:
+            self._flusher = open_device(self._device, self._working_set_bytes)
+        self._flusher.flush()
+        self._flusher.synchronize()
 
     def do_renew(self, seed: int) -> Message:
         """Draw new values and write them over the old ones; return the numbers among the inputs."""

@@ -2,6 +2,8 @@
 
 from attrs import field, frozen
 
+from aiperf_core.harness.candidate import CandidateSource
+
 
 @frozen
 class Tier:
@@ -39,6 +41,8 @@ class Options:
     policy: what findings do to a row: `strict`, `standard` or `lenient`.
     off: guards of the validity registry that are switched off, to prove what each of them is good for. A result that was
         taken without one says so and is believed by nobody.
+    candidate: code that nobody trusts, to be measured against the baseline alone, confined.
+    baseline: the implementation that counts as the baseline; None takes the declared one.
     energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
         implementation.
     """
@@ -56,6 +60,8 @@ class Options:
     energy: bool = True
     policy: str = "standard"
     off: frozenset[str] = frozenset()
+    candidate: CandidateSource | None = None
+    baseline: str | None = None
 
     @property
     def rounds(self) -> int:

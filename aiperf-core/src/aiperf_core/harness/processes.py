@@ -1,5 +1,6 @@
 """The supervisor's side of the fork server: start children, ask them things, learn how they end, leave none behind."""
 
+import contextlib
 import os
 import secrets
 import signal
@@ -38,7 +39,12 @@ class ChildError(Exception):
 
 @define(eq=False)
 class Child:
-    """A process forked for this run: the judge, a worker, a describer. One that is not `guarded` may forge its replies."""
+    """A process forked for this run: the judge, a worker, a describer.
+
+    One that is not `guarded` may forge its replies; one that is `paused` runs only while a request of it is open, so that it
+    cannot work when no clock does.
+
+    """
 
     name: str
     pid: int
@@ -46,6 +52,7 @@ class Child:
     log: Path
     server: "ForkServer"
     guarded: bool = True
+    paused: bool = False
     ended: bool = field(default=False, init=False)
     _asked: str = field(default="", init=False)
     _token: str = field(default="", init=False)
@@ -66,6 +73,7 @@ class Child:
     def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
         """Send a request whose reply is collected later."""
         self._asked, self._token = do, secrets.token_hex(8)
+        self._signal(signal.SIGCONT)
         try:
             self.channel.send({"do": do, "token": self._token, **arguments}, fds)
         except ChannelClosedError:
@@ -85,12 +93,20 @@ class Child:
         except ProtocolError as error:
             self.kill()
             raise ChildError("protocol", f"sent what no worker sends: {error}") from None
+        finally:
+            self._signal(signal.SIGSTOP)
         if "error" in reply:
             raise _child_error(reply["error"])
         result = reply.get("ok")
         if "fds" in reply and isinstance(result, dict):
             result["fds"] = reply["fds"]
         return result
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Stop a paused child, or let it go on, with all processes of its group."""
+        if self.paused and not self.ended:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
     def _receive(self, deadline: float) -> Message:
         message = self.channel.receive(deadline - time.monotonic())

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from attrs import define, evolve, field
@@ -23,13 +23,13 @@ Finished = TargetResult | SkippedTarget
 class Run:
     """The selected targets, one after the other, into a bundle.
 
-    patterns: what to run. variants: names to restrict every target to, beside its baseline. out: the bundle's folder,
-    or None for a new one in the default place. reporter: who is told of the run's course, beside the plugins' observers.
+    name: what a new bundle is called. out: the bundle's folder, or None for a new one in the default place. reporter: who
+    is told of the run's course, beside the plugins' observers.
     """
 
     plugins: Plugins
-    patterns: tuple[str, ...]
-    variants: frozenset[str]
+    selections: Sequence[Selection]
+    name: str
     options: Options
     out: Path | None
     reporter: RunReporter
@@ -42,26 +42,20 @@ class Run:
 
         Raises `UsageError` before anything is written, and `BundleError` where results cannot be written.
         """
-        selections = [self._restricted(one) for one in self.plugins.select(self.patterns)]
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
             with Session(self.options, scratch) as session:
-                plans, skipped = session.plan(selections)
+                plans, skipped = session.plan(self.selections)
                 self.bundle = self._create_bundle(plans, skipped)
                 return self._measure(session, plans, skipped, on_result)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _restricted(self, selection: Selection) -> Selection:
-        if not self.variants:
-            return selection
-        return evolve(selection, implementations=selection.implementations | self.variants)
-
     def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
         if self.out is not None:
             return Bundle.create_at(self.out)
         names = [one.name for one in plans] + [one.target for one in skipped]
-        return Bundle.create(name=names[0] if len(names) == 1 else "-".join(self.patterns))
+        return Bundle.create(name=names[0] if len(names) == 1 else self.name)
 
     def _measure(
         self,
@@ -74,7 +68,7 @@ class Run:
         bundle, hook = self.bundle, self.plugins.hook
         manifest = evolve(
             new_manifest(plugins=self.plugins),
-            files={one.described.module: one.described.sha256 for one in plans},
+            files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
             skipped=skipped,
         )
         bundle.write_manifest(manifest)
@@ -97,6 +91,10 @@ class Run:
         self._close_manifest(manifest, session, complete=not interrupted, code=code)
         hook.aiperf_run_finished(bundle=RunFinished(path=str(bundle.path), exit_code=code))
         return code
+
+    def _candidate(self) -> dict[str, str]:
+        source = self.options.candidate
+        return {str(source.path): source.sha256} if source else {}
 
     def _measure_one(self, session: Session, plan: Plan, index: int, total: int) -> Finished | None:
         """The result of a target; None where Ctrl-C came before anything was measured."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
+from aiperf_core.harness import answers
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks, half_width, ratio_interval
@@ -62,7 +63,9 @@ class Sampler:
 
     `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock only; with `both_clocks` each block
     ends with a sample by the other. `after_block` is called while the device is as the block left it. `first_seed` is that
-    of the values that the inputs had when they were made, and `off` names the guards that are switched off.
+    of the values that the inputs had when they were made, `off` names the guards that are switched off. `untrusting` is for
+    code that nobody trusts: each sample has values of its own, and delivers its output before anybody knows whether it is
+    judged.
     """
 
     judge: Child
@@ -74,6 +77,7 @@ class Sampler:
     cold: bool
     first_seed: int
     off: frozenset[str]
+    untrusting: bool
     timeout_s: float
     rng: random.Random
     after_block: Callable[[Contestant], None]
@@ -149,7 +153,7 @@ class Sampler:
             if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
                 return
             sample = self._sample(one, self._new_seed(), self.clock)
-            if sample is None or not self._plausible(one, sample) or not self._inspect(one, judged=False):
+            if sample is None or not self._plausible(one, sample) or not self._inspect(one, None):
                 return
             one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
 
@@ -157,7 +161,7 @@ class Sampler:
         sample = self._sample(one, seed, self.clock)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
-            self._inspect(one, judged=judged)
+            self._inspect(one, sample if judged else None)
 
     def run_steadily(self, one: Contestant, least_s: float) -> None:
         """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
@@ -213,7 +217,7 @@ class Sampler:
             one.record((self.round_number, block, first_step + index), sample, judged=chosen)
             self.clockwork.samples += 1
             self.clockwork.timed_s += sample["bracket_s"]
-            if not self._plausible(one, sample) or not self._inspect(one, judged=chosen):
+            if not self._plausible(one, sample) or not self._inspect(one, sample if chosen else None):
                 return
         if self.both_clocks:
             self._other_clock(one, block, first_step)
@@ -225,11 +229,10 @@ class Sampler:
             one.record((self.round_number, block, step), sample, judged=False)
             self.clockwork.samples += 1
             self.clockwork.timed_s += sample["bracket_s"]
-            self._inspect(one, judged=False)
+            self._inspect(one, None)
 
     def _sample(self, one: Contestant, seed: int, clock: str) -> dict[str, Any] | None:
         """Time one call on the values of a seed; None where the implementation failed and is out."""
-        self._renew(seed)
         assert one.child is not None
         notices: dict[str, float] = {}
 
@@ -237,28 +240,41 @@ class Sampler:
             notices.setdefault(notice, time.perf_counter())
 
         try:
-            sample = one.child.ask(
+            one.child.ask("ready", timeout=self.timeout_s)
+            self._renew(seed)
+            asked = time.perf_counter()
+            answer = one.child.ask(
                 "sample",
                 timeout=self.timeout_s,
                 on_notice=note,
                 clock=clock,
                 numbers=self._numbers,
-                flush=self.cold,
                 calls=one.calls or 1,
+                deliver=self.untrusting,
             )
-            return {**_checked(sample), "bracket_s": notices["stop"] - notices["start"]}
-        except (ChildError, KeyError, TypeError) as error:
-            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "sent a sample that is none"))
+            bracket_s = notices["stop"] - notices["start"]
+            beside_s = time.perf_counter() - asked - bracket_s
+            return {**answers.sample(answer), "bracket_s": bracket_s, "beside_s": beside_s}
+        except (ChildError, KeyError, ValueError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
             self._present = None
             return None
 
     def _renew(self, seed: int) -> None:
+        """Put the values of a seed in place, and the caches into the declared state.
+
+        An untrusted process is stopped meanwhile, and never shares its values with another one.
+        """
         start = time.perf_counter()
-        if seed != self._present:
-            self._numbers = self._ask_judge("renew", seed=seed)
+        if self.untrusting:
+            self._ask_judge("clear")
+        if seed != self._present or (self.untrusting and "fresh_values" not in self.off):
+            self._numbers = self._ask_judge("renew", seed=self._new_seed() if self.untrusting else seed)
             self._present = seed
         elif self.has_state:
             self._ask_judge("restore")
+        if self.cold:
+            self._ask_judge("flush")
         self.clockwork.renew_s += time.perf_counter() - start
 
     def _plausible(self, one: Contestant, sample: dict[str, Any]) -> bool:
@@ -269,14 +285,14 @@ class Sampler:
         message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
         return not one.find("timing.event_gaps", message, {"reported_s": reported})
 
-    def _inspect(self, one: Contestant, *, judged: bool) -> bool:
-        """Check the inputs after a sample and, if it was chosen, its output. Return whether the contestant stays."""
+    def _inspect(self, one: Contestant, chosen: dict[str, Any] | None) -> bool:
+        """Check the inputs after a sample and, of a chosen one, its output. Return whether the contestant stays."""
         start = time.perf_counter()
+        judged = chosen is not None and "judged_output" not in self.off
         try:
-            judged = judged and "judged_output" not in self.off
-            return self._inputs_intact(one, judged) and (not judged or self._output_right(one))
-        except ChildError as error:
-            one.fail(error)
+            return self._inputs_intact(one, judged) and (not judged or self._output_right(one, chosen))
+        except (ChildError, ValueError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no output: {error}"))
             return False
         finally:
             one.since_judged = 0 if judged else one.since_judged + 1
@@ -292,9 +308,10 @@ class Sampler:
         message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
         return not one.find("memory.input_mutation", message, {"inputs": changed})
 
-    def _output_right(self, one: Contestant) -> bool:
+    def _output_right(self, one: Contestant, chosen: dict[str, Any] | None) -> bool:
         assert one.child is not None
-        copied = one.child.ask("output", timeout=self.timeout_s)
+        delivered = chosen["output"] if chosen and self.untrusting else None
+        copied = delivered or answers.output(one.child.ask("output", timeout=self.timeout_s))
         compared = self._ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
         one.judged += 1
         if compared["quality"] is not None:
@@ -322,17 +339,6 @@ class Sampler:
 def _by_clock(sample: dict[str, Any]) -> float:
     """A sample's time by the clock that it was taken with, in seconds."""
     return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])
-
-
-def _checked(sample: Any) -> dict[str, Any]:
-    """What a worker says of a sample. Raises `KeyError` or `TypeError` where it is not of the form of one."""
-    times = {name: sample[name] for name in ("device_s", "wall_s", "cpu_s")}
-    if any(time is not None and type(time) is not float for time in times.values()):
-        raise TypeError("a time is not a number")
-    if times["device_s"] is None and times["wall_s"] is None:
-        raise TypeError("no time")
-    switches = {name: int(sample[name]) for name in ("voluntary_switches", "involuntary_switches")}
-    return {**times, **switches, "hidden": bool(sample["hidden"])}
 
 
 def known(contestants: list[Contestant], clock: str, width: float, round_number: int) -> bool:

@@ -12,6 +12,7 @@ from attrs import define, evolve, field, frozen
 
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.harness import ceilings as kept
+from aiperf_core.harness.candidate import check_inputs
 from aiperf_core.harness.described import Described, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
@@ -98,11 +99,22 @@ class Session:
                 text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
                 skipped.append(SkippedTarget(target.name, Verdict.FAILED, text))
                 continue
+            self._check_candidate(describer, ref)
             plan = self._plan(selection, described)
             plans.append(plan) if isinstance(plan, Plan) else skipped.append(plan)
         if describer is not None:
             describer.kill()
         return plans, skipped
+
+    def _check_candidate(self, describer: Child, target: dict[str, str]) -> None:
+        """Raise `UsageError` where the candidate cannot be called with the target's inputs."""
+        if self.options.candidate is None:
+            return
+        try:
+            names = describer.ask("inputs", timeout=_IMPORT_TIMEOUT_S, target=target)
+        except ChildError as error:
+            raise AiperfError(f"{target['name']!r} cannot be used: {error}") from None
+        check_inputs(self.options.candidate, names)
 
     def _plan(self, selection: Selection, described: Described) -> Plan | SkippedTarget:
         name = selection.target.name
@@ -121,9 +133,17 @@ class Session:
         if device == "cpu" and (described.threads or 0) > usable:
             reason = f"needs {described.threads} processors ({usable} are usable here)"
             return SkippedTarget(name, Verdict.SKIPPED, reason)
+        self._check_baseline(name, described, device)
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
         return Plan(selection, described, device, size, params)
+
+    def _check_baseline(self, name: str, described: Described, device: str) -> None:
+        names = [one.name for one in described.on(device)]
+        if self.options.baseline not in (None, *names):
+            raise UsageError(
+                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has {', '.join(names)}."
+            )
 
     def _device_for(self, described: Described) -> str:
         self._require(self.options.device)

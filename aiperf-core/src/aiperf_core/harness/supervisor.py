@@ -3,6 +3,8 @@
 import math
 import os
 import random
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,7 +17,8 @@ from attrs import astuple, define, evolve, field
 
 from aiperf_core.devices.telemetry import Telemetry, open_telemetry
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness import clocks, energy
+from aiperf_core.harness import answers, clocks, energy
+from aiperf_core.harness.candidate import CandidateSource
 from aiperf_core.harness.conditions import throttled_blocks, warm_after_flush
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
@@ -25,26 +28,26 @@ from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Samp
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
-    Audit,
     Ceilings,
     Energy,
     Finding,
-    Flush,
     Memory,
     Overhead,
     Problem,
     TargetResult,
     Verdict,
-    Work,
 )
 from aiperf_core.validity.policy import Policy
 
+# The name of a candidate's row.
+CANDIDATE = "candidate"
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
 # The stopping rule looks again after so many more passes, as a part of those already taken.
 _LOOK_AGAIN = 0.25
 # Every so many blocks the machine is asked for all that it can tell.
 _FULL_READING = 8
+_IMPORT_TIMEOUT_S = 60.0
 # CUPTI starts in seconds, and in many where every process of a busy machine starts it at once.
 _CUPTI_TIMEOUT_S = 180.0
 _ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
@@ -92,6 +95,7 @@ class TargetRun:
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
+    _scratch: str | None = field(default=None, init=False)
     _policy: Policy = field(init=False)
     _first_seed: int = field(init=False)
 
@@ -109,7 +113,8 @@ class TargetRun:
 
     @_rng.default
     def _seeded(self) -> random.Random:
-        return random.Random(self.seed)
+        # What an untrusted candidate is judged on nobody shall compute from what it has seen.
+        return random.SystemRandom() if self.options.candidate else random.Random(self.seed)
 
     def execute(self) -> TargetResult:
         """Measure the target, in rounds of fresh processes. Ctrl-C ends the measuring and keeps what was measured.
@@ -147,6 +152,7 @@ class TargetRun:
             device=self.device,
             params=self.params,
             seed=self._first_seed,
+            static_seed=self._rng.getrandbits(62),
         )
         self._spawn_workers()
         try:
@@ -182,6 +188,7 @@ class TargetRun:
             cold=self._cold,
             first_seed=self._first_seed,
             off=self.options.off,
+            untrusting=self.options.candidate is not None,
             timeout_s=self.options.timeout_s,
             rng=self._rng,
             after_block=self._read_conditions,
@@ -191,11 +198,19 @@ class TargetRun:
     def _chosen(self) -> list[DescribedImplementation]:
         """The baseline first; all others, or those asked for and the rungs that they build on."""
         here = self.described.on(self.device)
+        if self.options.candidate is not None:
+            return [self._baseline(here), _as_declared(self.options.candidate, self.device)]
         wanted = set(self.wanted)
         for one in reversed(here):
             if one.name in wanted and one.builds_on:
                 wanted.add(one.builds_on)
         return [one for one in here if not wanted or one.role == "baseline" or one.name in wanted]
+
+    def _baseline(self, here: list[DescribedImplementation]) -> DescribedImplementation:
+        """The implementation that a candidate is compared with."""
+        name = self.options.baseline
+        one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
+        return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
 
     def _contestant(self, declared: DescribedImplementation) -> Contestant:
         one = Contestant(declared, declared.name, self._policy)
@@ -248,9 +263,9 @@ class TargetRun:
         for one in self._active:
             assert one.child is not None
             self.reporter.phase("probe the flush", one.name)
-            found = self._guarded(one, partial(one.child.ask, "probe_flush", timeout=self.options.timeout_s))
-            if found is not None:
-                one.flush = Flush(**found)
+            request = partial(one.child.ask, "probe_flush", timeout=self.options.timeout_s)
+            one.flush = self._guarded(one, request, answers.flush)
+            if one.flush is not None:
                 warm = warm_after_flush(one.flush)
                 one.findings.extend([warm] if warm else [])
 
@@ -267,7 +282,9 @@ class TargetRun:
                 one.child.collect(timeout=max(self.options.timeout_s, _CUPTI_TIMEOUT_S))
                 self.reporter.phase("audit", one.name)
                 request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
-                told[one.name] = request(calls=clocks.AUDITED_CALLS, flush=self._cold)
+                told[one.name] = answers.audit(request(calls=clocks.AUDITED_CALLS, flush=self._cold))
+            except ValueError as error:
+                one.fail(ChildError("protocol", f"sent an audit that is none: {error}"))
             except ChildError as error:
                 if error.kind != "skip":
                     one.fail(error)
@@ -276,9 +293,7 @@ class TargetRun:
                 one.findings.append(Finding("timing.not_audited", "warning", message))
         for one in self._active:
             if one.name in told:
-                reply = told[one.name]
-                work = [Work(**piece) for piece in reply["work"]]
-                one.audit = Audit(reply["span_s"], reply["event_s"], work, reply["stray"], reply["threads"])
+                one.audit = told[one.name]
                 if "clocks_agree" not in self.options.off:
                     clocks.compare(one, one.audit)
 
@@ -341,14 +356,28 @@ class TargetRun:
             one.child = self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
             one.child.guarded = "result_channel" not in self.options.off
             begin = partial(one.child.post, "begin", target=target, implementation=one.runs, device=self.device)
-            self._guarded(one, partial(begin, processors=self._processors(), off=sorted(self.options.off)))
+            begin = partial(begin, processors=self._processors(), off=sorted(self.options.off))
+            self._guarded(one, partial(begin, candidate=self._candidate(one)))
+
+    def _candidate(self, one: Contestant) -> dict[str, str] | None:
+        """The text of the candidate's code for its worker, and a folder of its own; None for all others."""
+        source = self.options.candidate
+        if source is None or one.declared.where != str(source.path):
+            return None
+        if self._scratch is None:
+            self._scratch = tempfile.mkdtemp(prefix="aiperf-candidate-")
+        return {"text": source.text, "format": source.format, "scratch": self._scratch}
 
     def _open_workers(self) -> None:
         """Hand the data to the workers."""
         assert self._opened is not None
         for one in self._active:
             assert one.child is not None
-            self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+            # Importing is no call; on a busy machine it takes seconds.
+            begun = partial(one.child.collect, timeout=max(self.options.timeout_s, _IMPORT_TIMEOUT_S))
+            one.confined = self._guarded(one, begun, answers.confined)
+            # The baseline too: what stopping costs shall be the same on both sides.
+            one.child.paused = self.options.candidate is not None
         for one in self._active:
             assert one.child is not None
             self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=self._opened["problem"]))
@@ -367,18 +396,21 @@ class TargetRun:
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
         self.reporter.phase("prepare", one.name)
-        prepared = self._guarded(one, partial(one.child.ask, "prepare", timeout=self.options.timeout_s))
-        if prepared is not None and one.prepare_s is None:
-            one.prepare_s = float(prepared["prepare_s"])
+        request = partial(one.child.ask, "prepare", timeout=self.options.timeout_s)
+        prepare_s = self._guarded(one, request, answers.prepared)
+        if one.prepare_s is None:
+            one.prepare_s = prepare_s
 
     @staticmethod
-    def _guarded(one: Contestant, call: Callable[[], Any]) -> Any:
-        """Make a request of a contestant's worker; one that cannot answer takes its contestant out of the run."""
+    def _guarded(one: Contestant, call: Callable[[], Any], read: Callable[[Any], Any] = lambda answer: answer) -> Any:
+        """Make a request of a contestant's worker and read the answer; a bad one takes its contestant out of the run."""
         try:
-            return call()
+            return read(call())
         except ChildError as error:
             one.fail(error)
-            return None
+        except ValueError as error:
+            one.fail(ChildError("protocol", f"sent an answer that is none: {error}"))
+        return None
 
     def _memory_limit(self) -> int | None:
         # A CUDA process maps far more than it uses, and the limit counts mappings.
@@ -426,9 +458,9 @@ class TargetRun:
         for one in self._active:
             if one.child is None or one.child.ended:
                 continue
-            use = self._guarded(one, partial(one.child.ask, "memory", timeout=10.0))
+            use = self._guarded(one, partial(one.child.ask, "memory", timeout=10.0), answers.memory)
             if use is not None:
-                one.memory = _larger(one.memory, Memory(**use))
+                one.memory = _larger(one.memory, use)
 
     def _close_workers(self) -> None:
         for one in self._active:
@@ -443,6 +475,8 @@ class TargetRun:
         for fd in self._fds:
             os.close(fd)
         self._telemetry.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
         if judge is not None:
             judge.kill()
 
@@ -451,6 +485,8 @@ class TargetRun:
         opened = self._opened
         if "clocks_agree" not in self.options.off:
             clocks.compare_with_supervisor(self._contestants)
+        if self.options.candidate is not None:
+            clocks.refuse_work_beside(self._contestants)
         tolerance = self.described.tolerance
         return TargetResult(
             target=self.target.name,
@@ -518,6 +554,12 @@ class TargetRun:
     def _clock(self) -> str:
         # The processor has no clock apart from the caller's.
         return self.described.clock if self.device == "cuda" else "wall"
+
+
+def _as_declared(candidate: CandidateSource, device: str) -> DescribedImplementation:
+    """A candidate as what an author would have declared."""
+    why = f"{candidate.path.name}, sha256 {candidate.sha256[:12]}"
+    return DescribedImplementation(CANDIDATE, "variant", device, str(candidate.path), why=why)
 
 
 def _control(baseline: Contestant) -> Contestant:

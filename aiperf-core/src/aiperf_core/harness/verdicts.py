@@ -88,6 +88,7 @@ class Scoring:
             isolated_samples_s=one.isolated_samples_s,
             warmup_s=one.warmup_s,
             log=one.log,
+            confined=one.confined,
         )
 
     # --- verdicts

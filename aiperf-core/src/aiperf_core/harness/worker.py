@@ -8,6 +8,9 @@ import gc
 import math
 import os
 import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,9 +39,15 @@ class Worker(Service):
         self._print: list[int] = []
 
     def do_begin(
-        self, target: Message, implementation: str, device: str, processors: list[int], off: list[str]
-    ) -> None:
-        """Import the benchmark, find the implementation and wake the device; all that takes no data.
+        self,
+        target: Message,
+        implementation: str,
+        device: str,
+        processors: list[int],
+        off: list[str],
+        candidate: Message | None,
+    ) -> Message | None:
+        """Import the code and wake the device; all that takes no data. For a candidate, return what holds it.
 
         `off` names guards of the worker's that are switched off.
         """
@@ -46,9 +55,20 @@ class Worker(Service):
         if processors:  # before torch makes its threads, which inherit this
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
-        self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
+        self._candidate = candidate
+        confined = self._confine(Path(candidate["scratch"]), device) if candidate else None
+        if not candidate:
+            # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
+            self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
         if device == "cuda":
             torch.zeros(1, device=device)
+        return confined
+
+    def _confine(self, scratch: Path, device: str) -> Message:
+        from aiperf_core.harness.sandbox import Limits, confine
+
+        held = confine(Limits(scratch, keep_fds=(self._channel.fileno(),), cuda=device == "cuda"))
+        return {"applied": list(held.applied), "lacking": held.lacking}
 
     def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> None:
         """Map the inputs and make ready to time."""
@@ -60,10 +80,16 @@ class Worker(Service):
             problem["device"], problem["working_set_bytes"], all_streams="all_streams" not in self._off
         )
         self._arguments = {
-            **problem["params"],
+            **({} if self._candidate else problem["params"]),
             **tree.build(problem["inputs"], self._inputs),
             **tree.build(problem["static"], self._inputs),
         }
+        if self._candidate:
+            from aiperf_core.harness.candidate import load_candidate
+
+            text, kind = self._candidate["text"], self._candidate["format"]
+            code = load_candidate(text, kind, list(problem["inputs"]["items"]))
+            self._code = Implementation("candidate", "variant", problem["device"], code, "")
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
@@ -73,24 +99,29 @@ class Worker(Service):
         return {"prepare_s": timed.wall_s}
 
     def _prepare(self) -> None:
-        if not self._code.is_class:
+        if self._code.is_class:
+            instance = self._code.code()
+            if hasattr(instance, "prepare"):
+                call_with(instance.prepare, self._arguments)
+            self._run = instance.run
+        else:
             self._run = self._code.code
-            return
-        instance = self._code.code()
-        if hasattr(instance, "prepare"):
-            call_with(instance.prepare, self._arguments)
-        self._run = instance.run
+        self._names = tuple(bind(self._run, self._arguments).keywords)
 
-    def do_sample(self, clock: str, numbers: Message, flush: bool, calls: int) -> Message:
-        """Time a sample, of so many calls, on the values that now lie in the inputs."""
+    def do_ready(self) -> None:
+        """Leave nothing of the last call behind: poison its output, let go of it, release what it made persist in caches."""
         if "poison" not in self._off:
             self._poison()
-        self._arguments.update(numbers)
-        call = bind(self._run, self._arguments)
+        self._device.release_cache()
+
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool) -> Message:
+        """Time a sample, of so many calls, on the values that now lie in the inputs.
+
+        `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
+        """
+        call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
-        if flush:
-            self._device.flush()
         if "gc_paused" not in self._off:
             gc.disable()
         try:
@@ -111,6 +142,7 @@ class Worker(Service):
             "hidden": timed.hidden,
             "voluntary_switches": timed.voluntary_switches,
             "involuntary_switches": timed.involuntary_switches,
+            "output": self._deliver() if deliver else None,
         }
 
     def do_output(self) -> Message:
@@ -118,6 +150,9 @@ class Worker(Service):
 
         `late` says whether it changed since the clock stopped.
         """
+        return self._deliver()
+
+    def _deliver(self) -> Message:
         shape = self._problem["output"]
         tree.match(shape, self._output, self._device.name)
         numbers = {}
@@ -131,13 +166,10 @@ class Worker(Service):
         self._device.synchronize()
         return {"numbers": numbers, "late": self._fingerprint(self._place) != self._print}
 
-    def do_start_audit(self) -> None:
-        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
-        from aiperf_core.devices.cuda import CudaDevice
-        from aiperf_core.devices.ledger import start
-
-        assert isinstance(self._device, CudaDevice)
-        start(self._device)
+    def _call(self, numbers: Message | None = None) -> Callable[[], Any]:
+        """The call, bound to the present arguments. Nothing of the implementation's runs here: its signature was read before."""
+        self._arguments.update(numbers or {})
+        return partial(self._run, **{name: self._arguments[name] for name in self._names})
 
     def do_audit(self, calls: int, flush: bool) -> Message:
         """Run some calls under CUPTI; see `devices.ledger.audit`. Only on a GPU."""
@@ -146,7 +178,15 @@ class Worker(Service):
 
         assert isinstance(self._device, CudaDevice)
         self._poison()
-        return audit(self._device, bind(self._run, self._arguments), calls, flush=flush)
+        return audit(self._device, self._call(), calls, flush=flush)
+
+    def do_start_audit(self) -> None:
+        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
+        from aiperf_core.devices.ledger import start
+
+        assert isinstance(self._device, CudaDevice)
+        start(self._device)
 
     def do_probe_flush(self) -> Message | None:
         """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
@@ -155,7 +195,7 @@ class Worker(Service):
 
     def do_steady(self, calls: int) -> None:
         """Make so many calls without a pause, for a clock outside of this process."""
-        call = bind(self._run, self._arguments)
+        call = self._call()
         self._device.make_ready()
         self.notify("start")
         for first in range(0, calls, _STEADY_CALLS):

@@ -234,6 +234,14 @@ class Energy:
 
 
 @frozen
+class Confined:
+    """What held in the process of code that nobody trusts, and what the machine could not give, with the reason."""
+
+    applied: list[str] = field(factory=list)
+    lacking: dict[str, str] = field(factory=dict)
+
+
+@frozen
 class Row:
     """One implementation of a target.
 
@@ -241,7 +249,7 @@ class Row:
     speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
     other, without the other implementations in between, and `steady` has calls without a pause by the supervisor's own clock,
     some a round where a call is short. `conditions` sum up what the machine told after each block, and
-    `no_energy` says why there is no `energy`.
+    `no_energy` says why there is no `energy`. `confined` is there for a candidate.
     """
 
     name: str
@@ -277,6 +285,7 @@ class Row:
     isolated_samples_s: list[float] = field(factory=list)
     warmup_s: list[float] = field(factory=list)
     log: list[str] = field(factory=list)
+    confined: Confined | None = None
 
 
 @frozen

@@ -83,6 +83,11 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     slow = [(words(row.name), row.prepare_s) for row in result.rows if row.prepare_s and row.prepare_s >= 1e-3]
     if slow:
         yield "prepare", ", ".join(f"{name} {units.seconds(time)}" for name, time in slow) + "; not in any time"
+    for row in result.rows:
+        if row.confined:
+            held = ", ".join(map(words, row.confined.applied)) or "nothing"
+            missing = ", ".join(f"{words(name)} ({words(why)})" for name, why in row.confined.lacking.items())
+            yield "confined", f"{words(row.name)}: {held}" + (f"; not to be had here: {missing}" if missing else "")
     yield from _energy(result.rows)
     yield from _warnings(result.rows)
     yield "stopped", words(result.stopped) + ("" if result.complete else "; the run was cut short, figures are partial")

@@ -1,0 +1,123 @@
+"""`aiperf judge`: the verdict on a file of code that nobody trusts."""
+
+from pathlib import Path
+
+import click
+
+from aiperf_core.cli.run import positive
+from aiperf_core.errors import UsageError
+from aiperf_core.plugins import Plugins
+from aiperf_core.targets import InstalledTarget, Selection
+
+
+@click.command("judge")
+@click.argument("candidate", type=click.Path(path_type=Path), metavar="CANDIDATE.py")
+@click.option(
+    "--target", required=True, metavar="TARGET[:BASELINE]", help="What it must do, and what it is compared with."
+)
+@click.option(
+    "--policy",
+    type=click.Choice(("strict", "standard", "lenient")),
+    default="standard",
+    show_default=True,
+    help="Which findings make it invalid, and which only warn.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("aiperf", "kernelbench")),
+    default="aiperf",
+    show_default=True,
+    help="kernelbench: ModelNew in the candidate; --target names the file with Model, get_inputs and get_init_inputs.",
+)
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
+@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
+@click.option(
+    "--tier",
+    type=click.Choice(("quick", "standard", "audit")),
+    default="quick",
+    show_default=True,
+    help="See aiperf run.",
+)
+@click.option("--budget", type=float, metavar="SECONDS", help="Sampling time. [default: 3, 30 or 120 by tier]")
+@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def judge(
+    plugins: Plugins,
+    candidate: Path,
+    target: str,
+    policy: str,
+    kind: str,
+    device: str | None,
+    size: str | None,
+    tier: str,
+    budget: float | None,
+    timeout: float,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Judge code that nobody trusts, against a target's baseline.
+
+    CANDIDATE.py defines `class Implementation` with `run(self, ...)`, and `prepare(self, ...)` if it likes; both name the
+    target's inputs. It runs in a process of its own, confined as strictly as this machine allows, which holds neither the
+    reference nor the tolerance nor a seed. The verdict is made outside of it. Exit code 3: it is invalid.
+    """
+    from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
+    from aiperf_core.harness.candidate import check_candidate
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.run import Run
+
+    selection, baseline = _selection(plugins, target, kind)
+    options = Options(
+        device=device,
+        size=size,
+        tier=tier,
+        budget_s=None if budget is None else positive("--budget", budget),
+        timeout_s=positive("--timeout", timeout),
+        policy=policy,
+        candidate=check_candidate(candidate, kind),
+        baseline=baseline,
+    )
+    screen, err = consoles()
+    with RunView(err, quiet=quiet) as view:
+        one = Run(plugins, [selection], selection.target.name, options, out, view)
+        code = one.execute()
+    path = one.bundle.path if one.bundle else None
+    if as_json:
+        print_json(screen, one.results, path)
+    else:
+        for result in one.results:
+            print_result(screen, result, path)
+    return code
+
+
+def _selection(plugins: Plugins, target: str, kind: str) -> tuple[Selection, str | None]:
+    """The target and the name of the baseline, if one was given."""
+    if kind == "kernelbench":
+        return Selection(_kernelbench(Path(target))), None
+    name, _, baseline = target.partition(":")
+    selections = plugins.select((name,))
+    if len(selections) != 1:
+        raise UsageError(f"--target takes one target, such as practice.matmul; {name!r} stands for {len(selections)}.")
+    return Selection(selections[0].target), baseline or None
+
+
+def _kernelbench(reference: Path) -> InstalledTarget:
+    from aiperf_core.benchmark import KERNELBENCH
+
+    if not reference.is_file():
+        raise UsageError(f"--target '{reference}' is no file; with --format kernelbench it is the reference's file.")
+    return InstalledTarget(
+        name=f"kernelbench.{reference.stem}",
+        module=f"{KERNELBENCH}{reference.resolve()}",
+        summary=f"the Model of {reference.name}",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=(),
+        distribution="a file",
+        version="",
+    )

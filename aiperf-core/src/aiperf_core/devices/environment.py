@@ -1,0 +1,362 @@
+"""Facts about the machine that decide how far its figures carry: what it runs under, its limits, clocks, nodes and memory.
+
+Everything is read and nothing is ever set. Nothing here raises.
+"""
+
+import ctypes
+import os
+import platform
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from aiperf_core.devices import host
+from aiperf_core.devices.gpu_telemetry import find
+from aiperf_core.devices.gpus import MHZ, gpus
+from aiperf_core.devices.nvml import Nvml, NvmlMissingError, scaled, session
+from aiperf_core.devices.telemetry import open_telemetry
+
+_CONTAINERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
+_OVERCOMMIT = {0: "heuristic", 1: "always", 2: "never"}
+# Version 1 writes the largest number of pages where there is no limit.
+_NO_LIMIT_BYTES = 1 << 60
+# Numbers of the system call get_mempolicy, which glibc does not wrap, and the names of its modes in their order.
+_GET_MEMPOLICY = {"x86_64": 239, "aarch64": 236}
+_POLICIES = ("default", "preferred", "bind", "interleave", "local", "preferred many", "weighted interleave")
+_MOST_NODES = 1024
+# Facts that `devices.gpus` finds too, by their names there.
+_OF_BOARD = {
+    "gpu": "name",
+    "gpu_uuid": "uuid",
+    "power_limit_w": "power_limit_w",
+    "mig": "mig",
+    "persistence": "persistence",
+}
+_GPU_FACTS = (
+    *_OF_BOARD,
+    "driver",
+    "power_default_w",
+    "power_limits_w",
+    "application_sm_clock_hz",
+    "application_memory_clock_hz",
+    "default_sm_clock_hz",
+    "default_memory_clock_hz",
+    "clocks_chosen",
+)
+
+
+@define
+class _Facts:
+    """What was found, and why the rest was not."""
+
+    root: Path
+    found: dict[str, Any] = field(factory=dict)
+    lacking: dict[str, str] = field(factory=dict)
+
+    def take(self, name: str, read: Callable[[], Any]) -> None:
+        """Keep a fact. Whatever keeps it from being read is its reason: a fact is worth no run."""
+        try:
+            self.found[name] = read()
+        except OSError as error:
+            self.lacking[name] = f"{error.filename or name}: {error.strerror}"
+        except Exception as error:
+            self.lacking[name] = str(error) or type(error).__name__
+
+    def text(self, path: str) -> str:
+        return (self.root / path).read_text(errors="replace").strip()
+
+    def number(self, path: str) -> int:
+        return int(self.text(path))
+
+
+def facts(device: str, root: Path = Path("/")) -> dict[str, Any]:
+    """What this machine is for a run on `cpu`, `cuda` or `cuda:1`. `root` is where /proc and /sys are found.
+
+    hypervisor, container: their names, empty where none is seen.
+    cpus, usable_cpus, affinity: all logical CPUs, how many this process may use, and which. smt: whether cores share.
+    load_average: over 1, 5 and 15 minutes.
+    cpu_limit, cpuset_cpus, memory_limit_bytes: what control groups allow, in processors and bytes; None is no limit.
+    cpufreq_driver, governors, energy_preferences, cpu_clock_limits_hz: of the usable CPUs; turbo: whether it is on.
+    numa_nodes: the CPUs of each node; process_nodes: the nodes this process may run on; memory_nodes: those its memory
+        may come from; numa_policy: how the kernel chooses among them.
+    memory_bytes, committed_bytes, commit_limit_bytes, swap_total_bytes, swap_used_bytes, swappiness.
+    overcommit: `heuristic`, `always` or `never`. transparent_huge_pages: `always`, `madvise` or `never`.
+
+    Of the GPU: driver, gpu, gpu_uuid, power_limit_w against power_default_w, power_limits_w (of all GPUs), mig,
+    persistence, the clocks that applications get and would get by default, in hertz, and clocks_chosen: whether
+    somebody holds the clocks at a setting of his.
+
+    What is refused is absent, and its reason stands under `lacking`.
+    """
+    seen = _Facts(root)
+    _processors(seen)
+    _limits(seen)
+    _clocks(seen)
+    _nodes(seen)
+    _memory(seen)
+    if device.partition(":")[0] == "cuda":
+        _gpu(seen, device)
+    return {**seen.found, "lacking": seen.lacking}
+
+
+# --- what it runs under
+
+
+def _processors(seen: _Facts) -> None:
+    seen.take("hypervisor", host.hypervisor)
+    seen.take("container", lambda: _container(seen.root))
+    seen.take("cpus", os.cpu_count)
+    seen.take("usable_cpus", host.usable_cpus)
+    seen.take("affinity", lambda: sorted(os.sched_getaffinity(0)))
+    seen.take("smt", lambda: seen.text("sys/devices/system/cpu/smt/active") == "1")
+    seen.take("load_average", lambda: list(os.getloadavg()))
+
+
+def _container(root: Path) -> str:
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    return next((name for file, name in _CONTAINERS.items() if (root / file).exists()), "")
+
+
+def _limits(seen: _Facts) -> None:
+    """The limits of the control groups that this process is in, of either version."""
+    seen.take("cpu_limit", lambda: min(_quotas(seen), default=None))
+    seen.take("memory_limit_bytes", lambda: min(_memory_limits(seen), default=None))
+    seen.take("cpuset_cpus", lambda: _cpuset(seen))
+
+
+def _folders(seen: _Facts, controller: str) -> tuple[int, list[Path]]:
+    """The version of a controller, and this process's groups from its own up to the highest that can be seen.
+
+    A container that shows no namespace of groups names a path that exists only outside; its own group then lies on top.
+    """
+    groups = [line.split(":", 2) for line in seen.text("proc/self/cgroup").splitlines()]
+    mount = seen.root / "sys/fs/cgroup"
+    version, top, path = 0, mount, ""
+    for _, controllers, place in groups:
+        if controller in controllers.split(","):
+            # Controllers on one hierarchy have one folder, and mostly a link for each.
+            version, top, path = 1, next(filter(Path.is_dir, (mount / controller, mount / controllers)), mount), place
+            break
+        if not controllers:
+            version, top, path = 2, mount, place
+    if not version or not top.is_dir():
+        raise LookupError(f"no control group of this process can be read under {mount}")
+    own = top / path.lstrip("/")
+    return version, [folder for folder in (own, *own.parents) if folder.is_relative_to(top) and folder.is_dir()]
+
+
+def _quotas(seen: _Facts) -> Iterator[float]:
+    """Limits of processor time, in processors."""
+    version, folders = _folders(seen, "cpu")
+    for folder in folders:
+        if version == 2:
+            quota, _, period = (_text(folder / "cpu.max") or "max").partition(" ")
+        else:
+            quota, period = _text(folder / "cpu.cfs_quota_us") or "-1", _text(folder / "cpu.cfs_period_us")
+        if quota.isdecimal():
+            yield int(quota) / int(period or 100_000)
+
+
+def _memory_limits(seen: _Facts) -> Iterator[int]:
+    version, folders = _folders(seen, "memory")
+    for folder in folders:
+        limit = _text(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
+        if limit.isdecimal() and int(limit) < _NO_LIMIT_BYTES:
+            yield int(limit)
+
+
+def _cpuset(seen: _Facts) -> int | None:
+    """How many CPUs the process's group may use; None where none are named."""
+    version, folders = _folders(seen, "cpuset")
+    names = ("cpuset.cpus.effective",) if version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
+    listed = next((text for folder in folders for name in names if (text := _text(folder / name))), "")
+    return len(_numbers(listed)) or None
+
+
+# --- clocks
+
+
+def _clocks(seen: _Facts) -> None:
+    cpus = seen.root / "sys/devices/system/cpu"
+
+    def distinct(name: str) -> list[str]:
+        policies = [path for cpu in os.sched_getaffinity(0) if (path := cpus / f"cpu{cpu}/cpufreq").is_dir()]
+        if not policies:
+            raise LookupError("this machine does not show how the clocks of its processors are chosen")
+        told = sorted({text for policy in policies if (text := _text(policy / name))})
+        if not told:
+            raise LookupError(f"this machine's cpufreq has no {name}")
+        return told
+
+    def limits() -> list[float]:
+        return [
+            1e3 * min(map(int, distinct("scaling_min_freq"))),
+            1e3 * max(map(int, distinct("scaling_max_freq"))),
+        ]
+
+    seen.take("cpufreq_driver", lambda: distinct("scaling_driver")[0])
+    seen.take("governors", lambda: distinct("scaling_governor"))
+    seen.take("energy_preferences", lambda: distinct("energy_performance_preference"))
+    seen.take("cpu_clock_limits_hz", limits)
+    seen.take("turbo", lambda: _turbo(seen))
+
+
+def _turbo(seen: _Facts) -> bool:
+    if off := _text(seen.root / "sys/devices/system/cpu/intel_pstate/no_turbo"):
+        return off == "0"
+    if on := _text(seen.root / "sys/devices/system/cpu/cpufreq/boost"):
+        return on == "1"
+    raise LookupError("this machine does not say whether turbo clocks are on")
+
+
+# --- nodes and memory
+
+
+def _nodes(seen: _Facts) -> None:
+    nodes: dict[str, list[int]] = {}
+
+    def read() -> dict[str, list[int]]:
+        for folder in sorted((seen.root / "sys/devices/system/node").glob("node[0-9]*")):
+            nodes[folder.name.removeprefix("node")] = _numbers((folder / "cpulist").read_text())
+        if not nodes:
+            raise LookupError("this machine shows no nodes")
+        return nodes
+
+    def may_run_on() -> list[int]:
+        usable = os.sched_getaffinity(0)
+        return [int(node) for node, cpus in nodes.items() if not usable.isdisjoint(cpus)]
+
+    def memory_from() -> list[int]:
+        match = re.search(r"^Mems_allowed_list:\s*(\S+)", seen.text("proc/self/status"), re.MULTILINE)
+        if match is None:
+            raise LookupError("/proc/self/status does not say which nodes memory may come from")
+        allowed = _numbers(match[1])
+        policy, chosen = _memory_policy()
+        return chosen if policy == "bind" else allowed
+
+    seen.take("numa_nodes", read)
+    seen.take("process_nodes", may_run_on)
+    seen.take("numa_policy", lambda: _memory_policy()[0])
+    seen.take("memory_nodes", memory_from)
+
+
+def _memory_policy() -> tuple[str, list[int]]:
+    """This thread's policy, and the nodes that it names."""
+    number = _GET_MEMPOLICY.get(platform.machine())
+    if number is None:
+        raise LookupError(f"the number of get_mempolicy on {platform.machine()} is not known here")
+    mode = ctypes.c_int()
+    mask = (ctypes.c_ulong * (_MOST_NODES // 64))()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, ctypes.byref(mode), mask, ctypes.c_ulong(_MOST_NODES), None, ctypes.c_ulong(0)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "get_mempolicy")
+    kind = mode.value & 0xFF  # above lie flags
+    nodes = [node for node in range(_MOST_NODES) if mask[node // 64] >> node % 64 & 1]
+    return _POLICIES[kind] if kind < len(_POLICIES) else f"policy {kind}", nodes
+
+
+def _memory(seen: _Facts) -> None:
+    lines = _text(seen.root / "proc/meminfo")
+    table = {name: 1024 * int(size) for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", lines, re.MULTILINE)}
+
+    def line(name: str) -> int:
+        if name not in table:
+            raise LookupError(f"/proc/meminfo has no {name}")
+        return table[name]
+
+    def huge_pages() -> str:
+        text = seen.text("sys/kernel/mm/transparent_hugepage/enabled")
+        return text.partition("[")[2].partition("]")[0] or text
+
+    seen.take("memory_bytes", lambda: line("MemTotal"))
+    seen.take("committed_bytes", lambda: line("Committed_AS"))
+    seen.take("commit_limit_bytes", lambda: line("CommitLimit"))
+    seen.take("swap_total_bytes", lambda: line("SwapTotal"))
+    seen.take("swap_used_bytes", lambda: line("SwapTotal") - line("SwapFree"))
+    seen.take("swappiness", lambda: seen.number("proc/sys/vm/swappiness"))
+    seen.take("overcommit", lambda: _OVERCOMMIT[seen.number("proc/sys/vm/overcommit_memory")])
+    seen.take("transparent_huge_pages", huge_pages)
+
+
+# --- the GPU
+
+
+def _gpu(seen: _Facts, device: str) -> None:
+    try:
+        with session() as nvml:  # kept open, so that those asked below need not start it again
+            _board(seen, nvml, device)
+    except NvmlMissingError as error:
+        _lack(seen, f"NVML cannot be asked: {error}")
+    except Exception as error:
+        _lack(seen, str(error))
+
+
+def _lack(seen: _Facts, reason: str) -> None:
+    for name in _GPU_FACTS:
+        if name not in seen.found:
+            seen.lacking.setdefault(name, reason)
+
+
+def _board(seen: _Facts, nvml: Nvml, device: str) -> None:
+    boards, driver = gpus()
+    seen.take("driver", lambda: _told(driver, "the driver does not tell its version"))
+    handle, _ = find(nvml, int(device.partition(":")[2] or 0))
+    uuid = nvml.ask("nvmlDeviceGetUUID", handle)
+    board = next((one for one in boards if uuid and one.get("uuid") == uuid), {})
+    for name, key in _OF_BOARD.items():
+        seen.take(name, partial(_told, board.get(key), "the driver does not tell it"))
+    seen.take("power_limits_w", lambda: [one.get("power_limit_w") for one in boards])
+
+    def ask(name: str, factor: float, function: str, *arguments: Any) -> None:
+        def read() -> float:
+            answer = scaled(nvml.ask(function, handle, *arguments), factor)
+            return float(_told(answer, f"NVML: {nvml.refused.get(function)}"))
+
+        seen.take(name, read)
+
+    sm, memory = nvml.module.NVML_CLOCK_SM, nvml.module.NVML_CLOCK_MEM
+    ask("power_default_w", 1e-3, "nvmlDeviceGetPowerManagementDefaultLimit")
+    ask("application_sm_clock_hz", MHZ, "nvmlDeviceGetApplicationsClock", sm)
+    ask("application_memory_clock_hz", MHZ, "nvmlDeviceGetApplicationsClock", memory)
+    ask("default_sm_clock_hz", MHZ, "nvmlDeviceGetDefaultApplicationsClock", sm)
+    ask("default_memory_clock_hz", MHZ, "nvmlDeviceGetDefaultApplicationsClock", memory)
+    seen.take("clocks_chosen", lambda: _clocks_chosen(device))
+
+
+def _clocks_chosen(device: str) -> bool:
+    telemetry = open_telemetry(device)
+    try:
+        throttled = telemetry.read(light=True).throttled
+        return "clocks_setting" in _told(throttled, telemetry.lacking.get("throttled", "not told"))
+    finally:
+        telemetry.close()
+
+
+def _told(answer: Any, reason: str) -> Any:
+    if answer is None:
+        raise LookupError(reason)
+    return answer
+
+
+# --- files
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _numbers(listed: str) -> list[int]:
+    """The numbers of a list as the kernel writes it: `0-3,8`."""
+    found: list[int] = []
+    for part in filter(None, listed.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return found

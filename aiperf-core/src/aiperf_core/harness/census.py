@@ -1,0 +1,213 @@
+"""What a process does between its calls, as the kernel and NVML tell it: nothing that the process says of itself."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+from attrs import define, field
+
+from aiperf_core.devices.nvml import Nvml
+from aiperf_core.validity.evidence import Census
+
+# How long threads that have finished may go on spinning before they sleep: those of OpenMP do so for milliseconds.
+SETTLE_S = 0.05
+# A process that uses less of a processor than this rests.
+_AT_REST = 0.05
+_LOOK_S = 0.001
+# A child that used less since the last look only waits.
+_WORKING_S = 0.001
+# Threads other than the first are asked for their priority and their children in every so many censuses: each costs a
+# file, and a process may have hundreds.
+_THOROUGH_EVERY = 8
+_SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+# From the mildest; of several threads the last counts.
+_BY_WEIGHT = ("idle", "batch", "other", "ext", "rr", "fifo", "deadline")
+_RESET_ON_FORK = 0x40000000
+# Where in /proc/PID/stat, behind the name.
+_STATE, _PARENT, _SESSION, _MAJOR_FAULTS, _CHILDREN_USER, _CHILDREN_SYSTEM, _THREADS = 0, 1, 3, 9, 13, 14, 17
+_CLOCK_OF_PROCESS = 2
+
+
+@define
+class Watcher:
+    """Watches a process and its descendants from outside. Linux only; elsewhere every census is empty.
+
+    In the order of a sample: the worker has answered; `settle` and `mark`; new values are written to its inputs;
+    `between_calls`; the next call. A descendant that gave itself a session of its own and whose parent has ended is not
+    seen. `proc` is where the kernel's files are.
+    """
+
+    pid: int
+    proc: Path = Path("/proc")
+    _marked: dict[int, float] = field(factory=dict, init=False)
+    _marked_ended_s: float = field(default=0.0, init=False)
+    _seen: dict[int, float] = field(factory=dict, init=False)
+    _seen_ended_s: float = field(default=0.0, init=False)
+    _faults: int = field(default=0, init=False)
+    _turns: Iterator[int] = field(factory=count, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Count from here."""
+        if stat := self._stat(self.pid):
+            self._faults, self._seen_ended_s = int(stat[_MAJOR_FAULTS]), _ended_s(stat)
+            self._seen = _clocks(self._descendants([self.pid, *self._threads(self.pid)], stat))
+        self.mark()
+
+    def settle(self, most_s: float = SETTLE_S) -> bool:
+        """Wait until the process rests, at most so long. Whether it does: threads that only spin come to rest."""
+        deadline = time.perf_counter() + most_s
+        while (before := process_s(self.pid)) is not None:
+            start = time.perf_counter()
+            time.sleep(_LOOK_S)
+            now = process_s(self.pid)
+            if now is not None and now - before <= _AT_REST * (time.perf_counter() - start):
+                return True
+            if time.perf_counter() >= deadline:
+                return False
+        return False
+
+    def mark(self) -> None:
+        """Count processor time from here."""
+        self._marked = _clocks([self.pid, *self._seen])
+        self._marked_ended_s = _ended_s(self._stat(self.pid))
+
+    def between_calls(self) -> Census:
+        """The process now. `busy_s` counts from the mark; children that work and major faults from the census before.
+
+        A child works if it used processor time, or ended after having used some; one that waits, such as an idle
+        compiler's, does not count. A thread's children, and its priority, may be noticed some censuses late. A process
+        that has ended has an empty census.
+        """
+        stat = self._stat(self.pid)
+        if not stat:
+            return Census()
+        threads = [self.pid] if next(self._turns) % _THOROUGH_EVERY else self._threads(self.pid)
+        clocks = _clocks(self._descendants(threads, stat))
+        working = sum(spent - self._seen.get(pid, 0.0) >= _WORKING_S for pid, spent in clocks.items())
+        working += _ended_s(stat) - self._seen_ended_s >= _WORKING_S
+        faults = int(stat[_MAJOR_FAULTS])
+        found = Census(
+            children=working,
+            threads=int(stat[_THREADS]),
+            busy_s=self._busy_s({**clocks, **_clocks([self.pid])}, _ended_s(stat)),
+            nice=_best_nice(threads),
+            scheduler=_weightiest_scheduler(threads),
+            affinity=_affinity(self.pid),
+            swapped_bytes=self._swapped_bytes(),
+            major_faults=faults - self._faults,
+        )
+        self._faults, self._seen, self._seen_ended_s = faults, clocks, _ended_s(stat)
+        return found
+
+    def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
+        """The UUIDs of the GPUs on which the driver lists the process or a descendant; None where it lists them nowhere.
+
+        In a container without the host's process ids the driver's list is empty, or speaks of other numbers.
+        """
+        ours = {self.pid, *self._descendants(self._threads(self.pid), self._stat(self.pid))}
+        found = []
+        for index in range(nvml.ask("nvmlDeviceGetCount") or 0):
+            gpu = nvml.ask("nvmlDeviceGetHandleByIndex", index)
+            listed = nvml.ask("nvmlDeviceGetComputeRunningProcesses", gpu) if gpu is not None else None
+            if ours & {one.pid for one in listed or ()}:
+                found.append(nvml.ask("nvmlDeviceGetUUID", gpu) or f"GPU {index}")
+        return tuple(sorted(found)) or None
+
+    def _busy_s(self, clocks: dict[int, float], ended_s: float) -> float | None:
+        """Since the mark. What a child used that was not known then is left out: nobody knows when it did."""
+        if self.pid not in clocks or self.pid not in self._marked:
+            return None
+        living = sum(spent - self._marked[pid] for pid, spent in clocks.items() if pid in self._marked)
+        return max(0.0, living) + max(0.0, ended_s - self._marked_ended_s)
+
+    # --- descendants
+
+    def _descendants(self, threads: Iterable[int], stat: list[str]) -> list[int]:
+        """Living descendants: those known, those below these threads, and those handed on because their parent ended."""
+        found = dict.fromkeys(pid for pid in self._seen if self._stat(pid))
+        for thread in threads:
+            found |= dict.fromkeys(self._below(f"{self.pid}/task/{thread}"))
+        if stat and stat[_SESSION] == str(self.pid):
+            for pid in self._children(f"{stat[_PARENT]}/task/{stat[_PARENT]}"):
+                orphan = self._stat(pid) if pid != self.pid and pid not in found else []
+                if orphan and orphan[_SESSION] == str(self.pid):
+                    found |= dict.fromkeys([pid, *self._below(f"{pid}/task/{pid}")])
+        return list(found)
+
+    def _below(self, thread: str) -> Iterator[int]:
+        for child in self._children(thread):
+            yield child
+            for inner in self._threads(child):
+                yield from self._below(f"{child}/task/{inner}")
+
+    # --- the kernel's files
+
+    def _stat(self, pid: int) -> list[str]:
+        """The fields behind the name, which may contain anything; none of a process that has ended."""
+        fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
+        return [] if len(fields) <= _THREADS or fields[_STATE] == "Z" else fields
+
+    def _children(self, thread: str) -> list[int]:
+        return [int(one) for one in self._read(f"{thread}/children").split()]
+
+    def _threads(self, pid: int) -> list[int]:
+        try:
+            return [int(name) for name in os.listdir(f"{self.proc}/{pid}/task")]
+        except OSError:
+            return []
+
+    def _swapped_bytes(self) -> int | None:
+        found = self._read(f"{self.pid}/status").partition("VmSwap:")[2].split(maxsplit=1)
+        return int(found[0]) * 1024 if found else None
+
+    def _read(self, path: str) -> str:
+        try:
+            with open(f"{self.proc}/{path}", "rb", buffering=0) as file:
+                return file.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def process_s(pid: int) -> float | None:
+    """The processor time of a process, of all threads that it has or had, in seconds; None where it has ended."""
+    try:
+        # The kernel's clock of another process, as clock_getcpuclockid(3) makes it of a pid.
+        return time.clock_gettime((~pid << 3) | _CLOCK_OF_PROCESS)
+    except (OSError, OverflowError):
+        return None
+
+
+def _clocks(pids: Iterable[int]) -> dict[int, float]:
+    return {pid: spent for pid in pids if (spent := process_s(pid)) is not None}
+
+
+def _ended_s(stat: list[str]) -> float:
+    """The processor time of children that were waited for, which the kernel rounds down to a tick."""
+    ticks = int(stat[_CHILDREN_USER]) + int(stat[_CHILDREN_SYSTEM]) if stat else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _best_nice(threads: Iterable[int]) -> int | None:
+    found = []
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            found.append(os.getpriority(os.PRIO_PROCESS, thread))
+    return min(found, default=None)
+
+
+def _weightiest_scheduler(threads: Iterable[int]) -> str | None:
+    found = []
+    for thread in threads:
+        with contextlib.suppress(OSError, AttributeError):
+            found.append(_SCHEDULERS.get(os.sched_getscheduler(thread) & ~_RESET_ON_FORK, "other"))
+    return max(found, key=_BY_WEIGHT.index, default=None)
+
+
+def _affinity(pid: int) -> tuple[int, ...] | None:
+    try:
+        return tuple(sorted(os.sched_getaffinity(pid)))
+    except (OSError, AttributeError):
+        return None
