@@ -1,5 +1,7 @@
 """A process that looks at a device and measures its ceilings; the supervisor itself never touches torch."""
 
+from pathlib import Path
+
 from aiperf_core.devices import ceilings, links
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.service import Service
@@ -23,6 +25,18 @@ class Prober(Service):
             "arch": major * 10 + minor,
             "memory_bytes": torch.cuda.get_device_properties().total_memory,
         }
+
+    def do_confined_cuda(self, scratch: str, without: list[str]) -> str:
+        """Confine this process as a candidate's would be and see whether the GPU works then; the reason where not, or ''."""
+        from aiperf_core.harness.sandbox import Limits, confine
+
+        confine(Limits(Path(scratch), (self._channel.fileno(),), cuda=True, without=tuple(without)))
+        import torch
+
+        try:
+            return "" if float(torch.ones(1, device="cuda").sum()) == 1.0 else "it computes wrongly"
+        except Exception as error:
+            return (str(error).splitlines() or [type(error).__name__])[0]
 
     def do_ceilings(self, device: str, whole: bool) -> Message:
         """Measure what the device reaches; a notice says what comes next."""

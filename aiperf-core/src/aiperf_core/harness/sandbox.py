@@ -15,6 +15,7 @@ containers do not have.
 import ctypes
 import errno
 import glob
+import itertools
 import os
 import platform
 import random
@@ -73,6 +74,7 @@ class Limits:
     processes: the most processes and threads that it may have.
     file_bytes: the largest file that it may write; the number of files is not limited.
     open_files: the most descriptors.
+    without: protections that are left out, of `OPTIONAL`, because a device does not start under them here.
     """
 
     scratch: Path
@@ -82,6 +84,7 @@ class Limits:
     processes: int = 1024
     file_bytes: int = 1 << 30
     open_files: int = 1024
+    without: tuple[str, ...] = ()
 
 
 @frozen
@@ -103,8 +106,19 @@ PROTECTIONS = {
     "signals": "signals no process but its own",
     "user": "a user id of its own, not the harness's",
     "processes": "the number of processes and threads is limited",
-    "system_calls": "no network, tracing, mounts, namespaces or kernel interfaces; sets nothing of other processes",
+    "system_calls": "no network, tracing, mounts, namespaces or kernel interfaces; sets nothing of other processes; stays in "
+    "its group, with all that it starts",
 }
+
+# What a driver may stumble over, the first to be left out first.
+OPTIONAL = ("system_calls", "files", "privileges")
+_STUMBLES = "the device does not start under it on this machine"
+
+
+def relaxations() -> Iterator[tuple[str, ...]]:
+    """What to leave out, from nothing to all that is optional, the fewest first."""
+    for count in range(len(OPTIONAL) + 1):
+        yield from itertools.combinations(OPTIONAL, count)
 
 
 def confine(limits: Limits) -> Confined:
@@ -125,10 +139,20 @@ def confine(limits: Limits) -> Confined:
     _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     _limit(resource.RLIMIT_NOFILE, limits.open_files)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    landlock = _restrict_files(limits, scratch, lacking)
-    user = _take_identity(limits, scratch, lacking)
+    landlock, user = 0, None
+    if "files" in limits.without:
+        lacking.update(dict.fromkeys(("files", *_LATER), _STUMBLES))
+    else:
+        landlock = _restrict_files(limits, scratch, lacking)
+    if "privileges" in limits.without:
+        lacking.update(privileges=_STUMBLES, user=_STUMBLES)
+    else:
+        user = _take_identity(limits, scratch, lacking)
     _limit_processes(limits, user, lacking)
-    _filter_system_calls(limits, user, landlock, lacking)
+    if "system_calls" in limits.without:
+        lacking["system_calls"] = _STUMBLES
+    else:
+        _filter_system_calls(limits, user, landlock, lacking)
     return Confined(tuple(name for name in PROTECTIONS if name not in lacking), lacking)
 
 
@@ -373,7 +397,7 @@ kill 62 129, tkill 200 130, tgkill 234 131, pidfd_send_signal 424 424,
 rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
 sched_setparam 142 118, sched_setscheduler 144 119, sched_setattr 314 274,
 sched_setaffinity 203 122, prlimit64 302 261, move_pages 279 239,
-setpriority 141 140, ioprio_set 251 30, migrate_pages 256 238,
+setpriority 141 140, ioprio_set 251 30, setsid 112 157, setpgid 109 154, migrate_pages 256 238,
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, kcmp 312 272,
 process_madvise 440 440, process_mrelease 448 448, pidfd_getfd 438 438,
 bpf 321 280, perf_event_open 298 241, userfaultfd 323 282, syslog 103 116,

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +18,7 @@ from aiperf_core.harness.candidate import check_inputs
 from aiperf_core.harness.described import Described, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
+from aiperf_core.harness.sandbox import OPTIONAL, relaxations
 from aiperf_core.harness.supervisor import Reporter, TargetRun
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import figures
@@ -64,6 +67,7 @@ class Session:
     log_folder: Path
     _server: ForkServer = field(factory=ForkServer, init=False)
     _hardware: Hardware | None = field(default=None, init=False)
+    _left_out: tuple[str, ...] | None = field(default=None, init=False)
     _prober: Child | None = field(default=None, init=False)
     _no_cuda: str = field(default="", init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
@@ -203,6 +207,24 @@ class Session:
             self._hardware = Hardware(found.get("gpu"), found.get("arch"), found["gpus"])
         return self._hardware
 
+    def left_out(self, device: str) -> tuple[str, ...]:
+        """The protections of a candidate's process under which the device does not start here: the fewest that must go."""
+        if device != "cuda":
+            return ()
+        if self._left_out is None:
+            self._left_out = next((one for one in relaxations() if self._starts_without(one)), OPTIONAL)
+        return self._left_out
+
+    def _starts_without(self, left_out: tuple[str, ...]) -> bool:
+        prober, scratch = self.spawn("prober", "confined"), tempfile.mkdtemp(prefix="aiperf-confined-")
+        try:
+            return not prober.ask("confined_cuda", timeout=_IMPORT_TIMEOUT_S, scratch=scratch, without=list(left_out))
+        except ChildError:
+            return False
+        finally:
+            prober.kill()
+            shutil.rmtree(scratch, ignore_errors=True)
+
     def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
         """What a device reaches: measured once, kept on disk; `again` measures anew and keeps the better figures.
 
@@ -308,6 +330,7 @@ class Session:
                 log_path=lambda name: log_path(target.name, name),
                 reporter=reporter,
                 ceilings=lambda again: self.ceilings(plan.device, again),
+                left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
             ).execute()
         except AiperfError as error:

@@ -467,7 +467,7 @@ def _is_behaviour(value: object) -> bool:
 
 def _object(one: object) -> dict[str, Any]:
     kind = type(one)
-    held: dict[str, Any] = getattr(one, "__dict__", {})
+    held: dict[str, Any] = object.__getattribute__(one, "__dict__")
     inherited = {name for line in type.__dict__["__mro__"].__get__(kind) for name in vars(line)}
     found: dict[str, Any] = {"type": described(kind), "overridden": sorted(held.keys() & inherited)}
     for name, value in held.items():

@@ -80,6 +80,7 @@ class TargetRun:
     log_path: Callable[[str], Path]
     reporter: Reporter
     ceilings: Callable[[bool], Ceilings | None]
+    left_out: tuple[str, ...]
     seed: int
     _rng: random.Random = field(init=False)
     interrupted: bool = field(default=False, init=False)
@@ -242,14 +243,19 @@ class TargetRun:
                 self.reporter.phase("sample alone", one.name)
                 self._sampler.isolate(one)
         self._note_memory()
-        if self.options.controls and number == self.options.rounds - 1:
-            if self._cold:
-                self._probe_flush()
-            if self.device == "cuda" and self.options.audit:
-                self._audit()
-            if self.options.energy:
-                self._measure_energy()
+        if number == self.options.rounds - 1:
+            self._look_closer()
         self._close_workers()
+
+    def _look_closer(self) -> None:
+        """What is looked at once, in the last round: of a candidate what CUPTI sees, and with controls the rest too."""
+        if self.options.controls and self._cold:
+            self._probe_flush()
+        suspect = self.options.controls or self.options.candidate is not None
+        if self.device == "cuda" and self.options.audit and suspect:
+            self._audit()
+        if self.options.controls and self.options.energy:
+            self._measure_energy()
 
     def _run_steadily(self, one: Contestant) -> None:
         """Have the supervisor's own clock look at calls that are too short for it one by one."""
@@ -359,14 +365,14 @@ class TargetRun:
             begin = partial(begin, processors=self._processors(), off=sorted(self.options.off))
             self._guarded(one, partial(begin, candidate=self._candidate(one)))
 
-    def _candidate(self, one: Contestant) -> dict[str, str] | None:
+    def _candidate(self, one: Contestant) -> dict[str, Any] | None:
         """The text of the candidate's code for its worker, and a folder of its own; None for all others."""
         source = self.options.candidate
         if source is None or one.declared.where != str(source.path):
             return None
         if self._scratch is None:
             self._scratch = tempfile.mkdtemp(prefix="aiperf-candidate-")
-        return {"text": source.text, "format": source.format, "scratch": self._scratch}
+        return {"text": source.text, "format": source.format, "scratch": self._scratch, "without": self.left_out}
 
     def _open_workers(self) -> None:
         """Hand the data to the workers."""

@@ -56,7 +56,7 @@ class Worker(Service):
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
         self._candidate = candidate
-        confined = self._confine(Path(candidate["scratch"]), device) if candidate else None
+        confined = self._confine(candidate, device) if candidate else None
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
             self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
@@ -64,10 +64,11 @@ class Worker(Service):
             torch.zeros(1, device=device)
         return confined
 
-    def _confine(self, scratch: Path, device: str) -> Message:
+    def _confine(self, candidate: Message, device: str) -> Message:
         from aiperf_core.harness.sandbox import Limits, confine
 
-        held = confine(Limits(scratch, keep_fds=(self._channel.fileno(),), cuda=device == "cuda"))
+        scratch, left_out = Path(candidate["scratch"]), tuple(candidate["without"])
+        held = confine(Limits(scratch, (self._channel.fileno(),), cuda=device == "cuda", without=left_out))
         return {"applied": list(held.applied), "lacking": held.lacking}
 
     def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> None:
