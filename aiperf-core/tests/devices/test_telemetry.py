@@ -15,7 +15,7 @@ from aiperf_core.devices.cpu_telemetry import CpuTelemetry
 from aiperf_core.devices.gpu_telemetry import REASONS, GpuTelemetry, find, reasons
 from aiperf_core.devices.nvml import Nvml
 from aiperf_core.devices.rapl import Rapl, wrapped_difference
-from aiperf_core.devices.telemetry import open_telemetry
+from aiperf_core.devices.telemetry import open_telemetry, waiting_s
 
 
 class NVMLError(Exception):
@@ -613,3 +613,11 @@ def test_the_gpu_is_the_one_that_torch_has_open():
     told = nvml.ask("nvmlDeviceGetUUID", board if instance is None else instance)
     assert told.removeprefix("GPU-").removeprefix("MIG-") == str(torch.cuda.get_device_properties(0).uuid)
     nvml.stop()
+
+
+def test_threads_that_wait_for_a_processor(tmp_path):
+    write(tmp_path, {"7/task/7/schedstat": "5000 2000000000 9", "7/task/8/schedstat": "1 500000000 2"})
+    assert waiting_s(7, tmp_path) == 2.5
+    assert waiting_s(8, tmp_path) is None
+    write(tmp_path, {"9/task/9/schedstat": ""})
+    assert waiting_s(9, tmp_path) is None

@@ -138,6 +138,16 @@ def test_a_loaded_machine_slows_the_baseline_as_well() -> None:
     assert one.active
 
 
+def test_a_run_that_waited_for_a_processor_says_nothing() -> None:
+    one = waited_for(1e-6, 80e-6)
+    one.steady = [Steady(1000, 19e-3, waited_s=5e-3)]
+    clocks.compare_with_supervisor([waited_for(20e-6, 90e-6), one])
+    assert one.active
+    one.steady = [Steady(1000, 19e-3, waited_s=1e-3)]
+    clocks.compare_with_supervisor([waited_for(20e-6, 90e-6), one])
+    assert one.ended is Verdict.UNTRUSTED
+
+
 def test_one_late_message_is_no_disagreement() -> None:
     one = waited_for(1e-3, 9e-3)
     one.samples.bracket_s[2] = 1.02e-3

@@ -228,6 +228,8 @@ def _nodes(seen: _Facts) -> None:
         return nodes
 
     def may_run_on() -> list[int]:
+        if not nodes:
+            raise LookupError("this machine shows no nodes")
         usable = os.sched_getaffinity(0)
         return [int(node) for node, cpus in nodes.items() if not usable.isdisjoint(cpus)]
 

@@ -5,6 +5,7 @@ from the process that is measured. A figure that the machine refuses is None, an
 """
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Protocol
 
 from attrs import frozen
@@ -74,3 +75,17 @@ def open_telemetry(device: str, uuid: str | None = None) -> Telemetry:
     from aiperf_core.devices.gpu_telemetry import GpuTelemetry
 
     return GpuTelemetry.open(int(ordinal or 0), uuid, processor)
+
+
+def waiting_s(pid: int, proc: Path = Path("/proc")) -> float | None:
+    """How long the living threads of a process were ready to run and had no processor so far, in seconds.
+
+    None where there is no such process, or the kernel does not count it.
+    """
+    total = 0
+    try:
+        for task in (proc / str(pid) / "task").iterdir():
+            total += int((task / "schedstat").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9

@@ -14,9 +14,10 @@ from aiperf_core.validity.evidence import Census
 
 # How long threads that have finished may go on spinning before they sleep: those of OpenMP do so for milliseconds.
 SETTLE_S = 0.05
-# A process that uses less of a processor than this rests.
-_AT_REST = 0.05
-_LOOK_S = 0.001
+# A gap that is watched lasts so long at least: of a thread that runs on, the kernel counts the time by its ticks, of up to
+# 10 ms.
+WATCH_S = 0.02
+_LOOK_S = 0.0005
 # A child that used less since the last look only waits.
 _WORKING_S = 0.001
 # Threads other than the first are asked for their priority and their children in every so many censuses: each costs a
@@ -35,8 +36,8 @@ _CLOCK_OF_PROCESS = 2
 class Watcher:
     """Watches a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
-    In the order of a sample: the worker has answered; `settle` and `mark`; new values are written to its inputs;
-    `between_calls`; the next call. A descendant that gave itself a session of its own and whose parent has ended is not
+    In the order of a sample: the worker has answered; `settle` and `mark`; new values are written to its inputs, and
+    `WATCH_S` goes by; `between_calls`; the next call. A descendant that gave itself a session of its own and whose parent has ended is not
     seen. `proc` is where the kernel's files are.
     """
 
@@ -57,17 +58,13 @@ class Watcher:
         self.mark()
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
-        """Wait until the process rests, at most so long. Whether it does: threads that only spin come to rest."""
+        """Wait until no thread of the process runs, at most so long. Whether none does: those that only spin come to rest."""
         deadline = time.perf_counter() + most_s
-        while (before := process_s(self.pid)) is not None:
-            start = time.perf_counter()
-            time.sleep(_LOOK_S)
-            now = process_s(self.pid)
-            if now is not None and now - before <= _AT_REST * (time.perf_counter() - start):
-                return True
+        while any(self._runs(thread) for thread in self._threads(self.pid)):
             if time.perf_counter() >= deadline:
                 return False
-        return False
+            time.sleep(_LOOK_S)
+        return True
 
     def mark(self) -> None:
         """Count processor time from here."""
@@ -149,6 +146,9 @@ class Watcher:
         """The fields behind the name, which may contain anything; none of a process that has ended."""
         fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
         return [] if len(fields) <= _THREADS or fields[_STATE] == "Z" else fields
+
+    def _runs(self, thread: int) -> bool:
+        return self._read(f"{self.pid}/task/{thread}/stat").rpartition(")")[2].startswith(" R")
 
     def _children(self, thread: str) -> list[int]:
         return [int(one) for one in self._read(f"{thread}/children").split()]

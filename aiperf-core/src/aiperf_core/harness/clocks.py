@@ -19,6 +19,8 @@ STEADY = 0.25
 BESIDE, BESIDE_S = 0.15, 200e-6
 # On a busy machine a process waits for a processor; among so many samples there is one that did not.
 BESIDE_SAMPLES = 8
+# Of a run without pauses, threads may have waited for a processor for this part; else it says nothing.
+WAITED = 0.1
 # So long do calls without a pause last at least, for messages not to matter.
 STEADY_S = 0.01
 
@@ -74,9 +76,9 @@ def _excess(one: Contestant) -> float:
 def _slowdown(one: Contestant) -> float | None:
     """How many times longer a call takes in runs without pauses, by the supervisor, than a sample says of it."""
     by_worker = one.median("wall")
-    if not by_worker or not one.steady:
-        return None
-    return min(run.bracket_s / run.calls for run in one.steady) / by_worker
+    # A process that others keep from running is slower, whatever its clock says.
+    runs = [run for run in one.steady if run.waited_s is None or run.waited_s <= WAITED * run.bracket_s]
+    return min(run.bracket_s / run.calls for run in runs) / by_worker if by_worker and runs else None
 
 
 def refuse_work_beside(contestants: list[Contestant]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
+from aiperf_core.devices.telemetry import waiting_s
 from aiperf_core.harness import answers
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
@@ -165,15 +166,20 @@ class Sampler:
 
     def run_steadily(self, one: Contestant, least_s: float) -> None:
         """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
+        assert one.child is not None
         calls = max(1, one.calls)
         for _ in range(_STEADY_RUNS):
+            before = waiting_s(one.child.pid)
             taken = self.bracket_steady(one, calls)
             while taken is not None and taken < least_s and calls < _MOST_STEADY:
                 calls = min(_MOST_STEADY, max(2 * calls, math.ceil(1.2 * calls * least_s / max(taken, 1e-9))))
+                before = waiting_s(one.child.pid)
                 taken = self.bracket_steady(one, calls)
             if taken is None:
                 return
-            one.steady.append(Steady(calls, taken))
+            after = waiting_s(one.child.pid)
+            waited = None if before is None or after is None else max(0.0, after - before)
+            one.steady.append(Steady(calls, taken, waited))
 
     def bracket_steady(self, one: Contestant, calls: int) -> float | None:
         """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""

@@ -174,10 +174,14 @@ class Flush:
 
 @frozen
 class Steady:
-    """So many calls one after the other, with the values of one sample, timed by the supervisor."""
+    """So many calls one after the other, with the values of one sample, timed by the supervisor.
+
+    `waited_s` is how long threads of the process were ready to run and had no processor; None where the kernel does not say.
+    """
 
     calls: int
     bracket_s: float
+    waited_s: float | None = None
 
 
 @frozen
