@@ -27,7 +27,7 @@ AUDIT = {
 
 def test_an_honest_sample() -> None:
     assert answers.sample(SAMPLE) == SAMPLE
-    delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False}
+    delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
 
 
@@ -48,6 +48,7 @@ def test_an_honest_sample() -> None:
         ("output", {"numbers": {"a": math.inf}, "late": False}),
         ("output", {"numbers": {}, "late": "no"}),
         ("output", {}),
+        ("output", {"numbers": {}, "late": False, "aliases": [1]}),
     ],
 )
 def test_a_sample_that_is_none(name: str, value: Any) -> None:

@@ -332,14 +332,8 @@ def test_a_wrong_model_is_wrong(reference: Benchmark) -> None:
 def test_the_baseline_is_right(reference: Benchmark) -> None:
     given = drawn(reference, 5)
     instance = reference.on("cpu")[0].code()
-    precision = torch.get_float32_matmul_precision()
-    allowed = torch.backends.cudnn.allow_tf32
-    try:
-        call_with(instance.prepare, given)
-        out = call_with(instance.run, given)
-    finally:
-        torch.set_float32_matmul_precision(precision)
-        torch.backends.cudnn.allow_tf32 = allowed
+    call_with(instance.prepare, given)
+    out = call_with(instance.run, given)
     right = reference.answer({}, {name: wide(one) for name, one in given.items()})
     assert compare_tensors("", out, right, reference.tolerance).error is None
 

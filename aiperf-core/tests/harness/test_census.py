@@ -81,7 +81,12 @@ def test_a_process_that_rests(start):
     found = gaps(process)
     assert not busy_gaps(found)
     for one in found:
-        assert (one.children, one.threads, one.nice, one.scheduler) == (0, 1, os.getpriority(os.PRIO_PROCESS, 0), "other")
+        assert (one.children, one.threads, one.nice, one.scheduler) == (
+            0,
+            1,
+            os.getpriority(os.PRIO_PROCESS, 0),
+            "other",
+        )
         assert one.affinity == tuple(sorted(os.sched_getaffinity(0)))
         assert one.gpus is None
         assert one.swapped_bytes is not None
@@ -157,10 +162,14 @@ def test_a_child_that_waits_is_none(start):
 
 def test_a_child_of_a_thread_is_found(start):
     source = CHILD.format(code=WORKS).replace("child = ", "box = {}\ndef begin():\n    box['child'] = ", 1)
-    source = source.replace("\ndef call", "\n    time.sleep(60)\nthreading.Thread(target=begin, daemon=True).start()\n" + """
+    source = source.replace(
+        "\ndef call",
+        "\n    time.sleep(60)\nthreading.Thread(target=begin, daemon=True).start()\n"
+        + """
 while 'child' not in box: time.sleep(0.001)
 child = box['child']
-def call""")
+def call""",
+    )
     found = gaps(start(source))
     assert sum(one.children for one in found) > 3
 
@@ -243,7 +252,26 @@ def test_figures_come_from_the_kernels_files(tmp_path):
         folder = tmp_path / str(os.getpid())
         (folder / "task" / str(os.getpid())).mkdir(parents=True, exist_ok=True)
         (folder / "task" / str(os.getpid()) / "children").write_text("")
-        fields = ["S", "1", "2", "3", "0", "-1", "0", "9", "9", str(major), "9", "1", "1", str(ended), "0", "20", "0", "7"]
+        fields = [
+            "S",
+            "1",
+            "2",
+            "3",
+            "0",
+            "-1",
+            "0",
+            "9",
+            "9",
+            str(major),
+            "9",
+            "1",
+            "1",
+            str(ended),
+            "0",
+            "20",
+            "0",
+            "7",
+        ]
         (folder / "stat").write_text(f"{os.getpid()} (a) b ( c) {' '.join(fields)} 0 0")
         (folder / "status").write_text(f"Name:\tx\nVmSwap:\t{swap} kB\nThreads:\t7\n")
 

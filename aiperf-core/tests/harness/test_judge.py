@@ -116,7 +116,7 @@ def test_a_problem_is_what_a_worker_needs(opened: Open) -> None:
 
 
 def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
-    keys = {"device", "params", "inputs", "static", "output", "inputs_arena", "outputs_arena", "working_set_bytes"}
+    keys = {"device", "params", "inputs", "static", "output", "inputs_arena", "outputs_arena", "working_set_bytes", "state"}
     assert set(opened("judged", n=6).reply["problem"]) == keys
 
 

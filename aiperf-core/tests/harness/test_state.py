@@ -302,7 +302,7 @@ def test_a_change_is_a_difference(run, source, expected):
     ],
 )
 def test_precision_flags(run, source):
-    found, before, after = run("import torch; " + source)
+    found, _, _ = run("import torch; " + source)
     assert found
     assert set(found.values()) == {"precision"}
 
@@ -320,6 +320,23 @@ def test_newer_switches_of_precision(run):
         pytest.skip("this torch has none")
     assert (before["precision"]["torch"][name], after["precision"]["torch"][name]) == ("none", "tf32")
     assert found[f"torch.{name}"] == "precision"
+
+
+@pytest.mark.parametrize(("stream", "expected"), [(0, []), (7, ["cuda.is_default"])])
+def test_the_current_stream(monkeypatch, stream, expected):
+    import torch
+
+    from aiperf_core.harness import state
+
+    monkeypatch.setattr(torch.cuda, "_initialized", False)
+    before = {"stream": state._stream()}
+    monkeypatch.setattr(torch.cuda, "_initialized", True)
+    for name, answer in (("device", lambda: 1), ("stream", lambda d: (stream, d, 1)), ("default", lambda d: (0, d, 1))):
+        monkeypatch.setattr(state, f"_cuda_{name}", answer)
+    after = {"stream": state._stream()}
+    # That CUDA is used now is no difference.
+    assert [one.key for one in differences(before, after)] == expected
+    assert after["stream"]["cuda.device"] == {"current": 1}
 
 
 def test_a_snapshot_is_cheap(server):

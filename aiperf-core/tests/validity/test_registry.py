@@ -135,6 +135,8 @@ def test_what_the_harness_reports_is_registered():
         name
         for folder in ("harness", "devices")
         for file in (SOURCES / folder).rglob("*.py")
+        # Those name files of the kernel's and flags of torch's, some of which look like issues.
+        if file.name not in ("environment.py", "state.py")
         for name in quoted.findall(file.read_text())
     }
     assert {"timing.incomplete_async", "output.wrong_values", "environment.shared_gpu"} <= reported

@@ -27,7 +27,8 @@ def output(answer: Any) -> dict[str, Any]:
     """The numbers of an output by their paths, and whether it changed late."""
     told = _record(answer)
     numbers = {str(path): _number(value) for path, value in _record(told.get("numbers")).items()}
-    return {"numbers": numbers, "late": _truth(told.get("late"))}
+    aliases = [_text(path) for path in _list(told.get("aliases"))]
+    return {"numbers": numbers, "late": _truth(told.get("late")), "aliases": aliases}
 
 
 def prepared(answer: Any) -> float:
@@ -40,6 +41,17 @@ def memory(answer: Any) -> Memory:
     told = _record(answer)
     names = ("peak_bytes", "allocated_bytes", "reserved_bytes", "host_peak_bytes")
     return Memory(**{name: _optional(told.get(name), _count) for name in names})
+
+
+def begun(answer: Any) -> tuple[Confined | None, dict[str, Any]]:
+    """What holds a candidate, None for all others; and what its process says of its own state."""
+    told = _record(answer)
+    return confined(told.get("confined")), state(told.get("state"))
+
+
+def state(answer: Any) -> dict[str, Any]:
+    """What a process says of its own state, which only a check reads that believes none of it."""
+    return _record(answer)
 
 
 def confined(answer: Any) -> Confined | None:

@@ -350,7 +350,7 @@ def benchmark_from_kernelbench(path: Path, tolerance: Tolerance = fp32_reduction
     bench.static(static)
     bench.reference(tolerance=tolerance)(reference)
     bench.cost(cost)
-    bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="model")(_baseline(module.Model, names))
+    bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="model")(_as_implementation(module.Model, names))
     bench.check()
     return bench
 
@@ -404,15 +404,3 @@ def _check_not_random(path: Path, model: Any) -> None:
     random = [name for name, one in model.named_modules() if isinstance(one, _DropoutNd) and one.p > 0]
     if random:
         raise BenchmarkError(f"{path}: Model draws random numbers in {random[0]!r}; what it returns has no reference.")
-
-
-def _baseline(model_class: Callable[..., Any], names: Sequence[str]) -> type:
-    import torch
-
-    class Baseline(_as_implementation(model_class, names)):  # type: ignore[misc]
-        def prepare(self, **arguments: Any) -> None:
-            torch.set_float32_matmul_precision("highest")
-            torch.backends.cudnn.allow_tf32 = False
-            super().prepare(**arguments)
-
-    return Baseline

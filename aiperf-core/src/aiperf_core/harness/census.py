@@ -48,6 +48,7 @@ class Watcher:
     _seen: dict[int, float] = field(factory=dict, init=False)
     _seen_ended_s: float = field(default=0.0, init=False)
     _faults: int = field(default=0, init=False)
+    _strangers: set[int] = field(factory=set, init=False)
     _turns: Iterator[int] = field(factory=count, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -128,10 +129,13 @@ class Watcher:
         for thread in threads:
             found |= dict.fromkeys(self._below(f"{self.pid}/task/{thread}"))
         if stat and stat[_SESSION] == str(self.pid):
-            for pid in self._children(f"{stat[_PARENT]}/task/{stat[_PARENT]}"):
-                orphan = self._stat(pid) if pid != self.pid and pid not in found else []
+            beside = self._children(f"{stat[_PARENT]}/task/{stat[_PARENT]}")
+            for pid in {*beside} - {self.pid, *found} - self._strangers:
+                orphan = self._stat(pid)
                 if orphan and orphan[_SESSION] == str(self.pid):
                     found |= dict.fromkeys([pid, *self._below(f"{pid}/task/{pid}")])
+                elif orphan:  # it never joins this session
+                    self._strangers.add(pid)
         return list(found)
 
     def _below(self, thread: str) -> Iterator[int]:

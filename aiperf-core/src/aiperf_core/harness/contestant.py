@@ -10,6 +10,7 @@ from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
+from aiperf_core.validity.evidence import Census
 from aiperf_core.validity.policy import Policy
 
 
@@ -47,9 +48,17 @@ class Contestant:
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
     beside_s: list[float] = field(factory=list)
+    repeated_s: list[float] = field(factory=list)
+    fresh_s: list[float] = field(factory=list)
+    aliases: list[str] | None = None
+    state_before: dict[str, Any] | None = None
+    state_after: dict[str, Any] | None = None
+    census: list[Census] = field(factory=list)
+    not_observed: dict[str, str] = field(factory=dict)
     steady: list[Steady] = field(factory=list)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
+    _recorded: int = field(default=0, init=False)
 
     @property
     def name(self) -> str:
@@ -61,8 +70,14 @@ class Contestant:
         """Whether it is still being measured."""
         return self.ended is None
 
+    @property
+    def recorded(self) -> int:
+        """How many samples it was given to keep."""
+        return self._recorded
+
     def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
         """Keep a timed sample. `place` is its round, block and step."""
+        self._recorded += 1
         round_number, block, step = place
         self.samples.round.append(round_number)
         self.samples.block.append(block)

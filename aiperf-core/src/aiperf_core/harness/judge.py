@@ -57,6 +57,7 @@ class Judge(Service):
             "inputs": self._inputs_shape,
             "static": self._static_shape,
             "output": self._output_shape,
+            "state": list(task.state),
             "inputs_arena": inputs_arena,
             "outputs_arena": outputs_arena,
             "working_set_bytes": self._working_set_bytes,
@@ -65,6 +66,7 @@ class Judge(Service):
             "problem": problem,
             "has_state": bool(task.state),
             "clock_cost_s": clock_cost(),
+            "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
             "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
             "output_bytes": tree.tensor_bytes(self._output_shape),
@@ -246,6 +248,13 @@ class Judge(Service):
         if self._device != "cpu":
             torch.cuda.synchronize()
         self._written = self._sums()
+
+    def _views(self, answer: Any) -> list[str]:
+        """Paths of an answer that lie in the memory of the arguments: what the reference may do, implementations may too."""
+        arguments = {**self._fresh, **self._static}
+        given = [leaf for leaf in tree.tensors(arguments) if leaf.numel()]
+        leaves = tree.pairs(self._output_shape, answer)
+        return [path for path, node, leaf in leaves if node["type"] == "tensor" and any(tree.overlap(leaf, one) for one in given)]
 
     def _sums(self) -> dict[str, int]:
         leaves = tree.pairs(self._inputs_shape, self._fresh)

@@ -41,6 +41,7 @@ ISOLATED_S = 0.2
 _SEED_BITS = 62
 # A single call may be so many times shorter when others precede it; so many are tried then.
 _WOKEN, _TRIED_CALLS = 20, 8
+_REPETITIONS = 6
 _MOST_STEADY, _STEADY_RUNS = 1 << 20, 5
 
 
@@ -85,6 +86,7 @@ class Sampler:
     clockwork: Clockwork = field(factory=Clockwork)
     round_number: int = 0
     order: list[str] = field(factory=list)
+    seeds: list[int] = field(factory=list)
     _present: int | None = None
     _numbers: dict[str, float] = field(factory=dict)
     _steps: int = 0
@@ -164,6 +166,15 @@ class Sampler:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
 
+    def repeat(self, one: Contestant) -> None:
+        """Take samples of fresh values, each followed by one that repeats them: code that remembers gives itself away."""
+        for _ in range(_REPETITIONS):
+            for times, fresh in ((one.fresh_s, True), (one.repeated_s, False)):
+                sample = self._sample(one, self._new_seed() if fresh else self._present or 0, self.clock, fresh=fresh)
+                if sample is None or not self._inspect(one, None):
+                    return
+                times.append(one.per_call(self.clock, _by_clock(sample), one.calls))
+
     def run_steadily(self, one: Contestant, least_s: float) -> None:
         """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
         assert one.child is not None
@@ -237,8 +248,11 @@ class Sampler:
             self.clockwork.timed_s += sample["bracket_s"]
             self._inspect(one, None)
 
-    def _sample(self, one: Contestant, seed: int, clock: str) -> dict[str, Any] | None:
-        """Time one call on the values of a seed; None where the implementation failed and is out."""
+    def _sample(self, one: Contestant, seed: int, clock: str, *, fresh: bool = True) -> dict[str, Any] | None:
+        """Time one call on the values of a seed; None where the implementation failed and is out.
+
+        An untrusted process is given values of its own every time, unless they are not to be `fresh`.
+        """
         assert one.child is not None
         notices: dict[str, float] = {}
 
@@ -247,7 +261,7 @@ class Sampler:
 
         try:
             one.child.ask("ready", timeout=self.timeout_s)
-            self._renew(seed)
+            self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
             asked = time.perf_counter()
             answer = one.child.ask(
                 "sample",
@@ -266,7 +280,7 @@ class Sampler:
             self._present = None
             return None
 
-    def _renew(self, seed: int) -> None:
+    def _renew(self, seed: int, *, own: bool) -> None:
         """Put the values of a seed in place, and the caches into the declared state.
 
         An untrusted process is stopped meanwhile, and never shares its values with another one.
@@ -274,9 +288,9 @@ class Sampler:
         start = time.perf_counter()
         if self.untrusting:
             self._ask_judge("clear")
-        if seed != self._present or (self.untrusting and "fresh_values" not in self.off):
-            self._numbers = self._ask_judge("renew", seed=self._new_seed() if self.untrusting else seed)
-            self._present = seed
+        if own or seed != self._present:
+            self._present = self._new_seed() if own else seed
+            self._numbers = self._ask_judge("renew", seed=self._present)
         elif self.has_state:
             self._ask_judge("restore")
         if self.cold:
@@ -318,6 +332,7 @@ class Sampler:
         assert one.child is not None
         delivered = chosen["output"] if chosen and self.untrusting else None
         copied = delivered or answers.output(one.child.ask("output", timeout=self.timeout_s))
+        one.aliases = sorted({*(one.aliases or []), *copied["aliases"]})
         compared = self._ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
         one.judged += 1
         if compared["quality"] is not None:
@@ -339,7 +354,10 @@ class Sampler:
             raise JudgeError(str(error)) from error
 
     def _new_seed(self) -> int:
-        return self.first_seed if "fresh_values" in self.off else self.rng.getrandbits(_SEED_BITS)
+        if "fresh_values" in self.off:
+            return self.first_seed
+        self.seeds.append(self.rng.getrandbits(_SEED_BITS))
+        return self.seeds[-1]
 
 
 def _by_clock(sample: dict[str, Any]) -> float:

@@ -62,7 +62,7 @@ _PRECISION_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRID
 _COMPILER_CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 _COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRITON_")
 # Folders and paths say where compilers keep things; inductor itself sets some.
-_NO_OPTIONS = ("_DIR", "_PATH")
+_NO_OPTIONS = ("_DIR", "_PATH", "_THREADS")
 
 _TENSOR_METHODS = ("__eq__", "copy_", "data_ptr", "equal", "eq", "fill_", "isclose", "ne", "set_", "sum", "to", "zero_")
 _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -158,8 +158,9 @@ _flags: dict[str, Any] = {name: getattr(_C, name, None) for _, name in (*_PRECIS
 _float32_switch = getattr(_C, "_get_fp32_precision_getter", None)
 _function_modes, _function_mode = _C._len_torch_function_stack, _C._get_function_stack_at
 _dispatch_modes, _dispatch_mode = _C._len_torch_dispatch_stack, _C._get_dispatch_stack_at
-_cuda_device = getattr(_C, "_cuda_getDevice", None)
-_cuda_stream, _cuda_default = getattr(_C, "_cuda_getCurrentStream", None), getattr(_C, "_cuda_getDefaultStream", None)
+_cuda_device: Any = getattr(_C, "_cuda_getDevice", None)
+_cuda_stream: Any = getattr(_C, "_cuda_getCurrentStream", None)
+_cuda_default: Any = getattr(_C, "_cuda_getDefaultStream", None)
 
 
 def snapshot() -> Snapshot:
@@ -183,7 +184,7 @@ def snapshot() -> Snapshot:
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
         "process": {"scheduling": _scheduling()},
-        "stream": {"cuda": _stream()},
+        "stream": _stream(),
         **{kind: _watched(groups) for kind, groups in _FUNCTIONS.items()},
         "library_timer": {module: _timers(module, names) for module, names in _TIMERS.items()},
         "harness": _harness(),
@@ -286,12 +287,13 @@ def _scheduling() -> dict[str, Any]:
     return {"affinity": affinity, "nice": _getpriority(os.PRIO_PROCESS, 0)}
 
 
-def _stream() -> dict[str, Any]:
-    """The current device, None before CUDA was used, and whether its current stream is the default one."""
-    if _cuda_device is None or _cuda_stream is None or not vars(torch.cuda)["_initialized"]:
-        return {"device": None, "is_default": True}
+def _stream() -> dict[str, dict[str, Any]]:
+    """Whether the current stream is the default one, as it is before CUDA is used; and the device, once it is."""
+    if _cuda_device is None or not vars(torch.cuda)["_initialized"]:
+        return {"cuda": {"is_default": True}}
     device = _cuda_device()
-    return {"device": device, "is_default": tuple(_cuda_stream(device)) == tuple(_cuda_default(device))}
+    is_default = tuple(_cuda_stream(device)) == tuple(_cuda_default(device))
+    return {"cuda": {"is_default": is_default}, "cuda.device": {"current": device}}
 
 
 def _plain(value: Any) -> Any:

@@ -15,15 +15,18 @@ from typing import Any, Protocol
 import psutil
 from attrs import astuple, define, evolve, field
 
+from aiperf_core.devices import environment
 from aiperf_core.devices.telemetry import Telemetry, open_telemetry
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness import answers, clocks, energy
 from aiperf_core.harness.candidate import CandidateSource
+from aiperf_core.harness.census import WATCH_S, Watcher
 from aiperf_core.harness.conditions import throttled_blocks, warm_after_flush
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
+from aiperf_core.harness.record import conduct_of, evidence_of, rules, settle
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.requirements import Hardware, lacking
@@ -37,8 +40,11 @@ from aiperf_core.results.models import (
     TargetResult,
     Verdict,
 )
+from aiperf_core.validity.assess import assess, built_in
 from aiperf_core.validity.policy import Policy
 
+# How often a worker's process is looked at between its blocks, each round.
+_CENSUSES = 4
 # The name of a candidate's row.
 CANDIDATE = "candidate"
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
@@ -97,12 +103,19 @@ class TargetRun:
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
     _scratch: str | None = field(default=None, init=False)
+    _watchers: dict[str, Watcher] = field(factory=dict, init=False)
+    _looks: dict[str, int] = field(factory=dict, init=False)
+    _frozen: tuple[str, str] = field(init=False)
     _policy: Policy = field(init=False)
     _first_seed: int = field(init=False)
 
     @_telemetry.default
     def _opened_telemetry(self) -> Telemetry:
         return open_telemetry(self.device)
+
+    @_frozen.default
+    def _rules(self) -> tuple[str, str]:
+        return rules(self.options)
 
     @_policy.default
     def _chosen_policy(self) -> Policy:
@@ -164,8 +177,18 @@ class TargetRun:
             where = "" if self.target.name in text else f"{self.target.name!r} could not be set up at {self._sizes()}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
+        judge.paused = self._pausing
         self._enter(judge)
         return judge
+
+    @property
+    def _pausing(self) -> bool:
+        """Whether processes are stopped while it is not their turn.
+
+        On a processor, threads of a process that has finished spin for a while and take time from the next one. A candidate
+        shall not work when no clock runs; and what stopping costs shall be the same for its baseline.
+        """
+        return self.device == "cpu" or self.options.candidate is not None
 
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
@@ -245,17 +268,27 @@ class TargetRun:
         self._note_memory()
         if number == self.options.rounds - 1:
             self._look_closer()
+        self._note_state()
         self._close_workers()
 
     def _look_closer(self) -> None:
         """What is looked at once, in the last round: of a candidate what CUPTI sees, and with controls the rest too."""
+        suspect = self.options.controls or self.options.candidate is not None
         if self.options.controls and self._cold:
             self._probe_flush()
-        suspect = self.options.controls or self.options.candidate is not None
+        if suspect and self._sampler is not None:
+            for one in self._active:
+                self.reporter.phase("repeat values", one.name)
+                self._sampler.repeat(one)
         if self.device == "cuda" and self.options.audit and suspect:
             self._audit()
         if self.options.controls and self.options.energy:
             self._measure_energy()
+
+    def _note_state(self) -> None:
+        for one in self._active:
+            assert one.child is not None
+            one.state_after = self._guarded(one, partial(one.child.ask, "state", timeout=10.0), answers.state)
 
     def _run_steadily(self, one: Contestant) -> None:
         """Have the supervisor's own clock look at calls that are too short for it one by one."""
@@ -380,16 +413,19 @@ class TargetRun:
         for one in self._active:
             assert one.child is not None
             # Importing is no call; on a busy machine it takes seconds.
-            begun = partial(one.child.collect, timeout=max(self.options.timeout_s, _IMPORT_TIMEOUT_S))
-            one.confined = self._guarded(one, begun, answers.confined)
-            # The baseline too: what stopping costs shall be the same on both sides.
-            one.child.paused = self.options.candidate is not None
+            collect = partial(one.child.collect, timeout=max(self.options.timeout_s, _IMPORT_TIMEOUT_S))
+            begun = self._guarded(one, collect, answers.begun)
+            if begun is not None:
+                one.confined, one.state_before = begun
+            one.child.paused = self._pausing
         for one in self._active:
             assert one.child is not None
             self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=self._opened["problem"]))
         for one in self._active:
             assert one.child is not None
-            self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s))
+            held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.state)
+            if held is not None and one.state_before is not None:
+                one.state_before["objects"] = held
 
     def _processors(self) -> list[int]:
         """The processors that a worker is pinned to; none where the workload asks for no number of them.
@@ -456,7 +492,22 @@ class TargetRun:
         assert self._sampling_started is not None
         left = self.options.round_budget_s - (time.monotonic() - self._sampling_started)
         self.reporter.phase("sample", one.name)
+        self._take_census(one)
         self.reporter.progress(len(self._sampler.order) + 1, None, max(0.0, left))
+
+    def _take_census(self, one: Contestant) -> None:
+        """Look at a worker's process between two of its blocks, a few times a round."""
+        assert one.child is not None
+        watcher = self._watchers.get(one.name)
+        if watcher is None or watcher.pid != one.child.pid:
+            watcher = self._watchers[one.name] = Watcher(one.child.pid)
+            self._looks[one.name] = 0
+        if self._looks[one.name] < _CENSUSES:
+            self._looks[one.name] += 1
+            watcher.settle()
+            watcher.mark()
+            time.sleep(WATCH_S)
+            one.census.append(watcher.between_calls())
 
     # --- ending
 
@@ -493,6 +544,7 @@ class TargetRun:
             clocks.compare_with_supervisor(self._contestants)
         if self.options.candidate is not None:
             clocks.refuse_work_beside(self._contestants)
+        self._assess()
         tolerance = self.described.tolerance
         return TargetResult(
             target=self.target.name,
@@ -524,6 +576,21 @@ class TargetRun:
             floor=self.options.floor,
             complete=not self.interrupted,
         )
+
+    def _assess(self) -> None:
+        """Let the checks look at the evidence of each."""
+        facts = environment.facts(self.device)
+        sampler, before = self._sampler, self._frozen
+        assert sampler is not None
+        baseline = None
+        for one in self._contestants:
+            conduct = conduct_of(one, sampler, before, rules(self.options))
+            views = set(self._opened["views"]) if self._opened else set()
+            shared = {"device": self.device, "clock": self._clock, "cache": self.described.cache, "machine": facts}
+            evidence = evidence_of(one, conduct=conduct, baseline=baseline, views=views, **shared)
+            baseline = baseline or evidence
+            if one.active and one.declared.role != "control":
+                settle(one, assess(evidence, built_in(), self.options.off))
 
     def _problem(self, opened: dict[str, Any], tolerance: str) -> Problem:
         cost = opened["cost"]

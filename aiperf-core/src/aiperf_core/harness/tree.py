@@ -199,3 +199,11 @@ def summary(value: Any) -> str:
 
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two dense tensors share memory."""
+    (first, first_end), (second, second_end) = (
+        (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()) for tensor in (one, other)
+    )
+    return first < second_end and second < first_end

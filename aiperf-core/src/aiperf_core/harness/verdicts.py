@@ -89,6 +89,7 @@ class Scoring:
             warmup_s=one.warmup_s,
             log=one.log,
             confined=one.confined,
+            not_observed=one.not_observed,
         )
 
     # --- verdicts
@@ -174,7 +175,8 @@ class Scoring:
         """Warn of a machine that was hot, loaded, shared, or another one for the baseline."""
         baseline = summary(self._baseline.readings) if one is not self._baseline else None
         if one.active and one.readings:
-            one.findings.extend(findings(summary(one.readings), baseline))
+            for found in findings(summary(one.readings), baseline):
+                one.find(found.issue, found.message, found.evidence)
 
     def _isolated(self, one: Contestant) -> Estimate | None:
         """The median of the samples taken alone. Each stands for itself: they are no blocks."""

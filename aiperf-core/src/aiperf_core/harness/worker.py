@@ -16,12 +16,13 @@ from typing import Any
 import torch
 from attrs import asdict
 
-from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
+from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
 from aiperf_core.devices.timing import open_device
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.service import ContractError, Service
+from aiperf_core.harness.state import objects, snapshot
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
@@ -46,8 +47,10 @@ class Worker(Service):
         processors: list[int],
         off: list[str],
         candidate: Message | None,
-    ) -> Message | None:
-        """Import the code and wake the device; all that takes no data. For a candidate, return what holds it.
+    ) -> Message:
+        """Import the code and wake the device; all that takes no data.
+
+        Return the state of this process before, and for a candidate what holds it.
 
         `off` names guards of the worker's that are switched off.
         """
@@ -57,12 +60,18 @@ class Worker(Service):
             torch.set_num_threads(len(processors))
         self._candidate = candidate
         confined = self._confine(candidate, device) if candidate else None
+        if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
+        if device == "cuda":  # what is imported before is watched
+            from aiperf_core.devices import cuda, ledger  # noqa: F401
+        before = snapshot()
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
             self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
         if device == "cuda":
             torch.zeros(1, device=device)
-        return confined
+        return {"confined": confined, "state": before}
 
     def _confine(self, candidate: Message, device: str) -> Message:
         from aiperf_core.harness.sandbox import Limits, confine
@@ -71,8 +80,8 @@ class Worker(Service):
         held = confine(Limits(scratch, (self._channel.fileno(),), cuda=device == "cuda", without=left_out))
         return {"applied": list(held.applied), "lacking": held.lacking}
 
-    def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> None:
-        """Map the inputs and make ready to time."""
+    def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> Message:
+        """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
         self._inputs = arena.attach(problem["inputs_arena"], inputs_fd)
@@ -85,12 +94,14 @@ class Worker(Service):
             **tree.build(problem["inputs"], self._inputs),
             **tree.build(problem["static"], self._inputs),
         }
+        before = objects(self, self._channel, self._device)
         if self._candidate:
             from aiperf_core.harness.candidate import load_candidate
 
             text, kind = self._candidate["text"], self._candidate["format"]
             code = load_candidate(text, kind, list(problem["inputs"]["items"]))
             self._code = Implementation("candidate", "variant", problem["device"], code, "")
+        return before
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
@@ -165,7 +176,22 @@ class Worker(Service):
                     # NaN and infinities are no JSON; to the judge a number that is missing is wrong.
                     numbers[path] = leaf
         self._device.synchronize()
-        return {"numbers": numbers, "late": self._fingerprint(self._place) != self._print}
+        late = self._fingerprint(self._place) != self._print
+        return {"numbers": numbers, "late": late, "aliases": self._aliases()}
+
+    def _aliases(self) -> list[str]:
+        """Paths of the output that lie in the memory of inputs which the call may not change."""
+        inputs = {**self._problem["inputs"]["items"], **self._problem["static"].get("items", {})}
+        taken = [
+            tree.view(node, self._inputs)
+            for name, one in inputs.items()
+            if name not in self._problem["state"]
+            for _, node, _ in tree.pairs(one, self._arguments[name])
+            if node["type"] == "tensor"
+        ]
+        leaves = tree.pairs(self._problem["output"], self._output)
+        tensors = [(path, leaf) for path, node, leaf in leaves if node["type"] == "tensor"]
+        return [path for path, leaf in tensors if any(tree.overlap(leaf, one) for one in taken)]
 
     def _call(self, numbers: Message | None = None) -> Callable[[], Any]:
         """The call, bound to the present arguments. Nothing of the implementation's runs here: its signature was read before."""
@@ -204,6 +230,10 @@ class Worker(Service):
                 self._output = call()
             self._device.synchronize()
         self.notify("stop")
+
+    def do_state(self) -> Message:
+        """The state of this process now."""
+        return {**snapshot(), "objects": objects(self, self._channel, self._device)}
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`."""

@@ -253,7 +253,8 @@ class Row:
     speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
     other, without the other implementations in between, and `steady` has calls without a pause by the supervisor's own clock,
     some a round where a call is short. `conditions` sum up what the machine told after each block, and
-    `no_energy` says why there is no `energy`. `confined` is there for a candidate.
+    `no_energy` says why there is no `energy`. `confined` is there for a candidate;
+    `not_observed` names guards that could not look, with the reason.
     """
 
     name: str
@@ -290,6 +291,7 @@ class Row:
     warmup_s: list[float] = field(factory=list)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
+    not_observed: dict[str, str] = field(factory=dict)
 
 
 @frozen

@@ -229,4 +229,18 @@ ISSUES = (
         severity=SOFT,
         incidents=(met.SINKING_CLOCKS,),
     ),
+    Issue(
+        id="environment.process_settings",
+        title="Settings of the process on one side only",
+        happens=(
+            "An implementation changes what its whole process is set to: threads, default dtype or device, grad mode, cuDNN's "
+            "search, signal handlers, the garbage collector, priority. Others are measured without."
+        ),
+        guard="global_state",
+        protection=(
+            "The settings of a worker's process are noted before the implementation's code is imported and after its last "
+            "call, and compared with each other and with those of the baseline's process."
+        ),
+        severity=SOFT,
+    ),
 )

@@ -1,0 +1,76 @@
+"""The record of a run that checks look at: what was seen of each contestant, and how the harness itself behaved."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import aiperf_core
+from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.options import Options
+from aiperf_core.harness.sampling import MIN_PASSES, Sampler
+from aiperf_core.results.models import Finding
+from aiperf_core.validity.assess import Assessment
+from aiperf_core.validity.evidence import Conduct, Evidence
+
+
+def rules(options: Options) -> tuple[str, str]:
+    """Hashes of what must not change during a run: its options, and the harness's own sources."""
+    sources = hashlib.sha256()
+    for file in sorted(Path(aiperf_core.__file__).parent.rglob("*.py")):
+        sources.update(file.read_bytes())
+    return hashlib.sha256(repr(options).encode()).hexdigest(), sources.hexdigest()
+
+
+def conduct_of(one: Contestant, sampler: Sampler, before: tuple[str, str], after: tuple[str, str]) -> Conduct:
+    """How the harness behaved towards a contestant. `before` and `after` are the `rules` then and now."""
+    return Conduct(
+        samples_taken=one.recorded,
+        samples_kept=len(one.samples.block),
+        passes=len(set(one.samples.block)),
+        least_passes=MIN_PASSES if one.active else 0,
+        statistic="median",
+        planned_order=[],
+        order=sampler.order,
+        options_before=before[0],
+        options_after=after[0],
+        sources_before=before[1],
+        sources_after=after[1],
+        seeds=sampler.seeds,
+        judged=one.judged,
+    )
+
+
+def evidence_of(
+    one: Contestant, *, conduct: Conduct, baseline: Evidence | None, views: set[str], **shared: Any
+) -> Evidence:
+    """All that was seen of a contestant.
+
+    `views` are the paths of the output that the reference returns as views of its arguments, `shared` is what holds for all
+    contestants.
+    """
+    return Evidence(
+        name=one.name,
+        role=one.declared.role,
+        samples=one.samples,
+        audit=one.audit,
+        state_before=one.state_before,
+        state_after=one.state_after,
+        census=one.census,
+        repeated_s=one.repeated_s,
+        fresh_s=one.fresh_s,
+        aliases=None if one.aliases is None else sorted({*one.aliases} - views),
+        conduct=conduct,
+        baseline=baseline,
+        **shared,
+    )
+
+
+def settle(one: Contestant, assessment: Assessment) -> None:
+    """Have a contestant bear what the checks saw, by the run's policy."""
+    one.not_observed.update(assessment.not_observed)
+    for guard, how in assessment.failed.items():
+        message = f"the check {guard!r} failed and guards nothing here: {how}"
+        one.findings.append(Finding("evaluation.fails_open", "warning", message, {"guard": guard}))
+    for seen in assessment.seen:
+        if one.find(seen.issue, seen.message, seen.evidence):
+            return

@@ -1,0 +1,168 @@
+"""The ledger of a GPU's work: whether the GPU did the work, within the calls, and whose kernels did it."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from statistics import median
+
+from aiperf_core.results.models import Audit, Work
+from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.evidence import Evidence
+
+# Names that kernels of libraries carry: cuBLAS, cuDNN, NCCL, CUB and torch's own.
+_LIBRARY = re.compile(
+    r"cublas|cudnn|cutlass_\d|_xmma_|nvjet|implicit_convolve|splitKreduce_kernel|gemv2[NT]_kernel|gemvNSP_kernel|gemvx::"
+    r"|(maxwell|volta|turing|ampere)_\w*gemm|nccl|cub::|thrust::|at::native|at_cuda|pytorch_flash|fmha_cutlass"
+)
+# Of all time in kernels: what does the work, and what is there for show.
+_MOST, _SHOW = 0.9, 0.05
+# Copies to and from the host below this carry a flag or a number, and no work.
+_LEAST_BYTES = 4096
+# A GPU that has nothing to do for so much of a call waits for something.
+_WAITS = 0.5
+# Queueing a piece of work costs the host so much at the most, and a call this much anyway.
+_QUEUE_S, _CALL_S = 50e-6, 200e-6
+# Two times that are the same for all that a ledger can tell.
+_SAME = 0.05
+# What a worker says of compiled modules outside the installed packages stands under this name in its state.
+EXTENSIONS = "extensions"
+
+
+def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
+    """What CUPTI saw the GPU do in a call, beside the baseline's."""
+    audit = evidence.audit
+    if evidence.device.partition(":")[0] != "cuda":
+        return NotObserved("there is a ledger of GPUs only")
+    if audit is None:
+        return NotObserved("CUPTI did not look at this row's calls")
+    if not audit.work or not audit.span_s or len(audit.span_s) != len(audit.event_s):
+        message = f"CUPTI's record is not whole: {len(audit.span_s)} of {len(audit.event_s)} calls, {len(audit.work)} kinds of work"
+        return [Seen("timing.not_audited", message, {"calls": len(audit.event_s), "recorded": len(audit.span_s)})]
+    looks: tuple[Callable[[Evidence, Audit], Seen | None], ...] = (_spilled, _outside, _policy)
+    return [seen for one in looks if (seen := one(evidence, audit)) is not None]
+
+
+# --- where the work is done
+
+
+def _spilled(evidence: Evidence, audit: Audit) -> Seen | None:
+    """Whether the host does the GPU's work.
+
+    Either the GPU waits in the middle of a call for what the host makes of the data, or the host takes its time before
+    it queues anything, which the GPU's clock does not see. A host that is slow to queue many kernels does no such thing.
+    Where the baseline exchanges data with the host too, that is what the workload is about.
+    """
+    if evidence.role == "baseline":
+        return None
+    baseline = evidence.baseline.audit if evidence.baseline else None
+    kernels, before = _kernel_s(audit), _kernel_s(baseline) if baseline else 0.0
+    span = median(audit.span_s)
+    moved, usual = _host_bytes(audit), _host_bytes(baseline) if baseline else 0
+    if (before > 0 and kernels > 0.5 * before) or (kernels and usual >= _LEAST_BYTES):
+        return None
+    waits = 1 - min(1.0, sum(piece.seconds for piece in audit.work) / span) if span > 0 else 0.0
+    host_s, allowed_s = _host_s(evidence) or 0.0, _CALL_S + _QUEUE_S * sum(piece.count for piece in audit.work)
+    if evidence.baseline:
+        allowed_s = max(allowed_s, 2 * (_host_s(evidence.baseline) or 0.0))
+    if waits > _WAITS and moved >= _LEAST_BYTES and span > _CALL_S and kernels < 0.1 * span:
+        message = f"the GPU waits for {waits:.0%} of a call, in which {moved:,} bytes go to and from the host"
+    elif host_s > allowed_s and host_s > span and (moved >= _LEAST_BYTES or not kernels):
+        message = f"the host is busy for {host_s:.3g} s before a call of which the GPU sees {span:.3g} s"
+    else:
+        return None
+    figures = {"kernel_s": kernels, "baseline_kernel_s": before, "host_bytes": moved, "waits": waits, "host_s": host_s}
+    return Seen("location.cpu_spillover", f"{message}; its kernels take {kernels:.3g} s", figures)
+
+
+def _host_bytes(audit: Audit) -> int:
+    """The bytes that a call copies to and from the host."""
+    return sum(one.bytes for one in audit.work if one.kind == "copy" and ("HtoD" in one.name or "DtoH" in one.name))
+
+
+def _host_s(evidence: Evidence) -> float | None:
+    """How much longer than for the GPU a call takes for its caller, in seconds."""
+    wall, device = ([time for _, time in call_times(evidence.samples, clock)] for clock in ("wall", "device"))
+    return max(0.0, median(wall) - median(device)) if wall and device else None
+
+
+def _outside(evidence: Evidence, audit: Audit) -> Seen | None:
+    """Whether the GPU did work for the row that lies in no call, whatever launched it."""
+    if audit.stray <= 0:
+        return None
+    message = f"the GPU did {audit.stray} pieces of work that lie in no call: they were launched past the events"
+    return Seen("cuda.cooperative_launch_abuse", message, {"stray": audit.stray, "threads": audit.threads})
+
+
+# --- whose work it is
+
+
+def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
+    """Whether a variant is a library's work. What a library does for a yardstick or a baseline is no question."""
+    baseline = evidence.baseline.audit if evidence.baseline else None
+    if evidence.role != "variant" or baseline is None:
+        return None
+    kernels, theirs = _kernels(audit), _kernels(baseline)
+    share, their_share = _library_share(kernels), _library_share(theirs)
+    own = sorted({one.name for one in kernels if not _LIBRARY.search(one.name)})
+    figures = {"library_share": share, "kernels": sorted({one.name for one in kernels}), "own": own}
+    if not kernels or share < _MOST:
+        return None
+    extensions = (evidence.state_after or {}).get(EXTENSIONS)
+    if own and 1 - share < _SHOW and not _counts(theirs) - _counts(kernels):
+        message = f"a kernel of its own takes {1 - share:.1%} of the time, beside all kernels of the baseline: {', '.join(own)}"
+        return Seen("policy.decoy_kernel", message, figures)
+    if own:
+        return None
+    if extensions:
+        message = f"a compiled extension is loaded ({_listed(extensions)}), and a library's kernels are all that runs"
+        return Seen("policy.wrapper_extension", message, {**figures, "extensions": extensions})
+    if their_share < _MOST:
+        message = "a library's kernels do all of the work, where the baseline has kernels of its own"
+        return Seen("policy.library_fallback", message, figures)
+    if _counts(kernels) == _counts(theirs) and _alike(evidence):
+        message = "the same kernels ran as for the baseline, as often and in the same time: no other code was reached"
+        return Seen("policy.ghost_branch", message, figures)
+    return None
+
+
+def _kernels(audit: Audit) -> list[Work]:
+    return [piece for piece in audit.work if piece.kind == "kernel"]
+
+
+def _kernel_s(audit: Audit) -> float:
+    return sum(piece.seconds for piece in _kernels(audit))
+
+
+def _library_share(kernels: list[Work]) -> float:
+    """The share of libraries' kernels in the time of all."""
+    whole = sum(one.seconds for one in kernels)
+    return sum(one.seconds for one in kernels if _LIBRARY.search(one.name)) / whole if whole > 0 else 0.0
+
+
+def _counts(kernels: list[Work]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for one in kernels:
+        found[one.name] += one.count
+    return found
+
+
+def _alike(evidence: Evidence) -> bool:
+    """Whether neither clock tells the two sides apart: a graph runs the same kernels, and spares the caller time."""
+    assert evidence.baseline is not None
+    compared = False
+    for clock in ("device", "wall"):
+        sides = [[time for _, time in call_times(one.samples, clock)] for one in (evidence, evidence.baseline)]
+        if all(sides):
+            ours, theirs = map(median, sides)
+            if abs(ours - theirs) > _SAME * max(ours, theirs):
+                return False
+            compared = True
+    return compared
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
+
+
+CHECK = Check("cupti_ledger", look)

@@ -1,0 +1,178 @@
+"""What an implementation left changed in its process, or set otherwise than the baseline's.
+
+Its process says so itself; what decides a time or an answer is elsewhere. So a difference found is proof, and none found is
+not.
+"""
+
+from typing import Any
+
+from attrs import frozen
+
+from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.evidence import Evidence
+
+_PRECISION = "workload.backend_precision_policy_drift"
+_SETTINGS, _COMPILER = "environment.process_settings", "compile.inductor_asymmetry"
+_CODE = "tamper.code_objects"
+# What a difference of a kind is. Settings of the process that an implementation may like for honest reasons are mild.
+_ISSUES = {
+    "precision": _PRECISION,
+    "denormals": "output.denormalized_values",
+    "threads": _SETTINGS,
+    "modes": "tamper.function_mode",
+    "libraries": _SETTINGS,
+    "settings": _SETTINGS,
+    "compiler": _COMPILER,
+    "signals": _SETTINGS,
+    "timers": "location.work_between_calls",
+    "hooks": _CODE,
+    "process": _SETTINGS,
+    "stream": _SETTINGS,
+    "clock": "tamper.clock",
+    "waiting": "tamper.synchronize",
+    "comparison": "tamper.comparison",
+    "tensors": _CODE,
+    "random": "tamper.random_numbers",
+    "statistics": "tamper.statistics",
+    "writer": "tamper.result_writer",
+    "collector": _CODE,
+    "builtins": _CODE,
+    "library_timer": "tamper.do_bench",
+    "harness": _CODE,
+    "objects": _CODE,
+}
+_SAID = {
+    _PRECISION: "switches of the process let it compute less exactly",
+    "output.denormalized_values": "the processor flushes subnormal numbers to zero",
+    _SETTINGS: "settings of the whole process differ",
+    _COMPILER: "options of the compiler differ",
+    "tamper.function_mode": "modes that intercept calls of torch were left on",
+    "location.work_between_calls": "a timer was left running that interrupts the process",
+    _CODE: "functions, hooks or objects were replaced",
+    "tamper.clock": "functions that tell the time were replaced",
+    "tamper.synchronize": "functions that wait for the device were replaced",
+    "tamper.comparison": "functions that compare were replaced",
+    "tamper.random_numbers": "functions that draw random numbers were replaced",
+    "tamper.statistics": "functions of statistics were replaced",
+    "tamper.result_writer": "functions that write and send were replaced",
+    "tamper.do_bench": "a library's timer was replaced",
+    "tamper.cache_flush": "what flushes the cache was replaced",
+}
+# Kinds of which only a change to the looser side counts: code that asks for more exactness gains nothing by it.
+_LOOSER = ("precision", "denormals")
+# Kinds that must also be alike in the baseline's process.
+_COMPARED = ("precision", "denormals", "libraries", "compiler")
+# How loose a switch is that has more values than two. 'none' leaves it to a switch above, which is watched too.
+_ORDER = {"ieee": 0, "highest": 0, "none": 0, "tf32": 1, "high": 1, "bf16": 2, "medium": 2}
+_ON_GPUS = ("cuda", "cudnn", "sdp", "NVIDIA", "TORCH_ALLOW_TF32")
+_NAMED = 4
+
+
+@frozen
+class Difference:
+    """One thing that a snapshot shows otherwise than another; None stands for what is not there.
+
+    kind: `precision`, `denormals`, `threads`, `modes`, `libraries`, `settings`, `compiler`, `signals`, `timers`, `hooks`,
+    `process`, `stream`; of functions `clock`, `waiting`, `comparison`, `tensors`, `random`, `statistics`, `writer`, `collector`,
+    `builtins`, `library_timer`, `harness`; and `objects`.
+    """
+
+    key: str
+    before: Any
+    after: Any
+    kind: str
+
+
+def look(evidence: Evidence) -> list[Seen] | NotObserved:
+    """Compare the worker's state before with that after, and that after with the baseline's."""
+    if evidence.state_before is None or evidence.state_after is None:
+        return NotObserved("the worker's process did not tell its state before and after the calls")
+    changed = _counting(differences(evidence.state_before, evidence.state_after))
+    seen = _told(changed, "after the calls", ("before", "after"))
+    known = {one.key for one in changed}
+    others = [one for one in _unlike_baseline(evidence) if one.key not in known]
+    return seen + _told(others, "beside the baseline", ("baseline", "this"))
+
+
+def _unlike_baseline(evidence: Evidence) -> list[Difference]:
+    baseline, ours = evidence.baseline, evidence.state_after or {}
+    if baseline is None or baseline.state_after is None:
+        return []
+    shared = [kind for kind in _COMPARED if kind in baseline.state_after]
+    found = differences({kind: baseline.state_after[kind] for kind in shared}, ours)
+    matters = _anywhere if evidence.device.startswith("cuda") else _on_processors
+    return [one for one in _counting(found) if matters(one)]
+
+
+def _anywhere(_: Difference) -> bool:
+    return True
+
+
+def _on_processors(one: Difference) -> bool:
+    """Whether a switch matters where no GPU computes. Keys are `group.switch`."""
+    return not one.key.partition(".")[2].startswith(_ON_GPUS)
+
+
+def _counting(found: list[Difference]) -> list[Difference]:
+    return [one for one in found if one.kind not in _LOOSER or _looser(one.before, one.after)]
+
+
+def _looser(before: Any, after: Any) -> bool:
+    """Whether a switch was turned to the less exact side, or to a value of which nobody knows the side."""
+    if isinstance(before, bool) and isinstance(after, bool):
+        return after and not before
+    ranks = [_ORDER.get(value) if isinstance(value, str) else None for value in (before, after)]
+    if ranks[0] is not None and ranks[1] is not None:
+        return ranks[1] > ranks[0]
+    # A flag of torch that refuses to tell: a newer switch was used, which tells.
+    return after not in (None, "0")
+
+
+def _told(found: list[Difference], when: str, names: tuple[str, str]) -> list[Seen]:
+    """One finding an issue."""
+    by_issue: dict[str, list[Difference]] = {}
+    for one in found:
+        by_issue.setdefault(_issue(one), []).append(one)
+    return [_seen(issue, ones, when, names) for issue, ones in by_issue.items()]
+
+
+def _issue(one: Difference) -> str:
+    if one.kind in ("harness", "objects") and "flush" in one.key.lower():
+        return "tamper.cache_flush"
+    return _ISSUES.get(one.kind, _CODE)
+
+
+def _seen(issue: str, found: list[Difference], when: str, names: tuple[str, str]) -> Seen:
+    first = [_in_words(one) for one in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    said = f"{_SAID[issue]}, {when}: {'; '.join(first)}{more}"
+    return Seen(issue, said, {one.key: dict(zip(names, (one.before, one.after), strict=True)) for one in found})
+
+
+def _in_words(one: Difference) -> str:
+    if one.after is None:
+        return f"{one.key} is gone"
+    if one.before is None:
+        return f"{one.key} is {one.after}"
+    return f"{one.key} is {one.after}, not {one.before}"
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+    """What differs between two snapshots, in their order.
+
+    Groups that only the later one has tell of modules imported meanwhile and are no difference; a new name in a group that
+    was there is one, and so is all that has gone.
+    """
+    found = []
+    for kind, groups in before.items():
+        for group, old in groups.items():
+            new = after.get(kind, {}).get(group, {})
+            if kind == "objects":
+                new = {name: value for name, value in new.items() if name in old}
+            for name in [*old, *(name for name in new if name not in old)]:
+                if old.get(name) != new.get(name):
+                    found.append(Difference(f"{group}.{name}", old.get(name), new.get(name), kind))
+    return found
+
+
+CHECK = Check("global_state", look)

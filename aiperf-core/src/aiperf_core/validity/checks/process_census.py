@@ -1,0 +1,154 @@
+"""What a worker does besides its calls, as the supervisor saw it from outside.
+
+Of most figures the baseline's are the measure: what its process does too belongs to the harness or to the machine.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.evidence import Census, Evidence
+
+# Fewer tell nothing of most.
+MIN_CENSUSES = 3
+# Processor time that may go by between two calls, beyond twice the baseline's. It is less where calls are short, of which
+# it must remain a part that does not matter.
+MOST_BUSY_S, LEAST_BUSY_S, BUSY_SHARE = 0.002, 0.0003, 0.25
+# In so large a part of the gaps a page came back from disk.
+FAULTS_SHARE = 0.05
+# So much more in swap at the end than at the start is no chance.
+SWAPPED_BYTES = 1 << 20
+_FIRST_SERVED = ("rr", "fifo", "deadline")
+
+
+def look(evidence: Evidence) -> list[Seen] | NotObserved:
+    """Look for helpers, for work between the calls, for privileges, for pages from disk and for other GPUs."""
+    census = evidence.census or []
+    if len(census) < MIN_CENSUSES:
+        return NotObserved(f"the process was looked at {len(census)} times; it takes {MIN_CENSUSES}")
+    others = (evidence.baseline.census or []) if evidence.baseline else []
+    found = (
+        _children(census, others),
+        _busy(census, others, evidence),
+        _priority(census, others),
+        _pages(census, others),
+        _gpus(census, others, evidence),
+    )
+    return [one for one in found if one is not None]
+
+
+def _children(census: list[Census], others: list[Census]) -> Seen | None:
+    share, usual = (_share(ones, lambda one: bool(one.children)) for ones in (census, others))
+    if share <= 0.5 or usual > 0.5:
+        return None
+    most = max(one.children or 0 for one in census)
+    message = f"child processes worked beside the calls, in {share:.0%} of {len(census)} looks (up to {most})"
+    return Seen("location.child_process", message, {"share": share, "baseline_share": usual, "most": most})
+
+
+def _busy(census: list[Census], others: list[Census], evidence: Evidence) -> Seen | None:
+    busy, usual = (_median(one.busy_s for one in ones) for ones in (census, others))
+    limit = 2 * (usual or 0.0) + _floor_s(evidence)
+    if busy is None or busy <= limit:
+        return None
+    threads, theirs = (_median(one.threads for one in ones) for ones in (census, others))
+    more = threads is not None and theirs is not None and threads > theirs
+    issue = "location.background_thread" if more else "location.work_between_calls"
+    message = (
+        f"the process used {busy * 1e3:.3g} ms of processor time between one call and the next, while it had nothing to "
+        f"do; the baseline's {(usual or 0.0) * 1e3:.3g} ms"
+    )
+    figures = {"busy_s": busy, "baseline_busy_s": usual, "limit_s": limit}
+    return Seen(issue, message, {**figures, "threads": threads, "baseline_threads": theirs, "gaps": len(census)})
+
+
+def _floor_s(evidence: Evidence) -> float:
+    """What may be used between two calls, by the length of the baseline's, which is code that nobody has to suspect."""
+    call_s = _median(_call_times(evidence.baseline or evidence))
+    return MOST_BUSY_S if call_s is None else min(MOST_BUSY_S, max(LEAST_BUSY_S, BUSY_SHARE * call_s))
+
+
+def _call_times(evidence: Evidence) -> Iterable[float | None]:
+    """By the supervisor's clock."""
+    return (
+        bracket_s / max(calls, 1)
+        for bracket_s, calls in zip(evidence.samples.bracket_s, evidence.samples.calls, strict=False)
+    )
+
+
+def _priority(census: list[Census], others: list[Census]) -> Seen | None:
+    # Without a baseline, what it was at first.
+    usual = others or census[:1]
+    said: list[str] = []
+    figures: dict[str, Any] = {}
+    nice, least = (min((one.nice for one in ones if one.nice is not None), default=None) for ones in (census, usual))
+    if nice is not None and least is not None and nice < least:
+        said.append(f"its nice value is {nice}, not {least}")
+        figures |= {"nice": nice, "baseline_nice": least}
+    ours, theirs = ({one.scheduler for one in ones if one.scheduler in _FIRST_SERVED} for ones in (census, usual))
+    if ours - theirs:
+        said.append(f"it is scheduled before others ({', '.join(sorted(map(str, ours - theirs)))})")
+        figures |= {"schedulers": sorted(map(str, ours))}
+    added = _processors(census) - _processors(usual)
+    if _processors(usual) and added:
+        said.append(f"it gave itself processors that the others have not ({', '.join(map(str, sorted(added)))})")
+        figures |= {"added_processors": sorted(added)}
+    if not said:
+        return None
+    return Seen("environment.priority_elevation", f"the process goes before others: {'; '.join(said)}", figures)
+
+
+def _pages(census: list[Census], others: list[Census]) -> Seen | None:
+    share, usual = (_share(ones, lambda one: bool(one.major_faults)) for ones in (census, others))
+    swapped = [one.swapped_bytes for one in census if one.swapped_bytes is not None]
+    grown = max(swapped, default=0) - (swapped[0] if swapped else 0)
+    faulty = share > FAULTS_SHARE and share > 2 * usual
+    figures = {
+        "faults_share": share,
+        "baseline_faults_share": usual,
+        "swapped_bytes": max(swapped, default=None),
+        "grown": grown,
+    }
+    if grown >= SWAPPED_BYTES or (faulty and max(swapped, default=0) > 0):
+        message = f"memory was short: up to {max(swapped) / 2**20:.3g} MiB of the process lay in swap, {grown / 2**20:.3g} more than at first"
+        return Seen("memory.swap_interference", message, figures)
+    if faulty:
+        message = f"pages were read from disk beside {share:.0%} of the calls; beside {usual:.0%} of the baseline's"
+        return Seen("memory.page_fault_timing", message, figures)
+    return None
+
+
+def _gpus(census: list[Census], others: list[Census], evidence: Evidence) -> Seen | None:
+    ours, theirs = ({gpu for one in ones for gpu in one.gpus or ()} for ones in (census, others))
+    figures = {"gpus": sorted(ours), "baseline_gpus": sorted(theirs)}
+    if theirs and ours and not ours & theirs:
+        message = f"it works on {_listed(ours)}, and the baseline on {_listed(theirs)}"
+        return Seen("environment.device_mismatch", message, figures)
+    if len(ours - theirs) > (0 if theirs else evidence.world_size):
+        message = (
+            f"it works on {_listed(ours)}; the target was given {_listed(theirs) if theirs else evidence.world_size}"
+        )
+        return Seen("cuda.undeclared_multi_gpu", message, figures)
+    return None
+
+
+def _listed(gpus: Iterable[str]) -> str:
+    return ", ".join(sorted(gpus))
+
+
+def _processors(census: list[Census]) -> set[int]:
+    return {cpu for one in census for cpu in one.affinity or ()}
+
+
+def _share(census: Sequence[Census], holds: Callable[[Census], bool]) -> float:
+    return sum(map(holds, census)) / len(census) if census else 0.0
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return float(median(known)) if known else None
+
+
+CHECK = Check("process_census", look)

@@ -1,0 +1,189 @@
+"""Ranks: whether each of several did its share, sent what it should, stood where it should, and had all its time counted.
+
+What a rank says is compared with the other ranks, with the same rank of the baseline and with the time of the row.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from statistics import median
+
+from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.evidence import Evidence, Rank
+
+# A rank that works less than this, relative to the median or to its share in the baseline, did not do its work.
+_IDLE = 0.02
+# Fewer bits per number and fused messages spare up to so much of the traffic.
+_LEAST_WIRE = 0.1
+# The ranks' figures are of one call and the row's time is a median; both by clocks of their own.
+_AGREE, _AGREE_S = 0.25, 100e-6
+# Between two ranks and not among all; ranks may differ in how many they have.
+_POINT_TO_POINT = ("send", "recv", "p2p")
+# In these, each rank sends and receives.
+_BOTH_WAYS = ("all", "reduce_scatter")
+
+
+def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
+    """What the ranks' records show. Ranks' work and waiting are of one call, from the common start to their last work."""
+    if not evidence.ranks:
+        return NotObserved("one process, no ranks" if evidence.world_size <= 1 else "the ranks kept no record")
+    looks: tuple[Callable[[Evidence, list[Rank], list[Rank]], Seen | None], ...] = (
+        _skipped,
+        _silent,
+        _place,
+        _barrier,
+        _buckets,
+        _bubbles,
+        _shards,
+    )
+    ranks = sorted(evidence.ranks, key=lambda one: one.rank)
+    baseline = sorted((evidence.baseline and evidence.baseline.ranks) or (), key=lambda one: one.rank)
+    return [seen for one in looks if (seen := one(evidence, ranks, baseline)) is not None]
+
+
+def _skipped(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    missing = sorted(set(range(evidence.world_size)) - {one.rank for one in ranks})
+    usual, theirs = median(one.work_s for one in ranks), {one.rank: one.work_s for one in baseline}
+    their_usual = median(theirs.values()) if theirs else 0.0
+    idle = []
+    for one in ranks:
+        # A rank that has little to do by design has as little to do in the baseline.
+        share = theirs[one.rank] / their_usual if their_usual > 0 and one.rank in theirs else 1.0
+        if usual > 0 and one.work_s < _IDLE * min(1.0, share) * usual:
+            idle.append(one.rank)
+    if not missing and not idle:
+        return None
+    said = [f"nothing came from rank {_listed(missing)}"] if missing else []
+    said += [f"rank {_listed(idle)} did as good as no work"] if idle else []
+    figures = {"missing": missing, "idle": idle, "work_s": [one.work_s for one in ranks]}
+    return Seen("distributed.rank_skipping", f"of {evidence.world_size} ranks, {' and '.join(said)}", figures)
+
+
+def _silent(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    """Whether communication is missing: none where the baseline has some, fewer on some ranks, or without bytes."""
+    if evidence.world_size < 2:
+        return None
+    counts, theirs = [_collective(one) for one in ranks], [_collective(one) for one in baseline]
+    sent, needed = sum(one.wire_bytes for one in ranks), sum(one.wire_bytes for one in baseline)
+    entered = sum(sum(one.collectives.values()) for one in ranks)
+    quiet = [one.rank for one in ranks if _sends(one) and one.wire_bytes <= 0]
+    if not entered and any(one.collectives for one in baseline):
+        message = "no rank entered a collective, and those of the baseline did"
+    elif counts.count(counts[0]) != len(counts) and all(one == theirs[0] for one in theirs):
+        message = f"the ranks entered different collectives: {'; '.join(map(_told, counts))}"
+    elif quiet:
+        message = f"rank {_listed(quiet)} entered collectives and moved no byte, with {evidence.world_size} ranks"
+    elif needed > 0 and sent < _LEAST_WIRE * needed:
+        message = f"the ranks moved {sent:.4g} bytes, and those of the baseline {needed:.4g}"
+    else:
+        return None
+    figures = {"collectives": [dict(one.collectives) for one in ranks], "wire_bytes": [one.wire_bytes for one in ranks]}
+    return Seen("distributed.collective_short_circuit", message, {**figures, "baseline_wire_bytes": needed})
+
+
+def _collective(rank: Rank) -> Counter[str]:
+    """How often a rank entered what all ranks enter."""
+    among_all = {name: count for name, count in rank.collectives.items() if not _is_point_to_point(name)}
+    return +Counter(among_all)
+
+
+def _sends(rank: Rank) -> bool:
+    return any(count and any(word in name.lower() for word in _BOTH_WAYS) for name, count in rank.collectives.items())
+
+
+def _is_point_to_point(name: str) -> bool:
+    return any(word in name.lower() for word in _POINT_TO_POINT)
+
+
+def _told(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def _place(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    """Whether each rank has a device of its own, of the kind of the row, and the baseline's ranks had the same ones."""
+    kind = evidence.device.partition(":")[0]
+    devices = [one.device for one in ranks]
+    shared = sorted(name for name, count in Counter(devices).items() if name and count > 1)
+    strange = [one.rank for one in ranks if not one.device or (kind == "cuda" and one.device.startswith("cpu"))]
+    theirs = [one.device for one in baseline]
+    if strange:
+        message = (
+            f"nobody knows a GPU of rank {_listed(strange)}" if kind == "cuda" else "the place of a rank is not known"
+        )
+    elif kind != "cpu" and shared:
+        message = f"several ranks are on {_listed(shared)}"
+    elif theirs and sorted(theirs) != sorted(devices):
+        message = f"the ranks are on {_listed(sorted(devices))}, and those of the baseline on {_listed(sorted(theirs))}"
+    else:
+        return None
+    return Seen("distributed.topology_mismatch", message, {"devices": devices, "baseline_devices": theirs})
+
+
+def _barrier(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
+    """Whether time from before the common start is in the row's time, or time of the slowest rank is not."""
+    time = _time(evidence)
+    slowest = max(ranks, key=lambda one: one.work_s)
+    longest = max(one.work_s + one.waited_s for one in ranks)
+    patient = max(ranks, key=lambda one: one.waited_s)
+    if time is None or longest <= 0:
+        return None
+    if _exceeds(slowest.work_s, time):
+        message = f"a call takes {time:.3g} s, and rank {slowest.rank} worked for {slowest.work_s:.3g} s"
+    elif _exceeds(patient.waited_s, time):
+        message = f"rank {patient.rank} waited {patient.waited_s:.3g} s in a call of {time:.3g} s: for work from before its start"
+    elif _exceeds(time, longest):
+        message = f"a call takes {time:.3g} s, and no rank was at it for more than {longest:.3g} s: waiting before the start counts"
+    else:
+        return None
+    return Seen("distributed.barrier_timing", message, _times(time, ranks))
+
+
+def _bubbles(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
+    """Whether waiting within the call is left out of the row's time."""
+    time = _time(evidence)
+    last = max(ranks, key=lambda one: one.work_s + one.waited_s)
+    whole = last.work_s + last.waited_s
+    if time is None or not _exceeds(whole, time) or any(_exceeds(max(one.work_s, one.waited_s), time) for one in ranks):
+        return None
+    message = f"a call takes {time:.3g} s, and rank {last.rank} worked {last.work_s:.3g} s and waited {last.waited_s:.3g} s in it"
+    return Seen("distributed.pipeline_bubble_hiding", message, _times(time, ranks))
+
+
+def _time(evidence: Evidence) -> float | None:
+    """The row's time of a call, in seconds."""
+    times = [time for _, time in call_times(evidence.samples, evidence.clock)]
+    return median(times) if times else None
+
+
+def _exceeds(one: float, other: float) -> bool:
+    return one - other > max(_AGREE * other, _AGREE_S)
+
+
+def _times(time: float, ranks: list[Rank]) -> dict[str, object]:
+    return {"time_s": time, "work_s": [one.work_s for one in ranks], "waited_s": [one.waited_s for one in ranks]}
+
+
+def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    """Whether gradients are grouped as in the baseline. The order of the buckets is free."""
+    ours, theirs = [sorted(one.buckets) for one in ranks], [sorted(one.buckets) for one in baseline]
+    if not theirs or len(ours) != len(theirs) or ours == theirs:
+        return None
+    message = f"gradients go in buckets of {_listed(ours[0]) or 'no size'}, and of {_listed(theirs[0]) or 'no size'} in the baseline"
+    return Seen("distributed.gradient_bucketing_mismatch", message, {"buckets": ours, "baseline_buckets": theirs})
+
+
+def _shards(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    """Whether each rank maps as much as the same rank of the baseline: the workload makes the shards."""
+    ours, theirs = ({one.rank: one.shard_elements for one in side} for side in (ranks, baseline))
+    if not theirs or ours.keys() != theirs.keys() or ours == theirs:
+        return None
+    message = f"the ranks have shards of {_listed(ours.values())} elements, and those of the baseline of {_listed(theirs.values())}"
+    figures = {"elements": sum(ours.values()), "baseline_elements": sum(theirs.values())}
+    return Seen("distributed.shard_size_mismatch", message, figures)
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names))
+
+
+CHECK = Check("ranks", look)

@@ -1,0 +1,654 @@
+"""Each rule of the checks that look at the machine, the harness, ranks, seeds and the GPU's ledger, and its edge."""
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aiperf_core.redteam.recorded import (
+    CASES,
+    GIB,
+    MACHINE,
+    VERSIONS,
+    audit,
+    baseline,
+    copy,
+    kernel,
+    samples,
+    seeds,
+    variant,
+)
+from aiperf_core.results.models import Samples
+from aiperf_core.validity.check import NotObserved
+from aiperf_core.validity.checks import conduct, cupti_ledger, machine, ranks, versions
+from aiperf_core.validity.checks import seeds as seeds_check
+from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.evidence import Census, Evidence, Rank
+
+ALL = (machine, versions, conduct, ranks, seeds_check, cupti_ledger)
+EMPTY = Evidence(name="fused", role="variant", device="cuda", clock="device", cache="cold")
+LIBRARY = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
+
+
+def told(check, evidence):
+    """The issue and the message of the one thing that is seen, None where nothing is."""
+    found = list(check.look(evidence))
+    assert len(found) <= 1, found
+    return (found[0].issue, found[0].message) if found else None
+
+
+def message(check, evidence):
+    found = told(check, evidence)
+    return found and found[1]
+
+
+# --- without evidence
+
+
+@pytest.mark.parametrize(
+    ("check", "evidence", "reason"),
+    [
+        (machine, EMPTY, "nothing is known of the machine"),
+        (
+            machine,
+            attrs.evolve(EMPTY, machine={"lacking": {"hypervisor": "no"}}),
+            "nothing is known of the machine",
+        ),
+        (versions, EMPTY, "the versions that the worker loaded are not known, nor what the run keeps"),
+        (conduct, EMPTY, "the harness kept no record of its own conduct"),
+        (ranks, EMPTY, "one process, no ranks"),
+        (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks kept no record"),
+        (seeds_check, EMPTY, "the seeds of this run's values were not kept"),
+        (seeds_check, variant(conducted={"seeds": []}), "the seeds of this run's values were not kept"),
+        (cupti_ledger, EMPTY, "CUPTI did not look at this row's calls"),
+        (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "there is a ledger of GPUs only"),
+    ],
+)
+def test_what_is_not_there_is_not_observed(check, evidence, reason):
+    assert check.look(evidence) == NotObserved(reason)
+
+
+@st.composite
+def incomplete(draw):
+    """Evidence of a recorded case, with some of its fields, facts, columns or figures missing."""
+    case = draw(st.sampled_from(CASES))
+    whole = draw(st.sampled_from([case.guilty, case.honest]))()
+    without = draw(st.booleans()) or whole.baseline is None
+    beside = None if without else _thinned(draw, attrs.evolve(whole.baseline, conduct=None))
+    return _thinned(draw, attrs.evolve(whole, baseline=beside))
+
+
+def _thinned(draw, evidence: Any):
+    missing = st.lists(st.sampled_from(sorted(MACHINE)), max_size=8)
+    facts = {name: value for name, value in evidence.machine.items() if name not in draw(missing)}
+    columns = attrs.asdict(evidence.samples)
+    cut = {name: columns[name][: draw(st.integers(0, 9))] for name in draw(_some(sorted(columns)))}
+    gone = draw(_some(["audit", "state_before", "state_after", "census", "versions", "manifest_versions", "ranks"]))
+    changes: dict[str, Any] = {
+        "machine": facts,
+        "samples": attrs.evolve(evidence.samples, **cut),
+        **dict.fromkeys(gone),
+    }
+    if evidence.conduct and draw(st.booleans()):
+        emptied = draw(_some(["seeds", "order", "planned_order", "failed_checks"]))
+        changes["conduct"] = attrs.evolve(evidence.conduct, **{name: [] for name in emptied})
+    if changes.get("ranks", evidence.ranks) and draw(st.booleans()):
+        changes["ranks"] = [
+            Rank(rank=one.rank, device=one.device, work_s=one.work_s)
+            for one in (evidence.ranks or [])[draw(st.integers(0, 3)) :]
+        ]
+    if changes.get("audit", evidence.audit) and draw(st.booleans()):
+        changes["audit"] = attrs.evolve(
+            evidence.audit, work=[], span_s=evidence.audit.span_s[: draw(st.integers(0, 7))]
+        )
+    if evidence.census and draw(st.booleans()):
+        changes.setdefault("census", [Census(), *evidence.census])
+    return attrs.evolve(evidence, **changes)
+
+
+def _some(names):
+    return st.lists(st.sampled_from(names), unique=True, max_size=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(incomplete())
+def test_no_check_raises_for_what_is_missing(evidence):
+    for check in ALL:
+        found = check.look(evidence)
+        if not isinstance(found, NotObserved):
+            json.dumps([one.evidence for one in found])
+
+
+# --- machine
+
+
+def on(ours=None, theirs=None, **more):
+    return variant(machine=MACHINE | (ours or {}), beside=baseline(machine=MACHINE | (theirs or {})), **more)
+
+
+SLOW = "the governor {!r} changes the processors' clock during short calls; 'performance' does not"
+
+
+@pytest.mark.parametrize(
+    ("governors", "preferences", "said"),
+    [
+        (["performance"], None, None),
+        (["userspace"], None, None),
+        (["powersave"], ["balance_performance", "performance"], None),
+        (["powersave"], None, SLOW.format("powersave")),
+        (["powersave"], ["balance_power"], SLOW.format("powersave")),
+        (["ondemand"], ["performance"], SLOW.format("ondemand")),
+        (
+            ["performance", "schedutil"],
+            None,
+            "the processors that may be used have several governors: performance, schedutil",
+        ),
+    ],
+)
+def test_governors(governors, preferences, said):
+    facts = {"governors": governors, "energy_preferences": preferences}
+    assert message(machine, on(facts, facts)) == said
+
+
+def test_governors_of_two_runs():
+    found = message(machine, on({}, {"governors": ["powersave"]}))
+    assert found == "the processors' governor is performance, and was powersave for the baseline"
+
+
+def test_nodes():
+    assert message(machine, on({"process_nodes": [1], "memory_nodes": [0]}, {"process_nodes": [1]})) == (
+        "the worker runs on nodes 1, and its memory comes from nodes 0"
+    )
+    assert message(machine, on({"process_nodes": [0]}, {"process_nodes": [0, 1]})) == (
+        "the worker runs on nodes 0, the baseline's on nodes 0, 1"
+    )
+    # One node has no other.
+    alone = {"numa_nodes": {"0": [0, 1]}, "process_nodes": [0], "memory_nodes": [1]}
+    assert message(machine, on(alone, alone)) is None
+    # What the kernel tells of the worker counts more than what was asked of this process.
+    pinned = [Census(affinity=(40,)), Census()]
+    assert message(machine, on({"process_nodes": [0]}, {"process_nodes": [1]}, census=pinned)) is None
+
+
+def test_overcommit():
+    found = message(machine, on({"committed_bytes": 600 * GIB, "swap_total_bytes": 8 * GIB}))
+    assert found == "the kernel promised 600.0 GiB of memory, of which there are 520.0"
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"cpu_limit": 63.5}, None),
+        ({"cpu_limit": 63.0}, "a control group allows 63 of 64 processors' time"),
+        ({"cpuset_cpus": 16}, "a control group allows 16 of 64 processors"),
+        ({"memory_limit_bytes": 500 * GIB}, "a control group allows 500 of 512 GiB of memory"),
+        # `taskset`, or a workload that pins its processes: nobody limits them.
+        ({"usable_cpus": 4}, None),
+    ],
+)
+def test_limits_of_a_container(facts, said):
+    assert message(machine, on(facts, facts)) == said
+
+
+def test_limits_of_power():
+    assert message(machine, on({"power_limit_w": 500.0}, {"power_limit_w": 500.0})) == (
+        "the GPU may draw 500 W, and such a GPU 700 W by default"
+    )
+    assert message(machine, on({}, {"power_limit_w": 600.0})) == ("the GPU may draw 700 W, and 600 W for the baseline")
+    uneven = {"power_limits_w": [700.0, None, 650.0]}
+    assert message(machine, on(uneven, world_size=2)) == "the GPUs of the ranks may draw between 650 and 700 W"
+    assert message(machine, on(uneven)) is None
+
+
+# --- versions
+
+
+def test_versions_of_the_manifest():
+    found: Any = versions.look(variant(manifest_versions=VERSIONS | {"driver": "575.1", "torch": "2.12.0"}))
+    assert [(one.issue, one.message) for one in found] == [
+        (
+            "environment.driver_version_mismatch",
+            "the driver differs in version: driver: 570.86.15 (worker), 570.86.15 (baseline), 575.1 (manifest)",
+        ),
+        (
+            "environment.library_version_mismatch",
+            "libraries differ in version: torch: 2.13.0 (worker), 2.13.0 (baseline), 2.12.0 (manifest)",
+        ),
+    ]
+
+
+def test_a_library_that_nobody_else_knows():
+    mine = VERSIONS | {"libcublas": "13.9"}
+    assert message(versions, variant(versions=mine)) == (
+        "libraries differ in version: libcublas: 13.9 (worker), not there (baseline), not there (manifest)"
+    )
+    # Without both to look at, nobody can say that nobody knows it.
+    assert message(versions, variant(versions=mine, manifest_versions=None)) is None
+    assert message(versions, variant(versions=mine, beside=baseline(versions=None))) is None
+
+
+def test_many_libraries_are_counted():
+    other = dict.fromkeys("abcdefg", "0")
+    found = message(versions, variant(versions=VERSIONS | other))
+    assert found.count("(worker)") == 5
+    assert found.endswith("; and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("changes", "conducted", "missing"),
+    [
+        ({}, {"options_before": "", "options_after": ""}, "the options"),
+        ({"manifest_versions": {}, "beside": baseline(manifest_versions={})}, {}, "versions"),
+        ({"samples": Samples()}, {"samples_taken": 12, "seeds": seeds(4)}, "raw samples"),
+    ],
+)
+def test_what_a_result_lacks(changes, conducted, missing):
+    evidence: Any = variant(**changes, conducted=conducted)
+    found = told(versions, evidence)
+    count = evidence.conduct.samples_taken
+    assert found == (
+        "evaluation.unreproducible_result",
+        f"{count} samples were taken, and the result lacks {missing}",
+    )
+
+
+# --- conduct
+
+PLAN = ["a", "b", "c", "c", "b", "a"] * 2
+
+
+@pytest.mark.parametrize(
+    ("order", "place"),
+    [
+        (PLAN, None),
+        (PLAN[:7], None),
+        ([], None),
+        (["a", "b", "c", "b", "a", "a", "b", "b", "a"], None),  # c dropped out
+        (["a", "c", "b", "a"], 1),  # b's first block was left out
+        (["b", "a", "c"], 0),
+        ([*PLAN, "a"], 12),  # one block more
+        (["a", "b", "c", "c", "a", "b"], 4),  # exchanged
+        (["a", "b", "x"], 2),
+    ],
+)
+def test_the_order_of_blocks(order, place):
+    found = told(conduct, variant(conducted={"planned_order": PLAN, "order": order}))
+    if place is None:
+        assert found is None
+    else:
+        assert found == (
+            "statistical.cherry_picking",
+            f"block {place} is not the one that the plan has there: blocks were left out, repeated or exchanged",
+        )
+
+
+def test_a_sample_nobody_took():
+    found = told(conduct, variant(conducted={"samples_taken": 15}))
+    assert found == ("statistical.cherry_picking", "15 samples were taken and 16 kept; all must be")
+
+
+@pytest.mark.parametrize(("taken", "few"), [(16, False), (17, True), (18, False), (40, False)])
+def test_a_few_dropped_samples_are_dropped_outliers(taken, few):
+    found: Any = conduct.look(variant(conducted={"samples_taken": taken}))
+    assert ("compile.guard_failure_hidden" in [one.issue for one in found]) is few
+
+
+def test_columns_of_one_length():
+    taken = samples(1e-3)
+    found = message(conduct, variant(samples=attrs.evolve(taken, wall_s=taken.wall_s[:5])))
+    assert found == (
+        "8 samples were kept, and the record has 5 to 8 of them: "
+        "a spread can only be told from each sample as it was taken"
+    )
+
+
+def test_a_run_that_ended_before_its_first_sample():
+    assert told(conduct, variant(samples=Samples())) is None
+
+
+def test_passes_of_the_whole_run_are_not_those_of_a_row():
+    taken = attrs.evolve(samples(1e-3), block=[0] * 8)
+    found = told(conduct, variant(samples=taken, conducted={"passes": 100}))
+    assert found == (
+        "statistical.insufficient_samples",
+        "passes taken: 1; fewer than 4 allow no statement",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours_s", "drift", "role", "seen"),
+    [
+        (1.2e-3, 0.03, "variant", True),
+        (1.2e-3, 0.004, "variant", False),  # less than anybody calls a difference
+        (0.6e-3, 0.03, "variant", False),  # far more than noise
+        (1.2e-3, 0.03, "yardstick", False),  # claims nothing
+    ],
+)
+def test_gains_against_the_baselines_own_rounds(ours_s, drift, role, seen):
+    theirs = samples(1.2e-3, rounds=(0, 1, 2), drift=drift)
+    found = told(conduct, variant(role=role, samples=samples(ours_s), beside=baseline(samples=theirs)))
+    assert (found is not None) is seen
+    if found:
+        assert found[0] == "statistical.within_noise"
+
+
+def test_another_definition():
+    assert message(conduct, variant(cache="warm")) == "the cache is 'warm', and 'cold' for the baseline"
+    assert message(conduct, variant(conducted={"sources_after": "0"})) == (
+        "the benchmark's source changed while it was measured"
+    )
+    by_wall = samples(1e-3)
+    by_wall = attrs.evolve(by_wall, device_s=by_wall.wall_s, wall_s=by_wall.device_s)
+    assert message(conduct, variant(samples=by_wall)) == "no sample was taken by the declared clock, 'device'"
+
+
+def test_times_are_of_one_call():
+    taken = attrs.evolve(samples(1e-3, wall_s=2e-3), calls=[10, 4] * 8)
+    assert call_times(taken, "device")[0][1] == pytest.approx(0.1e-3, rel=0.02)
+    assert call_times(taken, "wall")[0][1] == pytest.approx(0.5e-3, rel=0.02)
+    assert [number for number, _ in call_times(taken, "wall")] == [0] * 8
+
+
+# --- ranks
+
+
+def rank(number, **changes):
+    honest = Rank(
+        rank=number,
+        device=f"cuda:{number}",
+        work_s=1e-2,
+        collectives={"all_gather": 2, "send": number},
+        wire_bytes=1e6,
+        shard_elements=1000,
+    )
+    return attrs.evolve(honest, **changes)
+
+
+def pair(*changes, time_s=1e-2, size=None, beside=({}, {}), **more):
+    ours, theirs = ([rank(number, **one) for number, one in enumerate(side)] for side in (changes, beside))
+    return variant(
+        samples=samples(time_s),
+        ranks=ours,
+        world_size=size or len(ours),
+        beside=baseline(samples=samples(time_s), ranks=theirs, world_size=len(theirs)),
+        **more,
+    )
+
+
+def test_ranks_that_work():
+    assert told(ranks, pair({}, {})) is None
+
+
+def test_a_rank_of_which_nothing_came():
+    found = told(ranks, pair({}, size=3, beside=({},)))
+    assert found[0] == "distributed.rank_skipping"
+    assert found[1] == "of 3 ranks, nothing came from rank 1, 2"
+
+
+def test_a_rank_that_has_nothing_to_do_in_the_baseline_either():
+    idle = {"work_s": 1e-5}
+    quiet: tuple[dict[str, Any], ...] = ({}, {}, idle)
+    assert told(ranks, pair(*quiet, beside=quiet)) is None
+    assert told(ranks, pair(*quiet, beside=({}, {}, {})))[0] == "distributed.rank_skipping"
+
+
+@pytest.mark.parametrize(("work_s", "idle"), [(1e-4, True), (1.9e-4, True), (2.1e-4, False), (1e-3, False)])
+def test_how_little_is_no_work(work_s, idle):
+    """What a rank does is held against the median: one that has far more to do by design makes nobody idle."""
+    most = {"work_s": 8e-2}
+    found = told(ranks, pair({"work_s": work_s}, {}, {}, most, beside=({}, {}, {}, most), time_s=8e-2))
+    assert (found is not None) is idle
+    if found:
+        assert found == ("distributed.rank_skipping", "of 4 ranks, rank 0 did as good as no work")
+
+
+@pytest.mark.parametrize(
+    ("changes", "beside", "said"),
+    [
+        (
+            ({}, {"collectives": {"all_gather": 1}}),
+            ({}, {}),
+            "the ranks entered different collectives: 2 all_gather; 1 all_gather",
+        ),
+        # Also in the baseline, the two ends of a pipeline meet once more.
+        (({}, {"collectives": {"all_gather": 1}}), ({}, {"collectives": {"all_gather": 1}}), None),
+        (({}, {"wire_bytes": 0.0}), ({}, {}), "rank 1 entered collectives and moved no byte, with 2 ranks"),
+        # The last rank of a pipeline sends nothing.
+        (
+            ({}, {"wire_bytes": 0.0, "collectives": {"recv": 3, "barrier": 1}}),
+            ({}, {"wire_bytes": 0.0, "collectives": {"recv": 3, "barrier": 1}}),
+            None,
+        ),
+        (
+            ({"wire_bytes": 9e4}, {"wire_bytes": 9e4}),
+            ({}, {}),
+            "the ranks moved 1.8e+05 bytes, and those of the baseline 2e+06",
+        ),
+        # int8 for fp32.
+        (({"wire_bytes": 2.6e5}, {"wire_bytes": 2.6e5}), ({}, {}), None),
+    ],
+)
+def test_collectives(changes, beside, said):
+    found = told(ranks, pair(*changes, beside=beside))
+    assert found == (("distributed.collective_short_circuit", said) if said else None)
+
+
+@pytest.mark.parametrize(
+    ("devices", "theirs", "kind", "said"),
+    [
+        (("cuda:0", "cpu"), ("cuda:0", "cuda:1"), "cuda", "nobody knows a GPU of rank 1"),
+        (("", "cuda:1"), ("cuda:0", "cuda:1"), "cuda", "nobody knows a GPU of rank 0"),
+        (("cuda:0", "cuda:0"), ("cuda:0", "cuda:0"), "cuda", "several ranks are on cuda:0"),
+        (
+            ("cuda:0", "cuda:4"),
+            ("cuda:0", "cuda:1"),
+            "cuda",
+            "the ranks are on cuda:0, cuda:4, and those of the baseline on cuda:0, cuda:1",
+        ),
+        (("cpu", "cpu"), ("cpu", "cpu"), "cpu", None),
+        (("cpu", ""), ("cpu", "cpu"), "cpu", "the place of a rank is not known"),
+    ],
+)
+def test_places(devices, theirs, kind, said):
+    ours, others = ([{"device": one} for one in side] for side in (devices, theirs))
+    assert message(ranks, pair(*ours, beside=others, device=kind)) == said
+
+
+@pytest.mark.parametrize(
+    ("figures", "time_s", "issue"),
+    [
+        ([(8e-3, 2e-3), (2e-3, 8e-3)], 10e-3, None),
+        ([(8e-3, 2e-3), (2e-3, 8e-3)], 8.1e-3, None),  # within what two clocks differ
+        ([(8e-3, 4e-3), (4e-3, 8e-3)], 8.2e-3, "distributed.pipeline_bubble_hiding"),
+        ([(8e-3, 0.0), (20e-3, 0.0)], 8e-3, "distributed.barrier_timing"),
+        ([(8e-3, 0.0), (1e-3, 20e-3)], 8e-3, "distributed.barrier_timing"),
+        ([(8e-3, 0.0), (7e-3, 1e-3)], 30e-3, "distributed.barrier_timing"),
+        ([(8e-6, 0.0), (7e-6, 1e-6)], 60e-6, None),  # messages take longer than such calls
+    ],
+)
+def test_waiting(figures, time_s, issue):
+    changes = [{"work_s": work, "waited_s": waited} for work, waited in figures]
+    found = told(ranks, pair(*changes, time_s=time_s))
+    assert (found and found[0]) == issue
+
+
+def test_one_slow_call_is_not_the_time_of_the_row():
+    taken = samples(1e-2)
+    evidence = attrs.evolve(pair({}, {}), samples=attrs.evolve(taken, device_s=[*taken.device_s[:7], 1.0]))
+    assert told(ranks, evidence) is None
+
+
+def test_without_a_time_of_the_row_waiting_says_nothing():
+    assert told(ranks, attrs.evolve(pair({"waited_s": 5.0}, {}), samples=Samples())) is None
+
+
+def test_ranks_of_a_baseline_have_nothing_to_be_compared_with():
+    uneven = [rank(0, shard_elements=3), rank(1, shard_elements=997, buckets=(5,))]
+    assert told(ranks, baseline(ranks=uneven, world_size=2, samples=samples(1e-2))) is None
+
+
+# --- seeds
+
+
+@pytest.mark.parametrize(
+    ("drawn", "seen"),
+    [
+        ([1 << 61, 1 << 60], False),
+        ([1 << 61, 7], True),
+        ([1 << 61, 1 << 23], True),  # 24 bits
+        ([1 << 61, 1 << 24], False),
+        ([(1 << 40) + 5 * index**2 for index in range(4)], True),  # 41 bits
+        ([(1 << 61) + 1000 * index for index in range(4)], True),  # counted
+        ([(1 << 61) + 1000 * index for index in range(3)], False),  # too few to say
+    ],
+)
+def test_seeds_that_can_be_guessed(drawn, seen):
+    found = told(seeds_check, variant(conducted={"seeds": drawn}))
+    assert (found is not None) is seen
+    if found:
+        assert found[0] == "replay.known_seed"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"env": {"SEED": f"x {seeds(1)[0]} y"}},
+        {"arguments": ["--seed", hex(seeds(1)[0])]},
+        {"generator": (1, [seeds(1)[0]])},
+    ],
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_seed_that_the_worker_knows(state, when):
+    found = told(seeds_check, variant(**{f"state_{when}": state}))
+    assert found[0] == "leak.seed"
+    assert found[1].endswith(f"{when} the calls")
+
+
+def test_a_digest_that_contains_a_seeds_digits_is_none():
+    state = {"digest": f"a{seeds(1)[0]}f", "small": 3, "flag": True, "none": None}
+    assert told(seeds_check, variant(state_after=state)) is None
+
+
+def test_half_of_the_values_may_not_repeat():
+    repeated = [*seeds(6), *seeds(6)]
+    assert told(seeds_check, variant(conducted={"seeds": repeated}))[0] == "evaluation.benchmark_memorization"
+    assert told(seeds_check, variant(conducted={"seeds": [*repeated, seeds(13)[12]]}))[0] == (
+        "evaluation.test_data_leakage"
+    )
+
+
+def test_values_repeat_without_being_judged():
+    taken = samples(1e-3)
+    again = attrs.evolve(taken, step=[0] * 8, judged=[True] + [False] * 7)
+    assert told(seeds_check, variant(samples=again)) is None
+
+
+# --- ledger
+
+
+def test_a_host_that_computes_before_it_queues():
+    """The GPU's clock starts when the host has queued its work, so it sees one copy."""
+    spilled = variant(audit=audit(copy("HtoD", 1 << 20, 4e-5)), samples=samples(4e-5, wall_s=9e-3))
+    assert told(cupti_ledger, spilled) == (
+        "location.cpu_spillover",
+        "the host is busy for 0.00895 s before a call of which the GPU sees 4e-05 s; its kernels take 0 s",
+    )
+
+
+def test_one_slow_call_of_seven_is_no_wait():
+    work = (kernel("step", 4e-4), copy("DtoH", 1 << 20, 1e-4))
+    slow_once = attrs.evolve(audit(*work), span_s=[5e-4] * 6 + [1.0])
+    assert told(cupti_ledger, variant(audit=slow_once)) is None
+
+
+def test_a_host_that_computes_beside_a_kernel_for_show():
+    """Some traffic with the host, and a kernel that has no part in it."""
+    work = (kernel("touch", 1e-5), copy("DtoH", 1 << 20, 4e-5))
+    spilled = variant(audit=audit(*work), samples=samples(5e-5, wall_s=4e-3))
+    assert told(cupti_ledger, spilled)[0] == "location.cpu_spillover"
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        # Many small kernels that the host is slow to queue.
+        variant(audit=audit(kernel("step", 2e-4, count=400)), samples=samples(2.5e-4, wall_s=1e-2)),
+        # A number that the host asks for in every call.
+        variant(audit=audit(kernel("step", 5e-5), copy("DtoH", 8, 1e-6), span_s=1e-3)),
+        # The baseline exchanges as much with the host: offloading is the workload.
+        variant(
+            audit=audit(kernel("step", 5e-5), copy("DtoH", 1 << 20, 1e-4), span_s=1e-2),
+            beside=baseline(audit=audit(kernel("step", 1.2e-3), copy("DtoH", 1 << 20, 1e-4))),
+        ),
+        # As many kernels as the baseline, with pauses.
+        variant(audit=audit(kernel("step", 1e-3), copy("DtoH", 1 << 20, 1e-4), span_s=1e-1)),
+        # A slow host, as slow for the baseline, and a result that it takes home.
+        variant(
+            audit=audit(kernel("step", 4e-5), copy("DtoH", 1 << 20, 4e-5)),
+            samples=samples(8e-5, wall_s=1.5e-3),
+            beside=baseline(samples=samples(1.2e-3, wall_s=2.2e-3)),
+        ),
+        # Copies within the GPU are no traffic with the host.
+        variant(audit=audit(kernel("step", 5e-5), copy("DtoD", 1 << 30, 1e-5), span_s=1e-2)),
+        # Small calls that wait for a result of some size.
+        variant(audit=audit(kernel("step", 1e-5), copy("DtoH", 1 << 20, 1e-5), span_s=1.5e-4)),
+        # An antipattern that is there to be beaten.
+        baseline(audit=audit(copy("DtoH", 1 << 20, 1e-4), span_s=1e-1)),
+    ],
+)
+def test_hosts_that_do_their_own_work(honest):
+    assert told(cupti_ledger, honest) is None
+
+
+def test_an_incomplete_record_is_no_audit():
+    partial = attrs.evolve(audit(kernel("k", 1e-3)), span_s=[1e-3] * 5)
+    assert told(cupti_ledger, variant(audit=partial)) == (
+        "timing.not_audited",
+        "CUPTI's record is not whole: 5 of 7 calls, 1 kinds of work",
+    )
+
+
+@pytest.mark.parametrize("role", ["baseline", "yardstick", "control"])
+def test_libraries_may_work_for_others(role):
+    assert told(cupti_ledger, variant(role=role, audit=audit(kernel(LIBRARY, 1e-3)))) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        LIBRARY,
+        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_tn_align8>",
+        "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT",
+        "ampere_sgemm_128x64_tn",
+        "void gemv2T_kernel_val<int, int, float>",
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "void cub::CUB_200200_SM_90::DeviceReduceKernel<float>",
+        "void at::native::reduce_kernel<512, 1>",
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>",
+    ],
+)
+def test_kernels_of_libraries(name):
+    assert told(cupti_ledger, variant(audit=audit(kernel(name, 1e-3))))[0] == "policy.library_fallback"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "coalesced",
+        "triton_poi_fused_add_0",
+        "tiled_sgemm",
+        "my_splitk_gemm",
+        "void cutlass::device_kernel<MyGemm>",
+    ],
+)
+def test_kernels_of_ones_own(name):
+    assert told(cupti_ledger, variant(audit=audit(kernel(name, 1e-3)))) is None
+
+
+def test_a_library_in_the_place_of_other_library_calls_is_a_choice():
+    eager = baseline(audit=audit(kernel("void at::native::softmax", 1e-3, count=3)))
+    assert told(cupti_ledger, variant(audit=audit(kernel(LIBRARY, 5e-4)), beside=eager)) is None
