@@ -82,6 +82,14 @@ def open_device(name: str, working_set_bytes: int, *, all_streams: bool = True) 
     return CpuDevice(working_set_bytes)
 
 
+def open_device_modules(name: str) -> None:
+    """Import what `open_device` and audits of that device use."""
+    from aiperf_core.devices import cpu  # noqa: F401
+
+    if name == "cuda":
+        from aiperf_core.devices import cuda, ledger  # noqa: F401
+
+
 def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
     """A function that makes so many calls and returns the last one's result."""
     if calls == 1:

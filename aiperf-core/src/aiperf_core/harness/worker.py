@@ -17,7 +17,7 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
-from aiperf_core.devices.timing import open_device
+from aiperf_core.devices.timing import open_device, open_device_modules
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
@@ -63,8 +63,7 @@ class Worker(Service):
         if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
-        if device == "cuda":  # what is imported before is watched
-            from aiperf_core.devices import cuda, ledger  # noqa: F401
+        open_device_modules(device)  # what is imported before is watched
         before = snapshot()
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
