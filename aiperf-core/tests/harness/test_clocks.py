@@ -158,7 +158,7 @@ def test_one_late_message_is_no_disagreement() -> None:
 @pytest.mark.parametrize(("beside_s", "ended"), [(0.1e-3, None), (0.25e-3, None), (0.35e-3, Verdict.INVALID)])
 def test_work_beside_the_timed_call(beside_s: float, ended: Verdict | None) -> None:
     baseline, one = waited_for(1e-3, 1.1e-3), waited_for(0.1e-3, 0.2e-3)
-    baseline.beside_s, one.beside_s = [1e-4] * 8, [beside_s, *[9e-3] * 7]
+    baseline.beside_s, one.beside_s = [1e-4] * 8, [9e-3, beside_s, *[9e-3] * 6]
     few = waited_for(0.1e-3, 0.2e-3)
     few.beside_s = [9e-3] * 7
     clocks.refuse_work_beside([baseline, one, few])

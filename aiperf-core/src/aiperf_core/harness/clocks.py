@@ -19,6 +19,8 @@ STEADY = 0.25
 BESIDE, BESIDE_S = 0.15, 200e-6
 # On a busy machine a process waits for a processor; among so many samples there is one that did not.
 BESIDE_SAMPLES = 8
+# A wait for a processor is short beside so long a call, and fewer samples are enough.
+LONG_S = 0.02
 # Of a run without pauses, threads may have waited for a processor for this part; else it says nothing.
 WAITED = 0.1
 # So long do calls without a pause last at least, for messages not to matter.
@@ -85,14 +87,16 @@ def refuse_work_beside(contestants: list[Contestant]) -> None:
     """Take those out of the run whose process is busy for longer than the baseline's beside the timed call.
 
     That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
-    over. The least of all samples counts, on both sides.
+    over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others.
     """
     baseline = contestants[0]
-    usual, call_s = min(baseline.beside_s, default=None), median(baseline.samples.bracket_s or [0.0])
+    usual, call_s = _beside(baseline), median(baseline.samples.bracket_s or [0.0])
+    enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
     for one in contestants[1:]:
-        if usual is None or not one.active or min(len(baseline.beside_s), len(one.beside_s)) < BESIDE_SAMPLES:
+        least = _beside(one)
+        if usual is None or least is None or not one.active or len(one.beside_s) < enough:
             continue
-        excess = min(one.beside_s) - usual
+        excess = least - usual
         if excess > max(BESIDE * call_s, BESIDE_S):
             message = (
                 f"its process is busy for {excess * 1e6:,.0f} us more than the baseline's beside the timed call, which takes "
@@ -100,6 +104,13 @@ def refuse_work_beside(contestants: list[Contestant]) -> None:
             )
             evidence = {"excess_s": excess, "baseline_beside_s": usual, "baseline_call_s": call_s}
             one.find("location.work_between_calls", message, evidence)
+
+
+def _beside(one: Contestant) -> float | None:
+    """The least time beside a call, among the samples that are no slower than the median."""
+    middle = median(one.samples.bracket_s or [0.0])
+    pairs = zip(one.beside_s, one.samples.bracket_s, strict=False)
+    return min((beside for beside, taken in pairs if taken <= middle), default=None)
 
 
 def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:

@@ -87,9 +87,14 @@ class Sampler:
     round_number: int = 0
     order: list[str] = field(factory=list)
     seeds: list[int] = field(factory=list)
+    _surely: int = field(init=False)
     _present: int | None = None
     _numbers: dict[str, float] = field(factory=dict)
     _steps: int = 0
+
+    @_surely.default
+    def _one_of_the_first(self) -> int:
+        return self.rng.randrange(MIN_PASSES)
 
     @property
     def active(self) -> list[Contestant]:
@@ -211,7 +216,10 @@ class Sampler:
         """Give every active contestant one block."""
         places = list(enumerate(self.contestants))
         seeds = [self._new_seed() for _ in range(max(one.block_length for one in self.active))]
-        judged = [self.rng.random() < JUDGED_FRACTION for _ in seeds]
+        # Of what nobody trusts every sample is judged; of all others some by chance, and one of the first ones for certain.
+        judged = [self.untrusting or self.rng.random() < JUDGED_FRACTION for _ in seeds]
+        if number == self._surely:
+            judged[0] = True
         first_step, self._steps = self._steps, self._steps + len(seeds)
         for place, one in places if number % 2 == 0 else reversed(places):
             if one.active:

@@ -580,6 +580,8 @@ class TargetRun:
     def _assess(self) -> None:
         """Let the checks look at the evidence of each."""
         facts = environment.facts(self.device)
+        # Without new values, or without judging, there are no seeds to look at.
+        off = self.options.off | ({"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set())
         sampler, before = self._sampler, self._frozen
         assert sampler is not None
         baseline = None
@@ -590,7 +592,7 @@ class TargetRun:
             evidence = evidence_of(one, conduct=conduct, baseline=baseline, views=views, **shared)
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":
-                settle(one, assess(evidence, built_in(), self.options.off))
+                settle(one, assess(evidence, built_in(), off))
 
     def _problem(self, opened: dict[str, Any], tolerance: str) -> Problem:
         cost = opened["cost"]

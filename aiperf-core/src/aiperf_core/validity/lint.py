@@ -341,14 +341,14 @@ class Linter(Judge):
             why = f"nothing can be compared before this is mended: {', '.join(shaky)}"
             outcomes += [not_applicable("judge", why), not_applicable("cost", why)]
         else:
-            self._opened = self.do_open(target, device, params, 0)
+            self._opened = self.do_open(target, device, params, 0, 0)
             outcomes += [*self._test_judge(), *self._test_cost()]
         outcomes += self._test_form(target["module"], listed)
         return [asdict(one) for one in outcomes]
 
     def do_try(self, target: Message, device: str, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Raises what it raises."""
-        self.do_open(target, device, params, 0)
+        self.do_open(target, device, params, 0, 0)
         code = next(one for one in self._benchmark.on(device) if one.name == implementation)
         inputs, static = (tree.build(shape, self._inputs) for shape in (self._inputs_shape, self._static_shape))
         arguments = {**params, **inputs, **static}
