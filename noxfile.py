@@ -54,6 +54,12 @@ def gpu(session: nox.Session) -> None:
     run(session, "pytest", "-m", "gpu", *session.posargs)
 
 
+@nox.session(venv_backend="none", requires=["environment"])
+def proofs(session: nox.Session) -> None:
+    """Run every attack with its guard off and on. On a busy machine an attack may fail to gain for noise."""
+    run(session, "pytest", "-m", "proof", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format. To repair what can be repaired: nox -s lint -- --fix."""

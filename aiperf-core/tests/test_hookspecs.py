@@ -84,7 +84,24 @@ def test_aiperf_issues(site):
     assert plugins.set_aside == []
     assert plugins.issues["serving.dropped_requests"].distribution == "aiperf-acme"
     shown = CliRunner().invoke(Shell(plugins), ["validity", "serving"]).stdout
-    assert "serving.dropped_requests  request_census  -      Requests that are dropped are not counted\n" in shown
+    assert (
+        "serving.dropped_requests  request_census  -      none yet  Requests that are dropped are not counted\n"
+        in shown
+    )
+
+
+def test_aiperf_attacks(site):
+    site.install("aiperf-acme", example("aiperf_attacks"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    cases = [one.case for one in plugins.attacks if one.distribution == "aiperf-acme"]
+    assert [(one.issue, one.implementation, one.honest) for one in cases] == [
+        ("output.wrong_values", "rounded", False),
+        ("output.wrong_values", "reordered", True),
+    ]
+    shown = CliRunner().invoke(Shell(plugins), ["validity", "output.wrong_values"]).stdout
+    assert "aiperf_acme.sums:rounded (cpu)\n" in shown
+    assert "aiperf_acme.sums:reordered (cpu)\n" in shown
 
 
 def test_aiperf_run_started(site, caplog):

@@ -61,7 +61,8 @@ def test_only_the_command_prints():
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
         for package, path, tree in sources()
         for node in reached(tree)
-        if prints(node) and (package, path.parent.name) != ("aiperf_core", "cli")
+        # An attack prints what it found, to its own log.
+        if prints(node) and (package, path.parent.name) not in (("aiperf_core", "cli"), ("aiperf_core", "redteam"))
     ]
     assert wrong == []
 

@@ -13,7 +13,7 @@ from aiperf_core.plugins import LoadedPlugin, load_plugins
 from aiperf_core.targets import InstalledTarget
 
 KNOWN = (
-    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_run_started', 'aiperf_target_started', "
+    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_attacks', 'aiperf_run_started', 'aiperf_target_started', "
     "'aiperf_progress', 'aiperf_target_finished', 'aiperf_run_finished'"
 )
 
@@ -41,6 +41,7 @@ def test_a_good_plugin_is_loaded_under_the_name_of_its_distribution(site):
             targets=2,
             commands=0,
             issues=0,
+            attacks=0,
             hooks=("aiperf_targets",),
         ),
     )
@@ -251,6 +252,29 @@ def test_a_plugin_with_an_issue_that_cannot_be_taken_is_set_aside(ids, reason, s
     plugins = site.load()
     assert reasons(plugins) == [f"skipped plugin aiperf-acme 0.3: {reason}"]
     assert "serving.naps" not in plugins.issues
+
+
+ATTACK = "Case(issue='timing.clock_drift', module='aiperf_acme.slow', implementation='{}')"
+
+
+def test_a_plugin_that_lists_an_attack_twice_is_set_aside(site):
+    header = "from aiperf_core.redteam.cases import Case\n@hookimpl\n"
+    listed = ", ".join(map(ATTACK.format, ("warped", "warped")))
+    site.install("aiperf-acme", header + f"def aiperf_attacks(): return [{listed}]")
+    plugins = site.load()
+    what = "'aiperf_acme.slow:warped' for 'timing.clock_drift' on cpu"
+    assert reasons(plugins) == [f"skipped plugin aiperf-acme 0.3: it lists {what} twice"]
+    assert "aiperf-acme" not in {one.distribution for one in plugins.attacks}
+
+
+def test_a_plugin_with_an_attack_that_another_one_has_is_set_aside(site):
+    header = "from aiperf_core.redteam.cases import Case\n@hookimpl\n"
+    for distribution in ("aiperf-acme", "aiperf-bolt"):
+        site.install(distribution, header + f"def aiperf_attacks(): return [{ATTACK.format('warped')}]")
+    plugins = site.load()
+    what = "'aiperf_acme.slow:warped' for 'timing.clock_drift' on cpu"
+    assert reasons(plugins) == [f"skipped plugin aiperf-bolt 0.3: {what} is already provided by aiperf-acme 0.3"]
+    assert [one.distribution for one in plugins.attacks if one.distribution != "aiperf-core"] == ["aiperf-acme"]
 
 
 def test_two_entry_points_of_one_name_both_load(site):

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
+from aiperf_core.redteam import catalogue
+from aiperf_core.redteam.cases import Case
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import ISSUES
 
@@ -23,6 +25,11 @@ def aiperf_commands() -> Iterable[Command]:
         "List what can make a number untrue, and what guards against it.",
         "aiperf_core.cli.validity:validity",
     )
+    yield Command(
+        "selftest",
+        "Attack this harness, and show which attacks it catches here.",
+        "aiperf_core.cli.selftest:selftest",
+    )
     yield Command("kernels", "Compile every kernel of the installed benchmarks.", "aiperf_core.cli.kernels:kernels")
     yield Command(
         "plugins", "List the plugins, and those set aside with the reason.", "aiperf_core.cli.plugins:plugins"
@@ -34,3 +41,9 @@ def aiperf_commands() -> Iterable[Command]:
 def aiperf_issues() -> Iterable[Issue]:
     """Contribute the registry's issues, category by category."""
     return ISSUES
+
+
+@hookimpl
+def aiperf_attacks() -> Iterable[Case]:
+    """Contribute the attacks and look-alikes that prove the registry."""
+    return catalogue.cases()

@@ -4,8 +4,8 @@ A plugin is a module, named by an entry point in the group `aiperf_core`, whose 
 names below. It may implement any of them, and may leave out arguments that it does not need. Every hook stands with an
 example in `docs/hooks.md`.
 
-Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`) return records and are called
-once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
+Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_attacks`) return records
+and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -18,6 +18,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 from aiperf_core.commands import Command
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import Target
 from aiperf_core.validity.issues import Issue
 
@@ -52,6 +53,15 @@ def aiperf_issues() -> Iterable[Issue]:  # type: ignore[empty-body]
 
     Called once, whenever plugins are loaded. Forbidden: importing the checks that guard them, and ids that another plugin
     has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
+    """Contribute attacks on guards, and honest look-alikes, which `aiperf selftest` tries.
+
+    Called once, whenever plugins are loaded. Forbidden: importing the modules that the cases name, which is done in a
+    worker's process, and the same case twice.
     """
 
 

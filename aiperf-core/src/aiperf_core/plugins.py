@@ -23,6 +23,7 @@ from aiperf_core.commands import Command
 from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
+from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import InstalledTarget, Selection, Target, UnknownTarget, is_group, select
 from aiperf_core.validity.issues import Issue
 
@@ -53,6 +54,15 @@ class InstalledIssue:
     version: str
 
 
+@frozen
+class InstalledAttack:
+    """An attack or a look-alike as the loaded plugins offer it, with where it comes from."""
+
+    case: Case
+    distribution: str
+    version: str
+
+
 @frozen(kw_only=True)
 class LoadedPlugin:
     """A plugin that works: how much it contributes, the hooks that it implements, and what it should not have done."""
@@ -63,6 +73,7 @@ class LoadedPlugin:
     targets: int
     commands: int
     issues: int
+    attacks: int
     hooks: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -74,6 +85,7 @@ class Plugins:
     targets: tuple[InstalledTarget, ...] = ()
     commands: Mapping[str, InstalledCommand] = field(factory=dict)
     issues: Mapping[str, InstalledIssue] = field(factory=dict)
+    attacks: tuple[InstalledAttack, ...] = ()
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
@@ -137,6 +149,7 @@ class _Loader:
         self.targets: dict[str, InstalledTarget] = {}
         self.commands: dict[str, InstalledCommand] = {}
         self.issues: dict[str, InstalledIssue] = {}
+        self.attacks: dict[tuple[str, ...], InstalledAttack] = {}
         self.loaded: list[LoadedPlugin] = []
         self.set_aside: list[SetAside] = []
 
@@ -146,6 +159,7 @@ class _Loader:
             targets=tuple(self.targets.values()),
             commands=MappingProxyType(self.commands),
             issues=MappingProxyType(self.issues),
+            attacks=tuple(self.attacks.values()),
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
             hook=Observers(self.manager, self.origins, self.set_aside),
@@ -165,6 +179,7 @@ class _Loader:
                 targets = self._targets(origin, name)
                 commands = self._commands(origin, name)
                 issues = self._issues(origin, name)
+                attacks = self._attacks(origin, name)
         except _Rejected as rejected:
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
@@ -174,6 +189,7 @@ class _Loader:
         self.targets |= targets
         self.commands |= commands
         self.issues |= issues
+        self.attacks |= attacks
         self.loaded.append(
             LoadedPlugin(
                 distribution=origin.distribution,
@@ -182,6 +198,7 @@ class _Loader:
                 targets=len(targets),
                 commands=len(commands),
                 issues=len(issues),
+                attacks=len(attacks),
                 hooks=hooks,
                 notes=_notes(printed.getvalue(), HEAVY & (set(sys.modules) - imported_before)),
             )
@@ -241,6 +258,19 @@ class _Loader:
                 provider = f"{first.distribution} {first.version}"
                 raise _Rejected(f"validity issue '{issue.id}' is already provided by {provider}")
             found[issue.id] = InstalledIssue(issue, origin.distribution, origin.version)
+        return found
+
+    def _attacks(self, origin: Origin, name: str) -> dict[tuple[str, ...], InstalledAttack]:
+        found: dict[tuple[str, ...], InstalledAttack] = {}
+        for case in self._collect(name, "aiperf_attacks", Case):
+            key = case.issue, case.module, case.implementation, case.device
+            what = f"'{case.module}:{case.implementation}' for '{case.issue}' on {case.device}"
+            if key in found:
+                raise _Rejected(f"it lists {what} twice")
+            if first := self.attacks.get(key):
+                provider = f"{first.distribution} {first.version}"
+                raise _Rejected(f"{what} is already provided by {provider}")
+            found[key] = InstalledAttack(case, origin.distribution, origin.version)
         return found
 
     def _collect(self, name: str, hook: str, kind: type[Record]) -> list[Record]:

@@ -21,9 +21,9 @@ def test_the_loaded_and_the_skipped(site):
     result = CliRunner().invoke(Shell(plugins), ["plugins"])
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "PLUGIN       VERSION  ENTRY POINT  TARGETS  COMMANDS  ISSUES\n"
-        f"aiperf-core  {__version__:<7}  builtin            0  {len(plugins.commands):>8}  {len(plugins.issues):>6}\n"
-        "aiperf-acme  0.3      acme               1         0       0\n"
+        "PLUGIN       VERSION  ENTRY POINT  TARGETS  COMMANDS  ISSUES  ATTACKS\n"
+        f"aiperf-core  {__version__:<7}  builtin            0  {len(plugins.commands):>8}  {len(plugins.issues):>6}  {len(plugins.attacks):>7}\n"
+        "aiperf-acme  0.3      acme               1         0       0        0\n"
         "note on plugin aiperf-acme 0.3: printed while it was loaded: 'hello'\n"
         "skipped plugin aiperf-bolt 0.3: 'aiperf_targets' returned int; expected an iterable of Target\n"
     )
@@ -40,6 +40,7 @@ def test_json(site):
         "targets": 1,
         "commands": 0,
         "issues": 0,
+        "attacks": 0,
         "hooks": ["aiperf_targets"],
         "notes": ["printed while it was loaded: 'hello'"],
     }

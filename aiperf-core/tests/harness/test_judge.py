@@ -116,7 +116,17 @@ def test_a_problem_is_what_a_worker_needs(opened: Open) -> None:
 
 
 def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
-    keys = {"device", "params", "inputs", "static", "output", "inputs_arena", "outputs_arena", "working_set_bytes", "state"}
+    keys = {
+        "device",
+        "params",
+        "inputs",
+        "static",
+        "output",
+        "inputs_arena",
+        "outputs_arena",
+        "working_set_bytes",
+        "state",
+    }
     assert set(opened("judged", n=6).reply["problem"]) == keys
 
 
@@ -534,7 +544,9 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     server = threading.Thread(target=serve)
     server.start()
     target = {"name": "tests.judged_exact", "module": "judged_exact"}
-    ours.send({"do": "open", "token": "1", "target": target, "device": "cpu", "params": {"n": 8}, "seed": 1, "static_seed": 2})
+    ours.send(
+        {"do": "open", "token": "1", "target": target, "device": "cpu", "params": {"n": 8}, "seed": 1, "static_seed": 2}
+    )
     reply = ours.receive(20.0)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
@@ -545,7 +557,9 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     ours.send({"do": "renew", "token": "2", "seed": 2})
     assert ours.receive(20.0) == {"token": "2", "ok": {}}
     assert not torch.equal(inputs, before)
-    ours.send({"do": "open", "token": "3", "target": target, "device": "cpu", "params": {}, "seed": 1, "static_seed": 2})
+    ours.send(
+        {"do": "open", "token": "3", "target": target, "device": "cpu", "params": {}, "seed": 1, "static_seed": 2}
+    )
     where = f"{TARGETS / 'judged_exact.py'}:{importlib.import_module('judged_exact').inputs.__code__.co_firstlineno}"
     message = f"{where} (inputs): asks for 'n'; there are device, generator."
     error = {"kind": "mistake", "type": "BenchmarkError", "message": message}

@@ -6,16 +6,17 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
-from aiperf_core.cli.validity import page
 from aiperf_core.plugins import load_plugins
+from aiperf_core.redteam import catalogue
 from aiperf_core.validity.registry import CATEGORIES, ISSUES, issue
 
 DOCS = Path(__file__).parents[3] / "docs" / "validity.md"
 
 
 @pytest.fixture
-def asked():
-    """The command as a user calls it, with what is built in and nothing else installed."""
+def asked(monkeypatch, tmp_path):
+    """The command as a user calls it, with what is built in and nothing else installed, where nothing was tried yet."""
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
     shell = Shell(load_plugins([]))
     return lambda *arguments: CliRunner().invoke(shell, ["validity", *arguments])
 
@@ -24,14 +25,16 @@ def test_a_category(asked):
     result = asked("policy")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "4 issues in 1 category behind 1 guard; 0 proven by an attack\n"
+        "4 issues in 1 category behind 1 guard; 0 with an attack that tries the guard, 4 with recorded evidence alone, 0 with "
+        "neither\n"
+        "0 proven on this machine; try them: aiperf selftest\n"
         "\n"
         "policy (4): the answer is right, but not by the means claimed\n"
-        "ISSUE                     GUARD         NEEDS                  TITLE\n"
-        "policy.library_fallback   cupti_ledger  cuda, cupti            A library does the work\n"
-        "policy.ghost_branch       cupti_ledger  cuda, cupti            The new code is never reached\n"
-        "policy.wrapper_extension  cupti_ledger  cuda, cupti, compiler  A library behind an extension\n"
-        "policy.decoy_kernel       cupti_ledger  cuda, cupti            A kernel for show\n"
+        "ISSUE                     GUARD         NEEDS                  PROOF           TITLE\n"
+        "policy.library_fallback   cupti_ledger  cuda, cupti            not tried here  A library does the work\n"
+        "policy.ghost_branch       cupti_ledger  cuda, cupti            not tried here  The new code is never reached\n"
+        "policy.wrapper_extension  cupti_ledger  cuda, cupti, compiler  not tried here  A library behind an extension\n"
+        "policy.decoy_kernel       cupti_ledger  cuda, cupti            not tried here  A kernel for show\n"
     )
 
 
@@ -39,9 +42,14 @@ def test_all_of_them_by_category(asked):
     result = asked()
     assert (result.exit_code, result.stderr) == (0, "")
     guards = {one.guard for one in ISSUES}
-    head = f"{len(ISSUES)} issues in {len(CATEGORIES)} categories behind {len(guards)} guards; 0 proven by an attack"
+    attacked = {one.issue for one in catalogue.cases() if not one.honest}
+    recorded = {one.issue for one in catalogue.recorded()} - attacked
     lines = result.stdout.splitlines()
-    assert lines[0] == head
+    assert lines[0] == (
+        f"{len(ISSUES)} issues in {len(CATEGORIES)} categories behind {len(guards)} guards; {len(attacked)} with an attack that "
+        f"tries the guard, {len(recorded)} with recorded evidence alone, "
+        f"{len(ISSUES) - len(attacked) - len(recorded)} with neither"
+    )
     assert [line.split()[0] for line in lines if re.match(r"[a-z]+ \(\d+\): ", line)] == list(CATEGORIES)
     assert [line.split()[0] for line in lines if re.match(r"[a-z]+\.[a-z]", line)] == [one.id for one in ISSUES]
 
@@ -59,7 +67,8 @@ def test_one_issue(asked):
         "and the other checks go on without it.\n"
         "needs       cuda\n"
         "finding     invalid under strict, warning under standard, warning under lenient\n"
-        "proof       none yet\n"
+        "evidence    recorded evidence of code that commits it, and of honest code\n"
+        "proof       not tried here; try it: aiperf selftest --issue timing.not_audited\n"
         "met         FlashInfer: CUPTI recorded no kernel activity "
         "https://github.com/flashinfer-ai/flashinfer/issues/2145\n"
         "met         TileOPs: 78 of 2,308 rows changed to another clock in silence "
@@ -69,17 +78,22 @@ def test_one_issue(asked):
 
 def test_one_issue_of_the_list_of_95(asked):
     lines = asked("workload.early_exit").stdout.splitlines()
-    assert lines[-4:] == [
+    behind = catalogue.support("workload.early_exit", catalogue.cases(), ())
+    assert behind.attacks
+    assert behind.look_alikes
+    assert lines[lines.index("needs       nothing special") :] == [
         "needs       nothing special",
         "finding     invalid under every policy",
-        "proof       none yet",
+        *(f"attack      {name}" for name in behind.attacks),
+        *(f"look-alike  {name}" for name in behind.look_alikes),
+        "proof       not tried here; try it: aiperf selftest --issue workload.early_exit",
         "list of 95  Workload / Early Exit",
     ]
 
 
 def test_json(asked):
     (found,) = json.loads(asked("leak.heap_scan", "--json").stdout)
-    heap_scan = issue("leak.heap_scan")
+    heap_scan, behind = issue("leak.heap_scan"), catalogue.support("leak.heap_scan", catalogue.cases(), ())
     assert found == {
         "category": "leak",
         "id": "leak.heap_scan",
@@ -97,7 +111,10 @@ def test_json(asked):
             }
         ],
         "predecessor": None,
-        "proofs": [],
+        "attacks": list(behind.attacks),
+        "look_alikes": list(behind.look_alikes),
+        "recorded": False,
+        "tried_here": None,
     }
     assert [one["id"] for one in json.loads(asked("--json").stdout)] == [one.id for one in ISSUES]
 
@@ -131,10 +148,3 @@ def test_every_link_of_the_page_has_its_heading(asked):
     headings = re.findall(r"^### `(.+)`$", text, flags=re.MULTILINE)
     assert headings == [one.id for one in ISSUES]
     assert re.findall(r"\]\(#(.+?)\)", text) == [name.replace(".", "") for name in headings]
-
-
-def test_proofs_stand_beside_what_they_prove():
-    proven = {"leak.heap_scan": ("gc_scan", "gc_copy")}
-    text = page([issue("leak.heap_scan"), issue("leak.seed")], lambda one: proven.get(one.id, ()))
-    assert "2 issues in 1 category behind 2 guards; 1 proven by an attack.\n" in text
-    assert re.findall(r"^- proof: (.+)$", text, flags=re.MULTILINE) == ["gc_scan, gc_copy", "none yet"]

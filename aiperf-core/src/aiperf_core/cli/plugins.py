@@ -21,10 +21,10 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         click.echo(json.dumps({"loaded": loaded, "set_aside": set_aside}, indent=2))
         return
     rows = [
-        (one.distribution, one.version, one.entry_point, one.targets, one.commands, one.issues)
+        (one.distribution, one.version, one.entry_point, one.targets, one.commands, one.issues, one.attacks)
         for one in plugins.loaded
     ]
-    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "TARGETS", "COMMANDS", "ISSUES"), rows)
+    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "TARGETS", "COMMANDS", "ISSUES", "ATTACKS"), rows)
     for one in plugins.loaded:
         for note in one.notes:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")

@@ -1,19 +1,24 @@
-"""`aiperf validity`: what can make a number untrue, and what guards against it."""
+"""`aiperf validity`: what can make a number untrue, what guards against it, and what proves that it does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.redteam import catalogue
+from aiperf_core.redteam.catalogue import PROVEN, Kept, Outcome, Support
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
 from aiperf_core.validity.registry import CATEGORIES, GUARDS
 
-# From an issue to the names of the attacks that prove its guard.
-Proofs = Callable[[Issue], Sequence[str]]
+# From an issue to the cases that stand behind it.
+Supports = Callable[[Issue], Support]
+# From the id of an issue to how its cases ended on this machine.
+Tried = Mapping[str, Kept]
 
 UNPROVEN = "none yet"
+RECORDED = "recorded evidence of code that commits it, and of honest code"
 PREDECESSOR = "https://github.com/cfregly/ai-performance-engineering"
 
 
@@ -30,31 +35,35 @@ def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) 
     if as_json and markdown:
         raise UsageError("--json and --markdown were both given; a listing has one form. Leave one of them out.")
     chosen = _chosen(name, [one.issue for one in plugins.issues.values()])
+    cases, recorded = [one.case for one in plugins.attacks], catalogue.recorded()
+
+    def supports(issue: Issue) -> Support:
+        return catalogue.support(issue.id, cases, recorded)
+
+    if markdown:
+        click.echo(page(chosen, supports), nl=False)
+        return
+    tried = catalogue.read(catalogue.state(plugins))
     if as_json:
         import json
 
-        click.echo(json.dumps([_record(one, _proofs) for one in chosen], indent=2, ensure_ascii=False))
-    elif markdown:
-        click.echo(page(chosen, _proofs), nl=False)
+        documents = [_record(one, supports(one), tried.get(one.id)) for one in chosen]
+        click.echo(json.dumps(documents, indent=2, ensure_ascii=False))
     elif name is not None and name == chosen[0].id:
-        _print_issue(chosen[0], _proofs)
+        _print_issue(chosen[0], supports(chosen[0]), tried.get(name))
     else:
-        _print_tables(chosen, _proofs)
+        _print_tables(chosen, supports, tried)
 
 
-def page(issues: Sequence[Issue], proofs: Proofs) -> str:
-    """Return the page of the documentation, in Markdown."""
+def page(issues: Sequence[Issue], supports: Supports) -> str:
+    """Return the page of the documentation, in Markdown. It is the same on every machine."""
     groups = _groups(issues)
-    parts = [_introduction(issues, proofs), _guards_table(issues), "## Issues"]
+    parts = [_introduction(issues, supports), _guards_table(issues), "## Issues"]
     parts.extend(_contents(category, group) for category, group in groups.items())
     for category, group in groups.items():
         parts.append(f"## {category}")
-        parts.extend(_section(one, proofs) for one in group)
+        parts.extend(_section(one, supports(one)) for one in group)
     return "\n\n".join(parts) + "\n"
-
-
-def _proofs(issue: Issue) -> Sequence[str]:
-    return ()
 
 
 def _chosen(name: str | None, issues: Sequence[Issue]) -> list[Issue]:
@@ -73,12 +82,15 @@ def _groups(issues: Sequence[Issue]) -> dict[str, list[Issue]]:
     return {category: group for category, group in groups.items() if group}
 
 
-def _count(issues: Sequence[Issue], proofs: Proofs) -> str:
+def _count(issues: Sequence[Issue], supports: Supports) -> str:
     """How many there are, counted and not claimed."""
-    guards, proven = {one.guard for one in issues}, sum(bool(proofs(one)) for one in issues)
+    guards, found = {one.guard for one in issues}, [supports(one) for one in issues]
+    attacked = sum(bool(one.attacks) for one in found)
+    recorded = sum(one.recorded and not one.attacks for one in found)
     return (
         f"{_number(len(issues), 'issue')} in {_number(len(_groups(issues)), 'category')} "
-        f"behind {_number(len(guards), 'guard')}; {proven} proven by an attack"
+        f"behind {_number(len(guards), 'guard')}; {attacked} with an attack that tries the guard, {recorded} with recorded "
+        f"evidence alone, {len(issues) - attacked - recorded} with neither"
     )
 
 
@@ -90,16 +102,36 @@ def _number(count: int, word: str) -> str:
 # --- for a terminal
 
 
-def _print_tables(issues: Sequence[Issue], proofs: Proofs) -> None:
-    click.echo(_count(issues, proofs))
+def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> None:
+    click.echo(_count(issues, supports))
+    proven = sum(one.id in tried and tried[one.id].outcome in PROVEN for one in issues)
+    click.echo(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
     for category, group in _groups(issues).items():
         about = f": {CATEGORIES[category]}" if category in CATEGORIES else ""
         click.echo(f"\n{category} ({len(group)}){about}")
-        rows = [(one.id, one.guard, ", ".join(one.needs) or "-", one.title) for one in group]
-        print_table(("ISSUE", "GUARD", "NEEDS", "TITLE"), rows)
+        rows = [
+            (one.id, one.guard, ", ".join(one.needs) or "-", _proof(supports(one), tried.get(one.id)), one.title)
+            for one in group
+        ]
+        print_table(("ISSUE", "GUARD", "NEEDS", "PROOF", "TITLE"), rows)
 
 
-def _print_issue(issue: Issue, proofs: Proofs) -> None:
+def _proof(support: Support, kept: Kept | None) -> str:
+    """What is known of an issue's proof on this machine, in a few words."""
+    if kept is not None and kept.outcome in PROVEN:
+        return f"proven here on {kept.day}"
+    if kept is not None and kept.outcome is Outcome.RECORDED:
+        return f"on recorded evidence, {kept.day}"
+    if kept is not None and kept.outcome is not Outcome.UNPROVEN:
+        return f"{kept.outcome} on {kept.day}"
+    return "not tried here" if support.attacks or support.recorded else UNPROVEN
+
+
+def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
+    by = f" by {', '.join(kept.by)}" if kept is not None and kept.by and kept.outcome in PROVEN else ""
+    proof = _proof(support, kept) + by
+    if proof == "not tried here":
+        proof += f"; try it: aiperf selftest --issue {issue.id}"
     rows = [
         ("title", issue.title),
         ("happens", issue.happens),
@@ -107,7 +139,10 @@ def _print_issue(issue: Issue, proofs: Proofs) -> None:
         ("protection", issue.protection),
         ("needs", ", ".join(issue.needs) or "nothing special"),
         ("finding", _severity(issue)),
-        ("proof", ", ".join(proofs(issue)) or UNPROVEN),
+        *(("attack", name) for name in support.attacks),
+        *(("look-alike", name) for name in support.look_alikes),
+        *([("evidence", RECORDED)] if support.recorded else []),
+        ("proof", proof),
         *(("met", f"{_dated(one)} {one.url}") for one in issue.incidents),
     ]
     if issue.predecessor:
@@ -133,29 +168,32 @@ def _dated(incident: Incident) -> str:
 # --- for programs
 
 
-def _record(issue: Issue, proofs: Proofs) -> dict[str, object]:
+def _record(issue: Issue, support: Support, kept: Kept | None) -> dict[str, object]:
     from attrs import asdict
 
-    return {"category": issue.category, **asdict(issue), "proofs": list(proofs(issue))}
+    tried = None if kept is None else asdict(kept)
+    return {"category": issue.category, **asdict(issue), **asdict(support), "tried_here": tried}
 
 
 # --- for the documentation
 
 
-def _introduction(issues: Sequence[Issue], proofs: Proofs) -> str:
+def _introduction(issues: Sequence[Issue], supports: Supports) -> str:
     listed = sum(one.predecessor is not None for one in issues)
     return f"""# Validity
 
 What can make a benchmark's number untrue, and what stands against it:
-{_count(issues, proofs)}.
+{_count(issues, supports)}.
 
 This page is the output of `aiperf validity --markdown`. `aiperf validity timing` lists a category, and
 `aiperf validity timing.unsynced_streams` shows an issue.
 
 How to read it:
 
-- **Guard** is the check that is meant to stop the issue or to show it. What is written of it is a claim until **proof** names
-  an attack that passes with the guard off and fails with it on.
+- **Guard** is the check that is meant to stop the issue or to show it. What is written of it is a claim until it is proven.
+- **Attack** is code that commits the issue. `aiperf selftest` tries it on your machine: it must gain with the guard off, and be
+  found or gain nothing with it on. **Look-alike** is honest code that must not be flagged.
+- **Recorded evidence** is shown to the check alone, where not every machine can commit the issue.
 - A finding tells what a check saw, not what was meant. Code that returns zeros is found as `output.wrong_values`, whatever
   made it do so.
 - **Finding** says what happens to the row under each policy: it becomes INVALID, it carries a warning, or nothing.
@@ -181,16 +219,33 @@ def _contents(category: str, issues: Sequence[Issue]) -> str:
     return "\n".join([f"**{category}**{about}.\n", "| issue | title | guard |", "| --- | --- | --- |", *rows])
 
 
-def _section(issue: Issue, proofs: Proofs) -> str:
+def _section(issue: Issue, support: Support) -> str:
     lines = [
         f"### `{issue.id}`\n",
         f"**{issue.title}.** {issue.happens}\n",
         f"- guard `{issue.guard}`: {issue.protection}",
         f"- needs: {', '.join(issue.needs) or 'nothing special'}",
         f"- finding: {_severity(issue)}",
-        f"- proof: {', '.join(proofs(issue)) or UNPROVEN}",
+        *_proofs(support),
         *(f"- met: [{_dated(one)}]({one.url})" for one in issue.incidents),
     ]
     if issue.predecessor:
         lines.append(f"- in the list of 95: {issue.predecessor}")
     return "\n".join(lines)
+
+
+def _proofs(support: Support) -> list[str]:
+    lines = []
+    if support.attacks:
+        lines.append(f"- attack: {_in_code(support.attacks)}")
+    if support.look_alikes:
+        lines.append(f"- look-alike: {_in_code(support.look_alikes)}")
+    if support.recorded:
+        lines.append(f"- {RECORDED}")
+    return lines or [f"- attack: {UNPROVEN}"]
+
+
+def _in_code(names: Sequence[str]) -> str:
+    """Names in the type of code, and the devices behind them in that of the text."""
+    parts = (name.partition(" ") for name in names)
+    return ", ".join(f"`{name}` {devices}" for name, _, devices in parts)

@@ -254,7 +254,11 @@ class Judge(Service):
         arguments = {**self._fresh, **self._static}
         given = [leaf for leaf in tree.tensors(arguments) if leaf.numel()]
         leaves = tree.pairs(self._output_shape, answer)
-        return [path for path, node, leaf in leaves if node["type"] == "tensor" and any(tree.overlap(leaf, one) for one in given)]
+        return [
+            path
+            for path, node, leaf in leaves
+            if node["type"] == "tensor" and any(tree.overlap(leaf, one) for one in given)
+        ]
 
     def _sums(self) -> dict[str, int]:
         leaves = tree.pairs(self._inputs_shape, self._fresh)

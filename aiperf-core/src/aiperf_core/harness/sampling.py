@@ -39,6 +39,8 @@ LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
 ISOLATED_S = 0.2
 _SEED_BITS = 62
+# So many seeds, in turn, where nobody guards them.
+_GUESSABLE = 4
 # A single call may be so many times shorter when others precede it; so many are tried then.
 _WOKEN, _TRIED_CALLS = 20, 8
 _REPETITIONS = 6
@@ -172,13 +174,17 @@ class Sampler:
             self._inspect(one, sample if judged else None)
 
     def repeat(self, one: Contestant) -> None:
-        """Take samples of fresh values, each followed by one that repeats them: code that remembers gives itself away."""
+        """Take samples of fresh values, each followed by one that repeats them: code that remembers gives itself away.
+
+        Of one call each: of several in a row only the first has fresh values, and it does not count.
+        """
         for _ in range(_REPETITIONS):
             for times, fresh in ((one.fresh_s, True), (one.repeated_s, False)):
-                sample = self._sample(one, self._new_seed() if fresh else self._present or 0, self.clock, fresh=fresh)
+                seed = self._new_seed() if fresh else self._present or 0
+                sample = self._sample(one, seed, self.clock, fresh=fresh, calls=1)
                 if sample is None or not self._inspect(one, None):
                     return
-                times.append(one.per_call(self.clock, _by_clock(sample), one.calls))
+                times.append(one.per_call(self.clock, _by_clock(sample), 1))
 
     def run_steadily(self, one: Contestant, least_s: float) -> None:
         """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
@@ -256,8 +262,10 @@ class Sampler:
             self.clockwork.timed_s += sample["bracket_s"]
             self._inspect(one, None)
 
-    def _sample(self, one: Contestant, seed: int, clock: str, *, fresh: bool = True) -> dict[str, Any] | None:
-        """Time one call on the values of a seed; None where the implementation failed and is out.
+    def _sample(
+        self, one: Contestant, seed: int, clock: str, *, fresh: bool = True, calls: int | None = None
+    ) -> dict[str, Any] | None:
+        """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
 
         An untrusted process is given values of its own every time, unless they are not to be `fresh`.
         """
@@ -277,7 +285,7 @@ class Sampler:
                 on_notice=note,
                 clock=clock,
                 numbers=self._numbers,
-                calls=one.calls or 1,
+                calls=calls or one.calls or 1,
                 deliver=self.untrusting,
             )
             bracket_s = notices["stop"] - notices["start"]
@@ -364,7 +372,8 @@ class Sampler:
     def _new_seed(self) -> int:
         if "fresh_values" in self.off:
             return self.first_seed
-        self.seeds.append(self.rng.getrandbits(_SEED_BITS))
+        guessable = "seeds" in self.off
+        self.seeds.append(len(self.seeds) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
         return self.seeds[-1]
 
 

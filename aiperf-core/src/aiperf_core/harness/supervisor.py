@@ -581,7 +581,9 @@ class TargetRun:
         """Let the checks look at the evidence of each."""
         facts = environment.facts(self.device)
         # Without new values, or without judging, there are no seeds to look at.
-        off = self.options.off | ({"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set())
+        off = self.options.off | (
+            {"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set()
+        )
         sampler, before = self._sampler, self._frozen
         assert sampler is not None
         baseline = None

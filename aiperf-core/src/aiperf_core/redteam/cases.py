@@ -1,10 +1,12 @@
 """Cases: attacks, and their honest look-alikes. Records only; what they run is imported in a worker's process."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from aiperf_core.validity.evidence import Evidence
+if TYPE_CHECKING:
+    from aiperf_core.validity.evidence import Evidence
 
 
 @frozen(kw_only=True)
@@ -30,5 +32,5 @@ class Recorded:
     """Evidence of an issue, and of honest code that looks like it, for a check that cannot be tried on every machine."""
 
     issue: str
-    guilty: Callable[[], Evidence] = field()
-    honest: Callable[[], Evidence] = field()
+    guilty: "Callable[[], Evidence]" = field()
+    honest: "Callable[[], Evidence]" = field()

@@ -24,7 +24,9 @@ from aiperf_core.results.models import (
 GIB = 1 << 30
 LIGHT_S = 4.95e-4  # of two GiB at the copy rate below
 PEAK = Memory(peak_bytes=GIB, allocated_bytes=GIB, reserved_bytes=2 * GIB, host_peak_bytes=1 << 20)
-VIRTUAL = Finding("environment.virtualization_overhead", "warning", "this machine runs under a hypervisor (KVM)", {"vendor": "KVM"})
+VIRTUAL = Finding(
+    "environment.virtualization_overhead", "warning", "this machine runs under a hypervisor (KVM)", {"vendor": "KVM"}
+)
 
 
 def result() -> TargetResult:
@@ -81,7 +83,9 @@ def rows() -> list[Row]:
             Verdict.INVALID,
             why="work done once need not be done again",
             reason="sample 17 does not match the reference of its own seed",
-            findings=[Finding("output.stale_cache", "invalid", "the output is that of sample 16", {"sample": 17, "of": 16})],
+            findings=[
+                Finding("output.stale_cache", "invalid", "the output is that of sample 16", {"sample": 17, "of": 16})
+            ],
             samples=samples(1.2e-6),
             log=["using the cache", "\x1b[31mcache hit\x1b[0m"],
         ),

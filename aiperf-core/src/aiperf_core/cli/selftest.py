@@ -1,0 +1,277 @@
+"""`aiperf selftest`: whether the guards work on this machine, by attacks on each of them."""
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from aiperf_core.cli.tables import print_table
+from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.plugins import Plugins
+from aiperf_core.redteam import catalogue
+from aiperf_core.redteam.catalogue import PROVEN, WRONG, Outcome, Proof, Proven
+from aiperf_core.results import jsontext
+from aiperf_core.results.look import words
+from aiperf_core.validity.issues import Issue, UnknownIssueError
+from aiperf_core.validity.registry import CATEGORIES
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.redteam.cases import Case
+
+
+@click.command("selftest")
+@click.option("--category", "categories", multiple=True, metavar="NAME", help="Only its issues; may be repeated.")
+@click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this one; may be repeated.")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every case.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def selftest(
+    plugins: Plugins,
+    categories: tuple[str, ...],
+    ids: tuple[str, ...],
+    device: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Attack this harness, and show which attacks it catches on this machine.
+
+    For every way in which a number can be untrue, code that does just that must gain by it while the guard against it is
+    off, and be caught while it is on; honest code that looks like it must be left alone. Exits with 3 where an attack is
+    missed or honest code is flagged, with 1 where a case could not be tried. `aiperf validity` shows what was proven.
+    """
+    from aiperf_core.cli.screen import consoles
+
+    for skipped in plugins.set_aside:
+        click.echo(str(skipped), err=True)
+    issues = [one.issue for one in plugins.issues.values()]
+    chosen = _chosen(issues, categories, ids)
+    cases = [one.case for one in plugins.attacks]
+    out, err = consoles()
+    started, results = time.monotonic(), list[Proven]()
+    state = catalogue.state(plugins)
+
+    def take(one: Proven) -> None:
+        results.append(one)
+        if not as_json and one.issue == _last_of(chosen, one):
+            course.pause()
+            _print_category([other for other in results if other.category == one.category])
+
+    with _Course(err, quiet) as course:
+        try:
+            _prove(issues, chosen, cases, device, course, take)
+        finally:
+            catalogue.write(state, results)
+    if len(chosen) == len(issues):
+        results.extend(_strays(issues, cases))
+    seconds = time.monotonic() - started
+    if as_json:
+        out.write(jsontext.dumps(_document(results, device, seconds)))
+    else:
+        _print_end(results, seconds)
+    return _exit_code(results)
+
+
+def _chosen(issues: Sequence[Issue], categories: Sequence[str], ids: Sequence[str]) -> list[Issue]:
+    """The issues that were asked for, category by category; all where none was. Raises `UnknownIssueError`."""
+    for name in (*categories, *ids):
+        if not any(name == (one.category if name in categories else one.id) for one in issues):
+            raise UnknownIssueError(name, issues)
+    chosen = [one for one in issues if not (categories or ids) or one.category in categories or one.id in ids]
+    order = list(dict.fromkeys([*CATEGORIES, *(one.category for one in chosen)]))
+    return sorted(chosen, key=lambda one: order.index(one.category))
+
+
+def _last_of(chosen: Sequence[Issue], one: Proven) -> str:
+    """The last issue of the category of this one."""
+    return next(other.id for other in reversed(chosen) if other.category == one.category)
+
+
+def _prove(
+    issues: Sequence[Issue],
+    chosen: Sequence[Issue],
+    cases: "Sequence[Case]",
+    device: str | None,
+    course: "_Course",
+    take: Callable[[Proven], None],
+) -> None:
+    from aiperf_core.harness.options import Options
+    from aiperf_core.redteam.proof import ProofSession, Prover
+
+    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+    try:
+        with ProofSession(Options(device=device), scratch) as session:
+            if device == "cuda" and not session.hardware.gpus:
+                raise UsageError(
+                    "The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried "
+                    "on the CPU; see what is missing with: aiperf doctor"
+                )
+            for one in Prover(session, scratch, issues, device, course).prove(chosen, cases, catalogue.recorded()):
+                take(one)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _strays(issues: Sequence[Issue], cases: "Sequence[Case]") -> Iterator[Proven]:
+    """The cases of issues that nobody registered."""
+    from aiperf_core.redteam.proof import unknown_issues
+
+    return unknown_issues(issues, cases)
+
+
+def _exit_code(results: Iterable[Proven]) -> ExitCode:
+    """What is missed or wrongly flagged comes before what could not be tried."""
+    outcomes = {proof.outcome for one in results for proof in one.proofs}
+    if outcomes & set(WRONG):
+        return ExitCode.INVALID
+    return ExitCode.FAILED if Outcome.ERROR in outcomes else ExitCode.OK
+
+
+# --- the matrix
+
+
+def _print_category(results: Sequence[Proven]) -> None:
+    category = results[0].category
+    about = f": {CATEGORIES[category]}" if category in CATEGORIES else ""
+    click.echo(f"{category} ({len(results)}){about}")
+    rows = [
+        (one.issue, one.guard, _cell(one.attacks), _cell(one.look_alikes), f"{one.seconds:.1f}", _note(one))
+        for one in results
+    ]
+    print_table(("ISSUE", "GUARD", "ATTACK", "LOOK-ALIKE", "SECONDS", "NOTE"), rows)
+    click.echo()
+
+
+def _cell(proofs: Sequence[Proof]) -> str:
+    """How attacks ended, or look-alikes; what could not be observed counts where nothing else did."""
+    outcomes = dict.fromkeys(str(one.outcome) for one in proofs)
+    if len(outcomes) > 1:
+        outcomes.pop(Outcome.NOT_OBSERVABLE, None)
+    return ", ".join(outcomes) or "none"
+
+
+def _note(one: Proven) -> str:
+    if one.outcome is Outcome.NOT_OBSERVABLE:
+        return words(_why_not(one))
+    notes = ["in the standard tier"] if any(proof.tier == "standard" for proof in one.attacks) else []
+    cleared = (proof for proof in one.look_alikes if proof.outcome is Outcome.CLEARED)
+    return "; ".join([*notes, *(f"not flagged {words(proof.reason)}" for proof in cleared if proof.reason)]) or "-"
+
+
+def _why_not(one: Proven) -> str:
+    return next(proof.reason for proof in one.attacks if proof.outcome is Outcome.NOT_OBSERVABLE)
+
+
+def _print_end(results: Sequence[Proven], seconds: float) -> None:
+    bad = [(one, proof) for one in results for proof in one.proofs if proof.outcome in (*WRONG, Outcome.ERROR)]
+    for one, proof in bad:
+        where = f"{proof.case} on {proof.device}" if proof.device else proof.case
+        kind = "look-alike" if proof.honest else "attack"
+        click.echo(f"{one.issue}: {kind} {where}: {proof.outcome}: {words(proof.reason)}")
+    if bad:
+        click.echo()
+    click.echo(_summary(results, seconds))
+
+
+def _summary(results: Sequence[Proven], seconds: float) -> str:
+    """All counts in a line. Those of issues add up; look-alikes are counted one by one."""
+    of = Counter(one.outcome for one in results)
+    flagged = sum(proof.outcome is Outcome.FLAGGED for one in results for proof in one.proofs)
+    lacking = Counter(_why_not(one) for one in results if one.outcome is Outcome.NOT_OBSERVABLE)
+    why = "; ".join(f"{reason}: {count}" for reason, count in lacking.most_common())
+    parts = [
+        f"{sum(of[one] for one in PROVEN)} proven here ({', '.join(f'{one} {of[one]}' for one in PROVEN)})",
+        f"{of[Outcome.RECORDED]} on recorded evidence",
+        f"{of[Outcome.NOT_OBSERVABLE]} not observable here" + (f" ({words(why)})" if why else ""),
+        f"{of[Outcome.UNPROVEN]} unproven (no case)",
+        f"{of[Outcome.MISSED]} missed",
+        f"{flagged} look-alike{'' if flagged == 1 else 's'} wrongly flagged",
+    ]
+    if of[Outcome.ERROR]:
+        parts.append(f"{of[Outcome.ERROR]} not tried for errors")
+    return f"{len(results)} issue{'' if len(results) == 1 else 's'}: {', '.join(parts)}; {seconds:.0f} s"
+
+
+def _document(results: Sequence[Proven], device: str | None, seconds: float) -> dict[str, object]:
+    from attrs import asdict
+
+    counts = Counter(one.outcome for one in results)
+    return {
+        "summary": _summary(results, seconds),
+        "device": device,
+        "seconds": round(seconds, 3),
+        "counts": {str(one): counts[one] for one in Outcome if one in counts},
+        "issues": [
+            {"category": one.category, "outcome": one.outcome, "seconds": one.seconds, **asdict(one)} for one in results
+        ],
+    }
+
+
+# --- its course
+
+
+class _Course:
+    """Tells on standard error which case is tried: in a terminal on one line that changes, elsewhere a line a case."""
+
+    def __init__(self, err: "Screen", quiet: bool) -> None:
+        self._err = err
+        self._quiet = quiet
+        self._live: Live | None = None
+        self._head = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.pause()
+
+    def pause(self) -> None:
+        """Clear the line, so that something else can be printed."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
+        """A case's turn has come."""
+        self._head = words(f"[{index}/{total}] {issue}: {case}" + (f" on {device}" if device else ""))
+        self.phase("start")
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """A run of the case enters a phase."""
+        from rich.live import Live
+        from rich.text import Text
+
+        if self._quiet or not self._err.terminal:
+            return
+        if self._live is None:
+            # Drawn when told only: a thread that redraws would take processor time from what is measured.
+            self._live = Live(
+                console=self._err.console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._live.update(Text.assemble(f"{self._head}  ", (words(text), "cyan")), refresh=True)
+
+    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        """Nothing to show: a run takes about a second."""
+
+    def case_finished(self, proof: Proof) -> None:
+        """A case is done."""
+        from rich.text import Text
+
+        if not (self._quiet or self._err.terminal or proof.outcome is Outcome.NOT_OBSERVABLE):
+            self._err.print_line(Text(f"{self._head}: {proof.outcome}, {proof.seconds:.1f} s"))

@@ -1,0 +1,52 @@
+"""Cases of the issues of memory.
+
+Three issues have a look-alike only, and one has recorded evidence: the allocator of a worker never sees another process's
+blocks, which no option can change, and a machine without swap does not swap.
+"""
+
+from attrs import evolve
+
+from aiperf_core.redteam.cases import Case, Recorded
+from aiperf_core.redteam.cases_output import BOTH, pair
+from aiperf_core.validity.evidence import Census, Evidence
+
+MEMORY = "aiperf_core.redteam.memory"
+
+CASES: tuple[Case, ...] = (
+    *pair("memory.pre_allocated_output", "memory:filled_before", "memory:written_each_time"),
+    *pair("memory.input_output_aliasing", "memory_alias:view_of_input", "memory_alias:view_of_own_memory"),
+    *pair("memory.pinned_memory_timing", "memory_pinned:not_waited_for", "memory_pinned:waited_for", ("cuda",)),
+    *(
+        Case(issue=issue, module=MEMORY, implementation=implementation, device=device, honest=True)
+        for issue, implementation in (
+            ("memory.memory_pool_reuse", "own_pool"),
+            ("memory.fragmentation_effects", "own_pool"),
+            ("memory.recycled_reference", "all_written"),
+        )
+        for device in BOTH
+    ),
+    *pair("memory.page_fault_timing", "memory:forgotten_page", "memory:mapped_page", ("cpu",), gains="silence"),
+    *pair("memory.input_mutation", "memory_table:sorted_in_place", "memory_table:sorted_copy"),
+    *pair("memory.answer_in_input", "memory:in_the_padding", "memory:padding_of_its_own"),
+)
+
+
+def swapping(*swapped_bytes: int, faults: int = 0) -> Evidence:
+    """A process of which so much lay in swap at each look, with so many pages fetched from there since the look before."""
+
+    def side(role: str, census: list[Census]) -> Evidence:
+        return Evidence(name=role, role=role, device="cpu", clock="wall", cache="warm", census=census)
+
+    looks = [Census(swapped_bytes=size, major_faults=faults) for size in swapped_bytes]
+    still = [Census(swapped_bytes=0, major_faults=0) for _ in swapped_bytes]
+    return evolve(side("variant", looks), baseline=side("baseline", still))
+
+
+RECORDED: tuple[Recorded, ...] = (
+    Recorded(
+        issue="memory.swap_interference",
+        guilty=lambda: swapping(0, 48 << 20, 160 << 20, 416 << 20, 512 << 20, faults=1900),
+        # What was swapped before the first call, and is not asked for, costs nothing.
+        honest=lambda: swapping(*[24 << 20] * 5),
+    ),
+)

@@ -1,0 +1,384 @@
+"""Attacks on the harness itself, from within the process that it measures.
+
+Workload   A damped iteration, see `relaxation`; short, so that what is put off stays below what processes do between
+           calls anyway. By the wall clock, to which waiting for the GPU belongs.
+Baseline   Step by step, in the call.
+Variants   Attacks, and honest code that looks like them. Some attacks find nothing to attack: what they look for is in
+           another process. They are here to show that.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D101, D102, D103
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+# Attacks replace what is not meant to be replaced.
+# mypy: disable-error-code="assignment, attr-defined, method-assign, return-value"
+
+import gc
+import inspect
+import json
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+from aiperf_core.redteam.relaxation import SHORT, benchmark, relax, work
+from aiperf_core.redteam.timing import alarmed
+from aiperf_core.redteam.timing_clocks import caller
+
+bench = benchmark(steps=SHORT, clock="wall")
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+def stepwise(x, steps):
+    return work(x, steps)
+
+
+# --- replaced functions
+
+
+@bench.variant(
+    device="cpu", why="the body of the function that fingerprints outputs is swapped, and a signal does the work"
+)
+class SwappedBody:
+    def prepare(self, x):
+        from aiperf_core.harness.worker import Worker
+
+        def fingerprint(self, place):
+            return []
+
+        Worker._fingerprint.__code__ = fingerprint.__code__
+        self.out = torch.empty_like(x)
+
+    def run(self, x, steps):
+        alarmed(lambda: work(x, steps, self.out))
+        return self.out
+
+
+@bench.variant(device=("cpu", "cuda"), why="honest: swaps the body of a function of its own")
+class OwnBody:
+    def prepare(self):
+        def step_by_step(x, steps):
+            return work(x, steps)
+
+        def undecided(x, steps):
+            raise NotImplementedError
+
+        undecided.__code__ = step_by_step.__code__
+        self.run_body = undecided
+
+    def run(self, x, steps):
+        return self.run_body(x, steps)
+
+
+class Interception(TorchFunctionMode):
+    """Tells the same sum of any integers, in particular of an output's bits."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "__name__", "") == "sum" and args[0].dtype is torch.int64:
+            return torch.zeros((), dtype=torch.int64)
+        return function(*args, **(kwargs or {}))
+
+
+@bench.variant(device="cpu", why="a mode that is never left answers for the fingerprint, and a signal does the work")
+class NeverLeft:
+    def prepare(self, x):
+        Interception().__enter__()
+        self.out = torch.empty_like(x)
+
+    def run(self, x, steps):
+        alarmed(lambda: work(x, steps, self.out))
+        return self.out
+
+
+@bench.variant(device=("cpu", "cuda"), why="honest: a mode that is left before the call returns")
+def left_again(x, steps):
+    with Interception():
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="a library's timer is replaced, which takes no time here")
+class PatchedDoBench:
+    def prepare(self):
+        import triton.testing
+
+        triton.testing.do_bench = lambda *_, **__: 1e-3
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: imports a library with a timer, and leaves it alone")
+class ImportsDoBench:
+    def prepare(self):
+        import triton.testing
+
+        self.timer = triton.testing.do_bench
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cuda", why="waiting for the GPU is switched off, and the wall clock measures launches")
+class NoWaiting:
+    def prepare(self):
+        torch.cuda.synchronize = lambda device=None: None
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cuda", why="honest: waits for the GPU within the call")
+def waits(x, steps):
+    out = work(x, steps)
+    torch.cuda.synchronize()
+    return out
+
+
+# --- another problem, other messages
+
+
+@bench.variant(device=("cpu", "cuda"), why="writes a smaller size over the one that its caller passes on")
+def shrunk(x, steps):
+    arguments = caller("serve").f_locals["self"]._arguments
+    arguments["steps"] = 1
+    return work(x, min(steps, arguments["steps"]))
+
+
+@bench.variant(device=("cpu", "cuda"), why="honest: does the whole problem in two halves")
+def in_halves(x, steps):
+    half = steps // 2
+    return relax(work(x, half), x, steps - half)
+
+
+@bench.variant(device="cpu", why="answers the supervisor's requests itself, with times of its choice")
+def impostor(x, steps):
+    it, asked = worker(), caller("do_sample").f_locals
+    request = {name: asked[name] for name in inspect.signature(it.do_sample).parameters}
+    kept, do = torch.empty_like(x), "sample"
+    it._run, it._names, it._token = (lambda: kept), (), ""
+    while True:
+        if do == "output":
+            it._output = work(x, steps)
+        reply = getattr(it, f"do_{do}")(**request)
+        if isinstance(reply, dict) and "late" in reply:
+            reply["late"] = False
+        it._channel.send({"ok": reply})
+        request = it._channel.receive()
+        do, _ = request.pop("do"), request.pop("token")
+
+
+@bench.variant(device=("cpu", "cuda"), why="honest: prints what looks like a result")
+def prints(x, steps):
+    sys.stdout.write('{"ok": {"wall_s": 1e-9}}\n')
+    return work(x, steps)
+
+
+@bench.variant(device=("cpu", "cuda"), why="prints what looks like a success and leaves")
+def leaves(x):
+    sys.stdout.write("PASSED: 1000x faster\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+# --- what lies in other processes
+
+
+@bench.variant(device="cpu", why="functions that compare agree to everything, in a process where nobody asks them")
+class PatchedComparison:
+    def prepare(self):
+        torch.equal = torch.allclose = torch.testing.assert_close = lambda *_, **__: True
+        torch.isclose = lambda one, *_, **__: torch.ones_like(one, dtype=torch.bool)
+
+    def run(self, x):
+        return torch.zeros_like(x)
+
+
+@bench.variant(device="cpu", why="every tolerance that can be found is made infinite")
+class WidenedTolerance:
+    def prepare(self):
+        for one in gc.get_objects():
+            for name in ("rel_l2", "atol", "rtol", "tolerance"):
+                if name in getattr(one, "__slots__", ()) or name in getattr(one, "__dict__", ()):
+                    try:
+                        object.__setattr__(one, name, float("inf"))
+                    except (AttributeError, TypeError):
+                        continue
+
+    def run(self, x):
+        return torch.zeros_like(x)
+
+
+@bench.variant(device="cpu", why="random numbers are zeros from now on, and so is the answer")
+class EasyNumbers:
+    def prepare(self):
+        torch.randn = torch.rand = lambda *size, **_: torch.zeros(*size)
+        torch.manual_seed = lambda seed: None
+
+    def run(self, x):
+        return torch.zeros_like(x)
+
+
+@bench.variant(device="cpu", why="a sample's calls in a row are one call")
+class FewerCalls:
+    def prepare(self):
+        from aiperf_core.devices import timing
+
+        timing.repeat = lambda value, times: [value]
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="medians are next to nothing")
+class PatchedStatistics:
+    def prepare(self):
+        statistics.median = lambda _: 1e-9
+        np.median = lambda *_, **__: 1e-9
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="the writer of messages improves what looks like a time")
+class PatchedWriter:
+    def prepare(self):
+        dumps = json.dumps
+
+        def improved(record, **options):
+            reply = record.get("ok")
+            if isinstance(reply, dict) and reply.get("wall_s"):
+                record = {**record, "ok": {**reply, "wall_s": reply["wall_s"] / 10}}
+            return dumps(record, **options)
+
+        json.dumps = improved
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="what the baseline calls takes longer, in a process where there is no baseline")
+class SlowedBaseline:
+    def prepare(self):
+        tanh = torch.Tensor.tanh_
+
+        def slow(tensor):
+            if not self.mine:
+                time.sleep(0.001)
+            return tanh(tensor)
+
+        self.mine = False
+        torch.Tensor.tanh_ = slow
+
+    def run(self, x, steps):
+        self.mine = True
+        try:
+            return work(x, steps)
+        finally:
+            self.mine = False
+
+
+@bench.variant(device="cpu", why="sloppy arithmetic, and flags that would make a reference in this process as sloppy")
+class LooseFlags:
+    def prepare(self):
+        torch.set_float32_matmul_precision("medium")
+        torch.set_default_dtype(torch.bfloat16)
+
+    def run(self, x, steps):
+        return work(x.bfloat16(), steps // 8).float()
+
+
+@bench.variant(device="cpu", why="honest: asks for the flags, and sets none")
+def asks_for_flags(x, steps):
+    precise = torch.get_float32_matmul_precision() != "medium" or x.dtype.is_floating_point
+    return work(x, steps) if precise else x
+
+
+# --- other processes and their files
+
+
+def siblings():
+    """Processes that were forked by the same server: their numbers by the names of their logs."""
+    found = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            log = os.path.basename(os.readlink(f"/proc/{name}/fd/1"))
+        except OSError:
+            continue
+        if parent == os.getppid() and int(name) != os.getpid():
+            found[log.removesuffix(".log")] = int(name)
+    return found
+
+
+def signal_process(number, *signals):
+    """Send signals to a process."""
+    for one in signals:
+        os.kill(number, one)
+
+
+@bench.variant(device="cpu", why="the judge is ended before it can judge")
+class EndsJudge:
+    def run(self, x):
+        signal_process(siblings()["judge"], signal.SIGKILL)
+        return torch.zeros_like(x)
+
+
+@bench.variant(device="cpu", why="the baseline is stopped and sent on again while it is measured")
+class StopsBaseline:
+    def prepare(self):
+        threading.Thread(target=self.disturb, args=(siblings()["stepwise"],), daemon=True).start()
+
+    def disturb(self, baseline):
+        while True:
+            signal_process(baseline, signal.SIGSTOP)
+            time.sleep(0.002)
+            signal_process(baseline, signal.SIGCONT)
+            time.sleep(0.001)
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: sends a signal to its own process")
+def signals_itself(x, steps):
+    os.kill(os.getpid(), signal.SIGCONT)
+    return work(x, steps)
+
+
+def drop_start_up_files(folder):
+    """Leave files that a careless Python would load when it starts, or in place of a library; it would end at once."""
+    for name in ("sitecustomize.py", "usercustomize.py", "aiperf_core.py"):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write("raise SystemExit('a dropped file was loaded')\n")
+
+
+@bench.variant(device="cpu", why="files that later processes might load are left in the working directory")
+class DropsFiles:
+    def prepare(self):
+        drop_start_up_files(os.getcwd())
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: keeps something in a file of its own")
+class KeepsFile:
+    def prepare(self):
+        with tempfile.TemporaryFile("w") as file:
+            file.write("tuned")
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+def worker():
+    """The object that is timing this call, up the stack."""
+    return caller("do_sample").f_locals["self"]

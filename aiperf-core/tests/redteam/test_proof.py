@@ -1,0 +1,606 @@
+"""How cases end: on scripted runs, every outcome there is; on real ones, those of `targets/guarded.py`."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from attrs import evolve
+
+from aiperf_core.harness.described import Described, DescribedImplementation
+from aiperf_core.harness.options import Options
+from aiperf_core.harness.processes import ChildError
+from aiperf_core.harness.session import Plan, Session
+from aiperf_core.redteam.cases import Case, Recorded
+from aiperf_core.redteam.catalogue import Outcome, Proof, Proven
+from aiperf_core.redteam.proof import BESIDE, LOOK_LONGER, ProofSession, Prover, unknown_issues
+from aiperf_core.requirements import Hardware
+from aiperf_core.results import example
+from aiperf_core.results.models import Estimate, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.targets import Selection
+from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.evidence import Evidence
+from aiperf_core.validity.issues import NOTE, Issue
+
+TARGETS = Path(__file__).parent / "targets"
+
+CHEAT = Issue(
+    id="play.cheat", title="A cheat", happens="Somebody cheats.", guard="referee", protection="The referee looks."
+)
+LATE = Issue(
+    id="play.late", title="Late", happens="Somebody is late.", guard="referee", protection="It looks.", severity=NOTE
+)
+FOUL = Issue(id="play.foul", title="A foul", happens="Somebody fouls.", guard="camera", protection="The camera looks.")
+ISSUES = (CHEAT, LATE, FOUL)
+
+
+class Silent:
+    """Keeps what is told of cases."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """Nothing to keep."""
+
+    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        """Nothing to keep."""
+
+    def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
+        """Keep that a case began."""
+        self.told.append(f"[{index}/{total}] {issue}: {case} on {device or 'paper'}")
+
+    def case_finished(self, proof: Proof) -> None:
+        """Keep how it ended."""
+        self.told.append(str(proof.outcome))
+
+
+def row(verdict: str, speedup: float | None = None, *issues: str, severity: str = "invalid", reason: str = "") -> Row:
+    """What a run says of an implementation."""
+    estimate = Estimate(speedup, speedup * 0.99, speedup * 1.01) if speedup else None
+    findings = [Finding(one, severity, f"{one} was seen") for one in issues]
+    return Row("move", "variant", "cpu", Verdict(verdict), reason=reason or None, speedup=estimate, findings=findings)
+
+
+BASELINE = Row("still", "baseline", "cpu", Verdict.MEASURED)
+FASTER = row("FASTER", 5.0)
+SAME = row("SAME", 1.0)
+UNSURE = row("INCONCLUSIVE", 1.5)
+CAUGHT = row("INVALID", None, "play.cheat", reason="a cheat was seen")
+
+
+class Scripted:
+    """A session whose runs are written down: what each says by its tier and by whether `referee` is off."""
+
+    hardware = Hardware()
+    light = False
+
+    def __init__(self, script: Callable[[Options], Any]) -> None:
+        self.script = script
+        self.options = Options()
+        self.runs: list[Options] = []
+        self.lights: list[bool] = []
+        self.planned = 0
+
+    def plan(self, selections: list[Selection]) -> tuple[list[Plan], list[SkippedTarget]]:
+        """Describe a target with one variant for each device."""
+        self.planned += 1
+        (selection,) = selections
+        if selection.target.module == "absent":
+            return [], [SkippedTarget(selection.target.name, Verdict.FAILED, "there is no such module")]
+        if selection.target.module == "greedy":
+            return [], [SkippedTarget(selection.target.name, Verdict.SKIPPED, "needs 99 processors")]
+        assert self.options.device is not None
+        described = Described(
+            goal="speed",
+            clock="wall",
+            cache="warm",
+            threads=None,
+            presets={"smoke": {}},
+            tolerance="exact",
+            module=selection.target.module,
+            sha256="",
+            implementations=[
+                DescribedImplementation(name, role, device, "here")
+                for device in ("cpu", "cuda")
+                for name, role in (("still", "baseline"), ("move", "variant"))
+            ],
+        )
+        return [Plan(selection, described, self.options.device, "smoke", {})], []
+
+    def run(self, plan: Plan, log_path: object, reporter: object) -> Any:
+        """Answer as the script says."""
+        assert plan.selection.implementations == {"move"}
+        self.runs.append(self.options)
+        self.lights.append(self.light)
+        said = self.script(self.options)
+        if isinstance(said, SkippedTarget):
+            return said
+        rows = said if isinstance(said, list) else [BASELINE, said]
+        return evolve(example.result(), rows=rows, complete=True)
+
+
+def without_referee(options: Options) -> bool:
+    return "referee" in options.off
+
+
+def script(
+    off: Row, on: Row, *, standard_off: Row | None = None, standard_on: Row | None = None
+) -> Callable[[Options], Row]:
+    """Runs by their tier, with the guard off and with it on."""
+
+    def say(options: Options) -> Row:
+        if options.tier == "standard":
+            return (standard_off or off) if without_referee(options) else (standard_on or on)
+        return off if without_referee(options) else on
+
+    return say
+
+
+def case(issue: str = "play.cheat", **other: Any) -> Case:
+    return Case(**{"issue": issue, "module": "aiperf_core.redteam.play", "implementation": "move", **other})
+
+
+def prove(
+    session: Scripted, *cases: Case, recorded: tuple[Recorded, ...] = (), device: str | None = None, **other: Any
+) -> tuple[list[Proven], list[str]]:
+    reporter = Silent()
+    prover = Prover(session, Path(), ISSUES, device, reporter, **other)  # type: ignore[arg-type]
+    return list(prover.prove(ISSUES, cases, recorded)), reporter.told
+
+
+def prove_one(session: Scripted, one: Case, **other: Any) -> Proof:
+    results, _ = prove(session, one, **other)
+    (proof,) = [proof for result in results for proof in result.proofs]
+    return proof
+
+
+# --- attacks
+
+
+def test_an_attack_that_gains_without_its_guard_and_is_seen_with_it_is_found():
+    session = Scripted(script(FASTER, CAUGHT))
+    proof = prove_one(session, case())
+    assert proof.seconds > 0
+    assert evolve(proof, seconds=0.0) == Proof(
+        case="play:move",
+        honest=False,
+        device="cpu",
+        outcome=Outcome.FOUND,
+        off="FASTER 5x",
+        on="INVALID (play.cheat)",
+        tier="quick",
+    )
+    assert [one.off for one in session.runs] == [BESIDE | {"referee"}, BESIDE]
+    assert {(one.device, one.tier, one.energy) for one in session.runs} == {("cpu", "quick", False)}
+    assert session.lights == [False, False]
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        row("FASTER", 5.0, "play.cheat", severity="warning"),
+        row("FASTER", 5.0, "play.late", severity="warning"),  # of the same guard
+        row("INVALID", None, "play.foul"),  # of another one, but hard
+        [Row("still", "baseline", "cpu", Verdict.INVALID, findings=[Finding("play.cheat", "invalid", "it")]), UNSURE],
+    ],
+)
+def test_it_is_found_by_whatever_tells_of_it(on):
+    assert prove_one(Scripted(script(FASTER, on)), case()).outcome is Outcome.FOUND
+
+
+@pytest.mark.parametrize("on", [SAME, row("SLOWER", 0.5), UNSURE, row("FAILED", reason="it died")])
+def test_an_attack_that_gains_nothing_any_more_is_prevented(on):
+    assert prove_one(Scripted(script(FASTER, on)), case()).outcome is Outcome.PREVENTED
+
+
+def test_what_is_said_of_the_baseline_too_is_not_told():
+    foul = Finding("play.foul", "warning", "it is foggy")
+    both = [evolve(BASELINE, findings=[foul]), evolve(FASTER, findings=[foul])]
+    proof = prove_one(Scripted(lambda _: both), case(honest=True))
+    assert (proof.outcome, proof.on) == (Outcome.CLEARED, "FASTER 5x")
+
+
+def test_a_warning_of_another_guard_finds_nothing():
+    on = row("FASTER", 5.0, "play.foul", severity="warning")
+    assert prove_one(Scripted(script(FASTER, on)), case()).outcome is Outcome.MISSED
+
+
+def test_what_is_found_without_the_guard_is_not_found_by_it():
+    warned = row("FASTER", 5.0, "play.cheat", severity="warning")
+    assert prove_one(Scripted(script(warned, warned)), case()).outcome is Outcome.MISSED
+
+
+def test_an_attack_that_the_quick_tier_does_not_catch_is_tried_in_the_standard_one():
+    session = Scripted(script(FASTER, FASTER, standard_on=CAUGHT))
+    proof = prove_one(session, case())
+    assert (proof.outcome, proof.tier, proof.reason) == (Outcome.FOUND, "standard", "")
+    assert [(one.tier, without_referee(one)) for one in session.runs] == [
+        ("quick", True),
+        ("quick", False),
+        ("standard", True),
+        ("standard", False),
+    ]
+
+
+def test_an_attack_that_is_never_caught_is_missed():
+    proof = prove_one(Scripted(script(FASTER, row("FASTER", 4.0))), case())
+    assert (proof.outcome, proof.tier) == (Outcome.MISSED, "standard")
+    assert proof.reason == "FASTER 4x with all guards on, FASTER 5x without 'referee'"
+
+
+@pytest.mark.parametrize(
+    ("off", "reason"),
+    [
+        (SAME, "is not FASTER without 'referee': SAME 1x"),
+        (CAUGHT, "is not FASTER without 'referee': INVALID (play.cheat): a cheat was seen"),
+        (row("FAILED", reason="raised KeyError"), "is not FASTER without 'referee': FAILED: raised KeyError"),
+    ],
+)
+def test_an_attack_that_gains_nothing_in_the_first_place_proves_nothing(off, reason):
+    session = Scripted(script(off, CAUGHT))
+    proof = prove_one(session, case())
+    assert (proof.outcome, proof.reason) == (Outcome.VOID, reason)
+    assert [(one.tier, without_referee(one)) for one in session.runs] == [("quick", True), ("standard", True)]
+
+
+def test_noise_is_looked_through_for_longer_and_then_in_more_rounds():
+    session = Scripted(script(UNSURE, CAUGHT, standard_off=FASTER))
+    assert prove_one(session, case()).outcome is Outcome.FOUND
+    quick = [one.budget_s for one in session.runs if one.tier == "quick"]
+    assert quick[1] == pytest.approx(LOOK_LONGER * quick[0])
+    assert [(one.tier, without_referee(one)) for one in session.runs] == [
+        ("quick", True),
+        ("quick", True),
+        ("standard", True),
+        ("standard", False),
+    ]
+
+
+def test_an_attack_that_another_guard_refused_by_chance_gets_another_chance():
+    session = Scripted(script(row("UNTRUSTED", None, "play.foul"), CAUGHT, standard_off=FASTER))
+    assert prove_one(session, case()).outcome is Outcome.FOUND
+
+
+def test_a_gain_that_noise_hides_is_no_fault_of_the_attack():
+    proof = prove_one(Scripted(script(row("INCONCLUSIVE", 9.0), CAUGHT)), case())
+    assert (proof.outcome, proof.tier) == (Outcome.ERROR, "standard")
+    assert proof.reason == "is not FASTER without 'referee': INCONCLUSIVE 9x"
+
+
+def test_a_gain_that_noise_hides_was_not_prevented():
+    proof = prove_one(Scripted(script(FASTER, row("INCONCLUSIVE", 9.0))), case())
+    assert (proof.outcome, proof.tier) == (Outcome.ERROR, "standard")
+    assert proof.reason == "INCONCLUSIVE 9x with all guards on, FASTER 5x without 'referee'"
+
+
+def test_noise_that_stays_proves_nothing():
+    proof = prove_one(Scripted(script(UNSURE, CAUGHT)), case())
+    assert (proof.outcome, proof.tier) == (Outcome.VOID, "standard")
+    assert proof.reason == "is not FASTER without 'referee': INCONCLUSIVE 1.5x"
+
+
+def test_an_attack_for_silence():
+    silent = case(gains="silence")
+    assert prove_one(Scripted(script(SAME, row("SAME", 1.0, "play.cheat"))), silent).outcome is Outcome.FOUND
+    assert prove_one(Scripted(script(SAME, SAME)), silent).outcome is Outcome.MISSED
+    told = prove_one(Scripted(script(row("SAME", 1.0, "play.cheat", severity="warning"), CAUGHT)), silent)
+    assert (told.outcome, told.reason) == (Outcome.VOID, "is not silent without 'referee': SAME 1x (play.cheat)")
+
+
+def test_light_is_measured_for_the_guard_that_needs_it_only():
+    light = Issue(id="play.light", title="x", happens="x", guard="faster_than_light", protection="x")
+    session = Scripted(lambda options: FASTER if "faster_than_light" in options.off else CAUGHT)
+    prover = Prover(session, Path(), [light], None, Silent())  # type: ignore[arg-type]
+    (result,) = prover.prove([light], [case("play.light")], [])
+    assert result.outcome is Outcome.FOUND
+    assert [one.off for one in session.runs] == [BESIDE, BESIDE - {"faster_than_light"}]
+    assert session.lights == [True, True]
+
+
+def test_a_session_measures_a_processor_for_light_only(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Session, "ceilings", lambda self, device, again=False: asked.append((device, again)))
+    session = ProofSession.__new__(ProofSession)
+    session.ceilings("cpu")
+    session.ceilings("cuda", True)
+    session.light = True
+    session.ceilings("cpu", True)
+    assert asked == [("cuda", True), ("cpu", True)]
+
+
+class Linted(Scripted):
+    """A session whose linter says what is given, or raises it."""
+
+    def __init__(self, said: list[str] | ChildError, run: Row = FASTER) -> None:
+        super().__init__(lambda _: run)
+        self.said = said
+
+    def lint(self, plan: Plan) -> list[str]:
+        """Answer as given."""
+        if isinstance(self.said, ChildError):
+            raise self.said
+        return self.said
+
+
+def prove_lint(session: Scripted, **other: Any) -> Proof:
+    lint = Issue(id="play.loose", title="x", happens="x", guard="task_lint", protection="x")
+    prover = Prover(session, Path(), [lint], None, Silent())  # type: ignore[arg-type]
+    (result,) = prover.prove([lint], [case("play.loose", **other)], [])
+    return result.proofs[0]
+
+
+@pytest.mark.parametrize(
+    ("session", "honest", "outcome", "on", "reason"),
+    [
+        (Linted(["judge.zeros: accepts zeros"]), False, Outcome.FOUND, "judge.zeros: accepts zeros", ""),
+        (Linted([]), False, Outcome.MISSED, "", "FASTER 5x, and lint finds nothing wrong with the judge"),
+        (Linted(["judge.zeros: x"], SAME), False, Outcome.VOID, "", "is not FASTER without 'task_lint': SAME 1x"),
+        (Linted(ChildError("hung", "hung")), False, Outcome.ERROR, "", "could not be linted: hung"),
+        (Linted([]), True, Outcome.CLEARED, "FASTER 5x", ""),
+        (Linted(["judge.zeros: x"]), True, Outcome.FLAGGED, "refused by lint", "judge.zeros: x"),
+    ],
+)
+def test_a_benchmark_that_can_be_fooled_is_shown_to_the_linter(session, honest, outcome, on, reason):
+    proof = prove_lint(session, honest=honest)
+    assert (proof.outcome, proof.on, proof.reason) == (outcome, on, reason)
+
+
+# --- look-alikes
+
+
+@pytest.mark.parametrize(
+    "on", [FASTER, SAME, UNSURE, row("SLOWER", 0.3), row("FASTER", 5.0, "play.foul", severity="warning")]
+)
+def test_a_look_alike_of_which_nothing_is_said_is_cleared(on):
+    session = Scripted(script(CAUGHT, on))
+    proof = prove_one(session, case(honest=True))
+    assert (proof.outcome, proof.off, proof.reason) == (Outcome.CLEARED, "", "")
+    assert [one.off for one in session.runs] == [frozenset()]
+
+
+@pytest.mark.parametrize(
+    ("on", "reason"),
+    [
+        (CAUGHT, "INVALID (play.cheat): play.cheat was seen"),
+        (row("SAME", 1.0, "play.cheat", severity="warning"), "SAME 1x (play.cheat): play.cheat was seen"),
+        (row("INVALID", None, "play.foul"), "INVALID (play.foul): play.foul was seen"),
+        (row("UNTRUSTED", reason="the clocks disagree"), "UNTRUSTED: the clocks disagree"),
+    ],
+)
+def test_a_look_alike_of_which_anything_is_said_is_wrongly_flagged(on, reason):
+    proof = prove_one(Scripted(script(FASTER, on)), case(honest=True))
+    assert (proof.outcome, proof.reason) == (Outcome.FLAGGED, reason)
+
+
+def test_a_look_alike_that_something_else_struck_once_is_tried_again_and_that_is_said():
+    said = iter([row("UNTRUSTED", None, "play.foul"), SAME])
+    proof = prove_one(Scripted(lambda _: next(said)), case(honest=True))
+    assert (proof.outcome, proof.on) == (Outcome.CLEARED, "SAME 1x")
+    assert proof.reason == "only when tried again; at first UNTRUSTED (play.foul): play.foul was seen"
+
+
+def test_a_look_alike_that_is_taken_for_the_issue_once_is_flagged():
+    said = iter([CAUGHT, SAME])
+    assert prove_one(Scripted(lambda _: next(said)), case(honest=True)).outcome is Outcome.FLAGGED
+
+
+def test_a_look_alike_is_tried_in_the_tier_that_its_attack_needs():
+    session = Scripted(script(FASTER, FASTER, standard_on=CAUGHT))
+    results, told = prove(session, case(honest=True), case())
+    assert session.runs[-1].tier == "standard"
+    assert [one.outcome for one in results[0].proofs] == [Outcome.FOUND, Outcome.FLAGGED]
+    assert results[0].outcome is Outcome.FLAGGED
+    assert told == [
+        "[1/2] play.cheat: attack play:move on cpu",
+        "found",
+        "[2/2] play.cheat: look-alike play:move on cpu",
+        "wrongly flagged",
+    ]
+
+
+# --- what cannot be tried
+
+
+@pytest.mark.parametrize(
+    ("one", "device", "outcome", "reason"),
+    [
+        (case(device="cuda"), None, Outcome.NOT_OBSERVABLE, "needs cuda"),
+        (case(device="cuda", needs=("cupti", "linux")), None, Outcome.NOT_OBSERVABLE, "needs cuda, cupti"),
+        (case(needs=("ranks>=2",)), None, Outcome.NOT_OBSERVABLE, "needs ranks>=2"),
+        (case(needs=("gpus>=1",)), None, Outcome.NOT_OBSERVABLE, "needs gpus>=1"),
+        (case(), "cuda", Outcome.NOT_OBSERVABLE, "left out by --device cuda"),
+        (case(device="cuda"), "cpu", Outcome.NOT_OBSERVABLE, "left out by --device cpu"),
+        (case(module="greedy"), None, Outcome.NOT_OBSERVABLE, "needs 99 processors"),
+        (case(module="absent"), None, Outcome.ERROR, "there is no such module"),
+        (
+            case(implementation="mov"),
+            None,
+            Outcome.ERROR,
+            "aiperf_core.redteam.play has no variant 'mov' for cpu; it has move",
+        ),
+    ],
+)
+def test_a_case_that_cannot_be_tried_here_says_why(one, device, outcome, reason):
+    session = Scripted(script(FASTER, CAUGHT))
+    proof = prove_one(session, one, device=device)
+    assert (proof.outcome, proof.reason, session.runs) == (outcome, reason, [])
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "reason"),
+    [
+        (row("SKIPPED", reason="needs sm_90"), Outcome.NOT_OBSERVABLE, "needs sm_90"),
+        (SkippedTarget("redteam.play", Verdict.FAILED, "its reference raised"), Outcome.ERROR, "its reference raised"),
+        (
+            [Row("still", "baseline", "cpu", Verdict.FAILED, reason="it died"), UNSURE],
+            Outcome.ERROR,
+            "the baseline was FAILED: it died",
+        ),
+    ],
+)
+def test_a_run_that_tells_nothing_of_the_guard_is_no_proof(said, outcome, reason):
+    proof = prove_one(Scripted(lambda _: said), case())
+    assert (proof.outcome, proof.reason) == (outcome, reason)
+
+
+def test_a_look_alike_that_fails_by_itself_is_an_error():
+    proof = prove_one(Scripted(lambda _: row("FAILED", reason="raised KeyError")), case(honest=True))
+    assert (proof.outcome, proof.reason) == (Outcome.ERROR, "raised KeyError")
+
+
+def test_a_module_is_described_once():
+    session = Scripted(script(FASTER, CAUGHT))
+    prove(session, case(), case(honest=True), case("play.late"))
+    assert session.planned == 1
+
+
+def test_an_interrupted_run_interrupts_the_selftest():
+    class Interrupted(Scripted):
+        def run(self, plan, log_path, reporter):
+            return evolve(super().run(plan, log_path, reporter), complete=False)
+
+    with pytest.raises(KeyboardInterrupt):
+        prove_one(Interrupted(script(FASTER, CAUGHT)), case())
+
+
+def test_a_case_of_an_issue_that_nobody_registered():
+    (result,) = unknown_issues(ISSUES, [case(), case("play.chaet")])
+    assert (result.issue, result.guard, result.outcome) == ("play.chaet", "", Outcome.ERROR)
+    assert result.proofs[0].reason == "'play.chaet' is in no registry"
+
+
+# --- recorded evidence
+
+
+def evidence(name: str) -> Callable[[], Evidence]:
+    return lambda: Evidence(name=name, role="variant", device="cpu", clock="wall", cache="warm")
+
+
+RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=evidence("honest"))
+
+
+@pytest.mark.parametrize(
+    ("look", "outcomes", "reasons"),
+    [
+        (
+            lambda seen: [Seen("play.cheat", "it cheats")] if seen.name == "guilty" else [],
+            [Outcome.RECORDED, Outcome.CLEARED],
+            ["", ""],
+        ),
+        (lambda seen: [], [Outcome.MISSED, Outcome.CLEARED], ["the check saw nothing in guilty evidence", ""]),
+        (
+            lambda seen: [Seen("play.late", "it is late")],
+            [Outcome.MISSED, Outcome.CLEARED],
+            ["the check saw play.late in guilty evidence", ""],
+        ),
+        (
+            lambda seen: iter([Seen("play.foul", "a foul"), Seen("play.cheat", "it cheats")]),
+            [Outcome.RECORDED, Outcome.FLAGGED],
+            ["", "play.foul: a foul"],
+        ),
+        (
+            lambda seen: NotObserved("it was dark"),
+            [Outcome.MISSED, Outcome.CLEARED],
+            ["the check did not look: it was dark", ""],
+        ),
+        (lambda seen: 1 / 0, [Outcome.ERROR, Outcome.ERROR], ["ZeroDivisionError: division by zero"] * 2),
+    ],
+)
+def test_recorded_evidence(look, outcomes, reasons):
+    results, told = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(Check("referee", look),))
+    assert [(one.case, one.honest, one.device) for one in results[0].proofs] == [
+        ("recorded evidence", False, ""),
+        ("recorded evidence", True, ""),
+    ]
+    assert [one.outcome for one in results[0].proofs] == outcomes
+    assert [one.reason for one in results[0].proofs] == reasons
+    assert told[0] == "[1/1] play.cheat: recorded evidence on paper"
+
+
+def test_evidence_is_shown_to_the_checks_of_its_own_guard():
+    other = Check("camera", lambda seen: [Seen("play.cheat", "it cheats")])
+    results, _ = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(other,))
+    assert results[0].outcome is Outcome.ERROR
+    assert results[0].proofs[0].reason == "'referee' has no check that looks at evidence"
+
+
+# --- all cases of an issue
+
+
+def proven(*outcomes: tuple[Outcome, bool]) -> Outcome:
+    proofs = [Proof(case="a:b", honest=honest, device="cpu", outcome=one) for one, honest in outcomes]
+    return Proven(issue="play.cheat", guard="referee", proofs=tuple(proofs)).outcome
+
+
+@pytest.mark.parametrize(
+    ("proofs", "outcome"),
+    [
+        ([], Outcome.UNPROVEN),
+        ([(Outcome.CLEARED, True)], Outcome.UNPROVEN),
+        ([(Outcome.FLAGGED, True)], Outcome.FLAGGED),
+        ([(Outcome.FOUND, False), (Outcome.CLEARED, True)], Outcome.FOUND),
+        ([(Outcome.PREVENTED, False), (Outcome.FOUND, False)], Outcome.FOUND),
+        ([(Outcome.NOT_OBSERVABLE, False), (Outcome.RECORDED, False)], Outcome.RECORDED),
+        ([(Outcome.NOT_OBSERVABLE, False), (Outcome.NOT_OBSERVABLE, True)], Outcome.NOT_OBSERVABLE),
+        ([(Outcome.FOUND, False), (Outcome.MISSED, False)], Outcome.MISSED),
+        ([(Outcome.FOUND, False), (Outcome.VOID, False)], Outcome.MISSED),
+        ([(Outcome.FOUND, False), (Outcome.FLAGGED, True)], Outcome.FLAGGED),
+        ([(Outcome.FOUND, False), (Outcome.ERROR, True)], Outcome.ERROR),
+    ],
+)
+def test_the_outcome_of_an_issue_is_the_gravest_or_the_best_proof(proofs, outcome):
+    assert proven(*proofs) is outcome
+
+
+# --- real runs
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofSession]:
+    folder = tmp_path_factory.mktemp("proof")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
+        with ProofSession(Options(), folder) as opened:
+            # It is tested elsewhere; and the tests must not depend on what the machine has.
+            opened._hardware = Hardware()
+            yield opened
+
+
+@pytest.mark.parametrize(
+    ("one", "outcome"),
+    [
+        (Case(issue="play.foul", module="guarded", implementation="kept"), Outcome.FOUND),
+        (Case(issue="play.cheat", module="guarded", implementation="zeros"), Outcome.FOUND),
+        (Case(issue="play.cheat", module="guarded", implementation="brisk", honest=True), Outcome.CLEARED),
+        (Case(issue="play.cheat", module="guarded", implementation="zeros", honest=True), Outcome.FLAGGED),
+        (Case(issue="play.cheat", module="broken", implementation="zeros"), Outcome.ERROR),
+    ],
+)
+def test_on_the_harness_itself(session, tmp_path, one, outcome):
+    issues = (evolve(CHEAT, guard="judged_output"), evolve(FOUL, guard="fresh_values"))
+    prover = Prover(session, tmp_path, issues, None, Silent())
+    (proof,) = [proof for result in prover.prove(issues, [one], []) for proof in result.proofs]
+    assert proof.outcome is outcome, proof
+    assert session._ceilings == {}
+
+
+def test_a_real_linter(session):
+    prover = Prover(session, Path(), ISSUES, None, Silent())
+    plan = prover._planned("guarded", "cpu")
+    assert isinstance(plan, Plan)
+    assert session.lint(plan) == []
+    loose = prover._planned("loose", "cpu")
+    assert isinstance(loose, Plan)
+    assert session.lint(loose)[0].startswith("judge.")
+
+
+def test_no_process_is_left_that_an_attack_left_behind(session, tmp_path):
+    prover = Prover(session, tmp_path, ISSUES, None, Silent())
+    one = Case(issue="play.cheat", module="guarded", implementation="leaves_a_process", honest=True)
+    (proof,) = [proof for result in prover.prove(ISSUES, [one], []) for proof in result.proofs]
+    assert proof.outcome is Outcome.CLEARED
+    left = [one for one in psutil.Process().children(recursive=True) if one.name() == "sleep"]
+    assert psutil.wait_procs(left, timeout=5)[1] == []
