@@ -10,7 +10,7 @@ AUDITED_CALLS = 7
 AGREE, AGREE_S = 0.05, 1e-6
 # The supervisor learns of a start and a stop by a message each. What a message takes cancels between two processes, but
 # for this much.
-MESSAGES_S = 50e-6
+MESSAGES_S = 200e-6
 # Calls without a pause find warm caches and no waiting, so they are no slower than samples, but on a machine that others
 # load at that moment; then the baseline's are slower too. By how much more a sample may claim to be faster than they.
 STEADY = 0.25
