@@ -36,6 +36,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     one = _Gpu.__new__(_Gpu)
     one._about, one._sms = SimpleNamespace(L2_cache_size=60 * MIB), 132
     one._device = FakeDevice([1e-3])  # type: ignore[assignment]
+    monkeypatch.setattr(_Gpu, "_short_copy", lambda _: lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (100 * GIB, 141 * GIB))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     return one
@@ -82,9 +83,16 @@ def test_events_are_held_against_cupti(gpu: Any, monkeypatch: pytest.MonkeyPatch
     assert gpu.event_overhead().value == 0.0
 
 
+def test_the_step_of_events_is_the_least_difference(gpu: Any) -> None:
+    gpu._device = FakeDevice([2.048e-6, 2.112e-6, 2.08e-6, 2.0800001e-6, 2.048e-6])
+    assert gpu.event_step().value == pytest.approx(32e-9, rel=1e-2)
+    gpu._device = FakeDevice([2e-6])
+    assert gpu.event_step().value == 0.0
+
+
 def test_events_that_were_not_hidden_calibrate_nothing(gpu: Any) -> None:
     gpu._device = FakeDevice([9e-6], hidden=False)
-    with pytest.raises(AiperfError, match="the launch of an empty kernel could not be hidden"):
+    with pytest.raises(AiperfError, match="the launch of a kernel could not be hidden"):
         gpu.event_overhead()
 
 

@@ -202,9 +202,7 @@ class _Gpu:
 
         The end of a kernel that writes is seen later by an event than that of an empty one, by half a microsecond.
         """
-        source, target = _random(_SHORT_BYTES), torch.empty(_SHORT_BYTES // 4, device="cuda")
-        grid = _SHORT_BYTES // 16 // _TILE
-        call = partial(_source.kernel("copy4"), source, target, _SHORT_BYTES // 16, grid=grid, block=_BLOCK)
+        call = self._short_copy()
         call()
         timed = [self._device.time(call, "device") for _ in range(_CALIBRATIONS)]
         by_events = [one.device_s for one in timed if one.hidden and one.device_s is not None]
@@ -213,6 +211,11 @@ class _Gpu:
         by_cupti = ledger.audit(self._device, call, _CALIBRATIONS, flush=False)["span_s"]
         excess = statistics.median(by_events) - statistics.median(by_cupti)
         return Best(max(0.0, excess), "copy of 1 MiB, beyond CUPTI")
+
+    def _short_copy(self) -> Call:
+        source, target = _random(_SHORT_BYTES), torch.empty(_SHORT_BYTES // 4, device="cuda")
+        grid = _SHORT_BYTES // 16 // _TILE
+        return partial(_source.kernel("copy4"), source, target, _SHORT_BYTES // 16, grid=grid, block=_BLOCK)
 
     def event_step(self) -> Best:
         """The least difference between the times of empty kernels."""
