@@ -62,7 +62,13 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
             zip(taken["seconds"], taken["passes"], taken["rounds"], strict=True)
         ):
             sample = dict.fromkeys(("device_s", "wall_s", "cpu_s")) | {f"{recording['clock']}_s": time}
-            sample |= {"bracket_s": time, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "beside_s": 0.0}
+            sample |= {
+                "bracket_s": time,
+                "hidden": False,
+                "voluntary_switches": 0,
+                "involuntary_switches": 0,
+                "beside_s": 0.0,
+            }
             one.record((which, number * len(names) + place, step), sample, judged=False)
         contestants.append(one)
     floor = recording["line"]["floor"]
