@@ -4,6 +4,7 @@ import math
 import os
 import random
 import shutil
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -370,8 +371,8 @@ class TargetRun:
     def _steady(self, one: Contestant, seconds: float) -> tuple[int, float]:
         """Calls without a pause for so long; how many, and how long they took. For the meter of energy."""
         assert self._sampler is not None
-        each = [run.bracket_s / run.calls for run in one.steady] or [min(one.samples.bracket_s)]
-        calls = max(1, math.ceil(seconds / min(each)))
+        each = [run.bracket_s / run.calls for run in one.steady] or one.samples.bracket_s
+        calls = max(1, math.ceil(seconds / statistics.median(each)))
         taken = self._sampler.bracket_steady(one, calls)
         if taken is None:
             raise ChildError("exited", one.reason or "ended")
