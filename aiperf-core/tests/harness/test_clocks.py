@@ -19,7 +19,7 @@ def contestant(device_s: float, *, hidden: bool = True) -> Contestant:
 
 
 def sample(**values: object) -> dict[str, object]:
-    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "beside_s": 1e-4}
+    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "answered_s": 1e-3}
     return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
 
 
@@ -155,14 +155,38 @@ def test_one_late_message_is_no_disagreement() -> None:
     assert one.active
 
 
+def asked(calls: list[tuple[float, float, float]], clock: str = "wall_s") -> Contestant:
+    """Samples that took so long by the clock, by the bracket, and until they were answered."""
+    one = Contestant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", calls=1)
+    for block, (taken, bracket, answered) in enumerate(calls):
+        values = {clock: taken, "bracket_s": bracket, "answered_s": answered}
+        one.record((0, block, block), sample(**values), judged=False)
+    return one
+
+
+@pytest.mark.parametrize("clock", ["wall_s", "device_s"])
 @pytest.mark.parametrize(("beside_s", "ended"), [(0.1e-3, None), (0.25e-3, None), (0.35e-3, Verdict.INVALID)])
-def test_work_beside_the_timed_call(beside_s: float, ended: Verdict | None) -> None:
-    baseline, one = waited_for(1e-3, 1.1e-3), waited_for(0.1e-3, 0.2e-3)
-    baseline.beside_s, one.beside_s = [1e-4] * 8, [9e-3, beside_s, *[9e-3] * 6]
-    few = waited_for(0.1e-3, 0.2e-3)
-    few.beside_s = [9e-3] * 7
+def test_work_beside_the_timed_call(beside_s: float, ended: Verdict | None, clock: str) -> None:
+    baseline = asked([(1e-3, 1e-3, 1.1e-3)] * 8, clock)
+    one = asked([(1e-4, 1e-4, 9e-3), (1e-4, 1e-4, 1e-4 + beside_s), *[(1e-4, 1e-4, 9e-3)] * 6], clock)
+    few = asked([(1e-4, 1e-4, 9e-3)] * 7, clock)
     clocks.refuse_work_beside([baseline, one, few])
     assert baseline.active
     assert few.active
     assert one.ended is ended
     assert [found.issue for found in one.findings] == (["location.work_between_calls"] if ended else [])
+
+
+@pytest.mark.parametrize("clock", ["wall_s", "device_s"])
+def test_notices_that_were_read_late_are_no_work_beside_the_call(clock: str) -> None:
+    baseline = asked([(1e-3, 1.02e-3, 1.1e-3)] * 8, clock)
+    late = asked([*[(1e-3, 1.02e-3, 9e-3)] * 4, *[(1e-3, 2e-6, 1.1e-3)] * 4], clock)
+    clocks.refuse_work_beside([baseline, late])
+    assert late.active
+
+
+def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
+    baseline = asked([(1e-3, 1.02e-3, 1.1e-3)] * 8)
+    liar = asked([(0.5e-3, 1.02e-3, 1.1e-3)] * 8)
+    clocks.refuse_work_beside([baseline, liar])
+    assert liar.ended is Verdict.INVALID

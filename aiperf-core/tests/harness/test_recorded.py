@@ -67,7 +67,7 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
                 "hidden": False,
                 "voluntary_switches": 0,
                 "involuntary_switches": 0,
-                "beside_s": 0.0,
+                "answered_s": 0.0,
             }
             one.record((which, number * len(names) + place, step), sample, judged=False)
         contestants.append(one)

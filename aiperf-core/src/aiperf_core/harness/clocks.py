@@ -90,11 +90,11 @@ def refuse_work_beside(contestants: list[Contestant]) -> None:
     over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others.
     """
     baseline = contestants[0]
-    usual, call_s = _beside(baseline), median(baseline.samples.bracket_s or [0.0])
+    usual, call_s = _beside(baseline), median(_held(baseline) or [0.0])
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
     for one in contestants[1:]:
         least = _beside(one)
-        if usual is None or least is None or not one.active or len(one.beside_s) < enough:
+        if usual is None or least is None or not one.active or len(one.answered_s) < enough:
             continue
         excess = least - usual
         if excess > max(BESIDE * call_s, BESIDE_S):
@@ -108,9 +108,21 @@ def refuse_work_beside(contestants: list[Contestant]) -> None:
 
 def _beside(one: Contestant) -> float | None:
     """The least time beside a call, among the samples that are no slower than the median."""
-    middle = median(one.samples.bracket_s or [0.0])
-    pairs = zip(one.beside_s, one.samples.bracket_s, strict=False)
-    return min((beside for beside, taken in pairs if taken <= middle), default=None)
+    held = _held(one)
+    middle = median(held or [0.0])
+    pairs = zip(one.answered_s, held, strict=True)
+    return min((answered - taken for answered, taken in pairs if taken <= middle), default=None)
+
+
+def _held(one: Contestant) -> list[float]:
+    """How long each sample's clock was held to run.
+
+    A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out launches,
+    which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and then the
+    clock's figure is the nearer one.
+    """
+    columns = zip(one.samples.wall_s, one.samples.device_s, one.samples.bracket_s, strict=True)
+    return [wall if wall is not None else max(bracket, device or 0.0) for wall, device, bracket in columns]
 
 
 def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:

@@ -47,7 +47,7 @@ class Contestant:
     calls: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
-    beside_s: list[float] = field(factory=list)
+    answered_s: list[float] = field(factory=list)
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
@@ -88,7 +88,7 @@ class Contestant:
         self.samples.cpu_s.append(sample["cpu_s"])
         self.samples.bracket_s.append(sample["bracket_s"])
         self.samples.hidden.append(sample["hidden"])
-        self.beside_s.append(sample["beside_s"])
+        self.answered_s.append(sample["answered_s"])
         self.samples.calls.append(self.calls)
         self.samples.voluntary_switches.append(sample["voluntary_switches"])
         self.samples.involuntary_switches.append(sample["involuntary_switches"])

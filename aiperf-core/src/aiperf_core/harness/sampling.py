@@ -290,9 +290,8 @@ class Sampler:
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
             )
-            bracket_s = notices["stop"] - notices["start"]
-            beside_s = time.perf_counter() - asked - bracket_s
-            return {**answers.sample(answer), "bracket_s": bracket_s, "beside_s": beside_s}
+            answered_s = time.perf_counter() - asked
+            return {**answers.sample(answer), "bracket_s": notices["stop"] - notices["start"], "answered_s": answered_s}
         except (ChildError, KeyError, ValueError) as error:
             one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
             self._present = None
