@@ -5,6 +5,7 @@ import pytest
 from aiperf_core.harness import clocks
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
+from aiperf_core.harness.sampling import Sampler
 from aiperf_core.results.models import Audit, Steady, Verdict
 
 OVERHEAD_S = 2e-6
@@ -190,3 +191,24 @@ def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
     liar = asked([(0.5e-3, 1.02e-3, 1.1e-3)] * 8)
     clocks.refuse_work_beside([baseline, liar])
     assert liar.ended is Verdict.INVALID
+
+
+@pytest.mark.parametrize(("looks", "ended"), [((4e-3, 0.1e-3), None), ((4e-3, 0.4e-3), Verdict.INVALID)])
+def test_a_suspect_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, looks: tuple[float, float], ended: Verdict | None
+) -> None:
+    baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
+    beside = iter([*[looks[0]] * 20, *[looks[1]] * 1000])
+
+    def look(*_: object, **__: object) -> dict[str, object]:
+        return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + next(beside))
+
+    monkeypatch.setattr(Sampler, "_sample", look)
+    monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
+    monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
+    sampler = Sampler.__new__(Sampler)
+    sampler.clock = "wall"
+    sampler.look_again(one, lambda: clocks.work_beside(baseline, one))
+    assert len(one.samples.wall_s) == 8, "looking again adds no sample"
+    clocks.refuse_work_beside([baseline, one])
+    assert one.ended is ended

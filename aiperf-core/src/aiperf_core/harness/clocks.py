@@ -84,45 +84,39 @@ def _slowdown(one: Contestant) -> float | None:
 
 
 def refuse_work_beside(contestants: list[Contestant]) -> None:
-    """Take those out of the run whose process is busy for longer than the baseline's beside the timed call.
+    """Take those out of the run whose process is busy for longer than the baseline's beside the timed call."""
+    for one in contestants[1:]:
+        found = work_beside(contestants[0], one)
+        if found and one.active:
+            message, evidence = found
+            one.find("location.work_between_calls", message, evidence)
+
+
+def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:
+    """What a process has to do beside the timed call that the baseline's has not, in words and figures.
 
     That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
     over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others.
     """
-    baseline = contestants[0]
-    usual, call_s = _beside(baseline), median(_held(baseline) or [0.0])
+    usual, least = _beside(baseline), _beside(one)
+    call_s = median(taken for taken, _ in baseline.answered) if baseline.answered else 0.0
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
-    for one in contestants[1:]:
-        least = _beside(one)
-        if usual is None or least is None or not one.active or len(one.answered_s) < enough:
-            continue
-        excess = least - usual
-        if excess > max(BESIDE * call_s, BESIDE_S):
-            message = (
-                f"its process is busy for {excess * 1e6:,.0f} us more than the baseline's beside the timed call, which takes "
-                f"the baseline {call_s * 1e6:,.0f} us"
-            )
-            evidence = {"excess_s": excess, "baseline_beside_s": usual, "baseline_call_s": call_s}
-            one.find("location.work_between_calls", message, evidence)
+    if usual is None or least is None or len(one.answered) < enough:
+        return None
+    excess = least - usual
+    if excess <= max(BESIDE * call_s, BESIDE_S):
+        return None
+    return (
+        f"its process is busy for {excess * 1e6:,.0f} us more than the baseline's beside the timed call, which takes the "
+        f"baseline {call_s * 1e6:,.0f} us",
+        {"excess_s": excess, "baseline_beside_s": usual, "baseline_call_s": call_s},
+    )
 
 
 def _beside(one: Contestant) -> float | None:
     """The least time beside a call, among the samples that are no slower than the median."""
-    held = _held(one)
-    middle = median(held or [0.0])
-    pairs = zip(one.answered_s, held, strict=True)
-    return min((answered - taken for answered, taken in pairs if taken <= middle), default=None)
-
-
-def _held(one: Contestant) -> list[float]:
-    """How long each sample's clock was held to run.
-
-    A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out launches,
-    which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and then the
-    clock's figure is the nearer one.
-    """
-    columns = zip(one.samples.wall_s, one.samples.device_s, one.samples.bracket_s, strict=True)
-    return [wall if wall is not None else max(bracket, device or 0.0) for wall, device, bracket in columns]
+    middle = median(taken for taken, _ in one.answered) if one.answered else 0.0
+    return min((answered - taken for taken, answered in one.answered if taken <= middle), default=None)
 
 
 def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:

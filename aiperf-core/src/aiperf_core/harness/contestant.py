@@ -19,7 +19,8 @@ class Contestant:
     """An implementation that takes part, or the reason why it does not (any more).
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
-    a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step.
+    a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
+    `answered` how long each sample took by its clock, and until its answer was there.
     """
 
     declared: DescribedImplementation
@@ -47,7 +48,7 @@ class Contestant:
     calls: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
-    answered_s: list[float] = field(factory=list)
+    answered: list[tuple[float, float]] = field(factory=list)
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
@@ -79,6 +80,7 @@ class Contestant:
         """Keep a timed sample. `place` is its round, block and step."""
         self._recorded += 1
         round_number, block, step = place
+        self.note_answer(sample)
         self.samples.round.append(round_number)
         self.samples.block.append(block)
         self.samples.step.append(step)
@@ -88,11 +90,22 @@ class Contestant:
         self.samples.cpu_s.append(sample["cpu_s"])
         self.samples.bracket_s.append(sample["bracket_s"])
         self.samples.hidden.append(sample["hidden"])
-        self.answered_s.append(sample["answered_s"])
         self.samples.calls.append(self.calls)
         self.samples.voluntary_switches.append(sample["voluntary_switches"])
         self.samples.involuntary_switches.append(sample["involuntary_switches"])
         self.samples.throttled.append(False)
+
+    def note_answer(self, sample: dict[str, Any]) -> None:
+        """Keep how long a sample's clock was held to run, beside how long its answer took.
+
+        A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out
+        launches, which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and
+        then the clock's figure is the nearer one.
+        """
+        held = sample["wall_s"]
+        if held is None:
+            held = max(sample["bracket_s"], sample["device_s"])
+        self.answered.append((held, sample["answered_s"]))
 
     def mark_throttled(self) -> None:
         """Mark the samples of the last block as taken while the clocks were held down."""

@@ -37,6 +37,8 @@ JUDGED_FRACTION = 0.25
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
+# Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
+LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 1.0
 ISOLATED_S = 0.2
 _SEED_BITS = 62
 # So many seeds, in turn, where nobody guards them.
@@ -166,6 +168,20 @@ class Sampler:
             if sample is None or not self._plausible(one, sample) or not self._inspect(one, None):
                 return
             one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
+
+    def look_again(self, one: Contestant, suspected: Callable[[], object]) -> None:
+        """Take samples that are not counted for as long as their answers keep a contestant suspected.
+
+        On a busy machine answers are late by chance, but not all of so many.
+        """
+        until = time.monotonic() + LOOK_AGAIN_S
+        for number in range(MOST_LOOKS):
+            if not suspected() or (number >= LEAST_LOOKS and time.monotonic() >= until):
+                return
+            sample = self._sample(one, self._new_seed(), self.clock)
+            if sample is None or not self._inspect(one, None):
+                return
+            one.note_answer(sample)
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock)

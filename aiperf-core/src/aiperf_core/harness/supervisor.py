@@ -279,6 +279,8 @@ class TargetRun:
             self._probe_flush()
         if suspect and self._sampler is not None:
             for one in self._active:
+                suspected = partial(clocks.work_beside, self._contestants[0], one)
+                self._sampler.look_again(one, suspected)
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
         if self.device == "cuda" and self.options.audit and suspect:
