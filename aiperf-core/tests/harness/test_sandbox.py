@@ -172,6 +172,19 @@ def test_nothing_is_truncated_elsewhere(confined: Confine, tmp_path: Path) -> No
 
 def test_kernel_settings_are_not_written(confined: Confine) -> None:
     confined(lambda: Path("/proc/self/oom_score_adj").write_text("-1000")).denied("files")
+    setting = Path("/proc/sys/vm/swappiness")
+    now = setting.read_text()
+    confined(lambda: setting.write_text(now)).denied("files")
+
+
+def test_drivers_may_write_to_the_folder_of_their_process(scratch: Path) -> None:
+    def rename() -> object:
+        for _ in range(3):
+            Path("/proc/self/comm").write_text("driver")
+        return Path("/proc/self/comm").read_text()
+
+    Confine(Limits(scratch))(rename).denied("files")
+    assert Confine(Limits(scratch, cuda=True))(rename).value == "driver\n"
 
 
 def test_the_scratch_folder_is_home_and_can_be_written(confined: Confine, scratch: Path) -> None:

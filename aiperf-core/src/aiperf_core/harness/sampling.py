@@ -197,6 +197,8 @@ class Sampler:
         for _ in range(_REPETITIONS):
             for times, fresh in ((one.fresh_s, True), (one.repeated_s, False)):
                 seed = self._new_seed() if fresh else self._present or 0
+                # Written anew even if they are the same: what renewing does to caches and clocks shall be the same too.
+                self._present = None
                 sample = self._sample(one, seed, self.clock, fresh=fresh, calls=1)
                 if sample is None or not self._inspect(one, None):
                     return

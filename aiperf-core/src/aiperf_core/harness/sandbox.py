@@ -253,9 +253,19 @@ def _restrict_files(limits: Limits, scratch: Path, lacking: dict[str, str]) -> i
     if limits.cuda:
         devices = [path for pattern in _NVIDIA_DEVICES for path in glob.glob(pattern)]
         _allow(ruleset, rights & (read | _WRITE_FILE | _IOCTL_DEV), devices)
+        _allow_own_process(ruleset, rights & (read | _WRITE_FILE | _TRUNCATE))
     _checked(_system_call(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
     return version
+
+
+def _allow_own_process(ruleset: int, rights: int) -> None:
+    """CUDA's driver writes to its process's own folder in /proc, and does not start where it cannot.
+
+    The descriptor stays open: the kernel forgets the rule with the folder, which it would drop from its cache.
+    """
+    descriptor = os.open(f"/proc/{os.getpid()}", os.O_PATH | os.O_CLOEXEC)
+    _checked(_system_call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0))
 
 
 def _code_folders() -> Iterator[str]:
