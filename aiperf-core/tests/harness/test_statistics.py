@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from collections import Counter
 
 import numpy as np
@@ -120,6 +121,30 @@ def test_large_data_is_resampled_in_parts_with_the_same_result(monkeypatch: pyte
     monkeypatch.setattr(statistics, "_MAX_ELEMENTS", statistics.DRAWS * len(top.times))
     assert statistics._draws_for(len(top.times)) == statistics.DRAWS
     assert estimated(top, bottom) == whole
+
+
+@pytest.mark.parametrize(("passes", "length"), [(12, 2_000), (1200, 1)])
+def test_weights_say_what_drawing_says(monkeypatch: pytest.MonkeyPatch, passes: int, length: int) -> None:
+    top, bottom = pair(3, ratio=1.2, passes=passes, length=length, own=0.05)
+    weighed = estimated(top, bottom)
+    monkeypatch.setattr(statistics, "_MANY_PASSES", 10**6)
+    monkeypatch.setattr(statistics, "_MANY_SAMPLES", 10**6)
+    drawn = estimated(top, bottom)
+    assert weighed != drawn
+    assert weighed.value == drawn.value
+    assert half_width(weighed) == pytest.approx(half_width(drawn), rel=0.15)
+
+
+@pytest.mark.parametrize(("passes", "length"), [(100_000, 1), (6_250, 16), (60, 1_667), (10, 10_000)])
+def test_a_hundred_thousand_samples_take_less_than_a_second(passes: int, length: int) -> None:
+    top, bottom = pair(0, passes=passes, length=length)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        estimated(top, bottom)
+        of_median(top)
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 1.0
 
 
 @pytest.mark.parametrize(("samples", "draws"), [(0, 2000), (48, 2000), (20_000, 2000), (50_000, 800), (10**7, 400)])
