@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from aiperf_core.cli.run import positive
+from aiperf_core.cli.measuring import measuring_options
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget, Selection
@@ -16,13 +16,6 @@ from aiperf_core.targets import InstalledTarget, Selection
     "--target", required=True, metavar="TARGET[:BASELINE]", help="What it must do, and what it is compared with."
 )
 @click.option(
-    "--policy",
-    type=click.Choice(("strict", "standard", "lenient")),
-    default="standard",
-    show_default=True,
-    help="Which findings make it invalid, and which only warn.",
-)
-@click.option(
     "--format",
     "kind",
     type=click.Choice(("aiperf", "kernelbench")),
@@ -30,20 +23,7 @@ from aiperf_core.targets import InstalledTarget, Selection
     show_default=True,
     help="kernelbench: ModelNew in the candidate; --target names the file with Model, get_inputs and get_init_inputs.",
 )
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
-@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
-@click.option(
-    "--tier",
-    type=click.Choice(("quick", "standard", "audit")),
-    default="quick",
-    show_default=True,
-    help="See aiperf run.",
-)
-@click.option("--budget", type=float, metavar="SECONDS", help="Sampling time. [default: 3, 30 or 120 by tier]")
-@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@measuring_options(timeout_s=30.0, scope="")
 @click.pass_obj
 def judge(
     plugins: Plugins,
@@ -76,8 +56,8 @@ def judge(
         device=device,
         size=size,
         tier=tier,
-        budget_s=None if budget is None else positive("--budget", budget),
-        timeout_s=positive("--timeout", timeout),
+        budget_s=budget,
+        timeout_s=timeout,
         policy=policy,
         candidate=check_candidate(candidate, kind),
         baseline=baseline,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.cli.measuring import measuring_options
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 
@@ -18,31 +19,11 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
-@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated."
 )
-@click.option(
-    "--tier",
-    type=click.Choice(("quick", "standard", "audit")),
-    default="quick",
-    show_default=True,
-    help="1, 3 or 10 rounds of fresh processes; the latter two with the baseline against itself.",
-)
-@click.option(
-    "--policy",
-    type=click.Choice(("strict", "standard", "lenient")),
-    default="standard",
-    show_default=True,
-    help="Which findings make a row invalid, and which only warn.",
-)
-@click.option("--budget", type=float, metavar="SECONDS", help="Sampling time a target. [default: 3, 30 or 120 by tier]")
-@click.option("--timeout", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Limit for one call.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@measuring_options(timeout_s=60.0, scope=" a target")
 @click.pass_obj
 def run(
     plugins: Plugins,
@@ -76,8 +57,8 @@ def run(
         params=_params(sizes),
         tier=tier,
         policy=policy,
-        budget_s=None if budget is None else positive("--budget", budget),
-        timeout_s=positive("--timeout", timeout),
+        budget_s=budget,
+        timeout_s=timeout,
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
@@ -128,10 +109,3 @@ def _number(name: str, text: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise UsageError(f"--set {name} takes a number from 0; got {text!r}.")
     return value
-
-
-def positive(option: str, seconds: float) -> float:
-    """The value of an option in seconds, which must be above 0."""
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise UsageError(f"{option} takes a number of seconds above 0; got {seconds:g}.")
-    return seconds

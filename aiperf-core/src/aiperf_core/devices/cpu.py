@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from aiperf_core.devices.timing import FlushProbe, Timed, context_switches, in_a_row
-from aiperf_core.results.models import Memory
+from aiperf_core.devices.timing import Timed, context_switches, in_a_row, probe
+from aiperf_core.results.models import Flush, Memory
 
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
 _SELF_EVICTING = 4
@@ -19,7 +19,6 @@ _FLUSH_FACTOR = 2
 # Enough for torch to use all its threads, little enough to leave the caches alone.
 _WAKE_BYTES = 1 << 20
 _CALIBRATIONS = 1001
-_PROBES = 5
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 
@@ -57,22 +56,13 @@ class CpuDevice:
         """Time a sample. Both clocks are the monotonic one here, so `clock` changes nothing."""
         return time_by_wall(in_a_row(call, calls))
 
-    def probe_flush(self) -> FlushProbe | None:
+    def probe_flush(self) -> Flush | None:
         """Read half of the last-level cache: hot, displaced by reading other memory, and after a flush."""
         if self._flush is None:
             return None
         words = self._flush.numel() // _FLUSH_FACTOR // 8
-        probe, others = torch.ones(words // 2, dtype=torch.int64), torch.ones(2 * words, dtype=torch.int64)
-        hot, cold, flushed = [], [], []
-        for _ in range(_PROBES):
-            probe.sum()
-            hot.append(wall_of(probe.sum))
-            others.sum()
-            cold.append(wall_of(probe.sum))
-            probe.sum()
-            self.flush()
-            flushed.append(wall_of(probe.sum))
-        return FlushProbe(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
+        half, others = torch.ones(words // 2, dtype=torch.int64), torch.ones(2 * words, dtype=torch.int64)
+        return probe(half.sum, others.sum, self.flush, wall_of)
 
     def reset_memory(self) -> None:
         """Reset the kernel's record of the peak resident set to the present one."""

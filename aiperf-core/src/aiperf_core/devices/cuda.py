@@ -5,7 +5,6 @@ work and the end event run back to back, and launch latency does not count. Ever
 start event, and the end event comes after the work of every stream: work on a side stream is neither early nor missed.
 """
 
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,10 +13,10 @@ from typing import Any
 import torch
 
 from aiperf_core.devices.cpu import process_bytes, reset_peak_rss, time_by_wall
-from aiperf_core.devices.timing import FlushProbe, Timed, context_switches, in_a_row
+from aiperf_core.devices.timing import Timed, context_switches, in_a_row, probe
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.kernels import cuda_source
-from aiperf_core.results.models import Memory
+from aiperf_core.results.models import Flush, Memory
 
 _source = cuda_source("hold.cu")
 
@@ -27,7 +26,6 @@ _MAX_TIMEOUTS = 2
 # Kernels that do nothing, before a call is timed: the first ones find a GPU and a launch path that were busy elsewhere.
 _WAKING_KERNELS = 8
 _FLUSH_FACTOR = 2
-_PROBES = 5
 
 
 class CudaDevice:
@@ -82,20 +80,11 @@ class CudaDevice:
         call = in_a_row(call, calls)
         return time_by_wall(partial(_waited_for, call)) if clock == "wall" else self._time_device(call)
 
-    def probe_flush(self) -> FlushProbe | None:
+    def probe_flush(self) -> Flush | None:
         """Read a quarter of L2: hot, displaced by reading other memory, and after a flush."""
         words = self._flush.numel() // _FLUSH_FACTOR // 8
-        probe, others = (torch.ones(size, dtype=torch.int64, device="cuda") for size in (words // 4, 4 * words))
-        hot, cold, flushed = [], [], []
-        for _ in range(_PROBES):
-            probe.sum()
-            hot.append(self._event_s(probe.sum))
-            others.sum()
-            cold.append(self._event_s(probe.sum))
-            probe.sum()
-            self.flush()
-            flushed.append(self._event_s(probe.sum))
-        return FlushProbe(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
+        quarter, others = (torch.ones(size, dtype=torch.int64, device="cuda") for size in (words // 4, 4 * words))
+        return probe(quarter.sum, others.sum, self.flush, self._event_s)
 
     def _event_s(self, call: Callable[[], Any]) -> float:
         torch.cuda.synchronize()

@@ -1,13 +1,18 @@
 """One timed sample, as a device saw it."""
 
 import resource
+import statistics
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
 from attrs import frozen
 
-from aiperf_core.results.models import Memory
+from aiperf_core.results.models import Flush, Memory
+
+Timer = Callable[[Callable[[], Any]], float]
+
+_PROBES = 5
 
 
 @frozen
@@ -26,15 +31,6 @@ class Timed:
     hidden: bool
     voluntary_switches: int
     involuntary_switches: int
-
-
-@frozen
-class FlushProbe:
-    """Seconds that a streaming read of a buffer takes: just after it was read, after others displaced it, after a flush."""
-
-    hot_s: float
-    cold_s: float
-    flushed_s: float
 
 
 class TimingDevice(Protocol):
@@ -57,7 +53,7 @@ class TimingDevice(Protocol):
     def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
         """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock."""
 
-    def probe_flush(self) -> FlushProbe | None:
+    def probe_flush(self) -> Flush | None:
         """See what a flush does here; None where nothing has to be flushed."""
 
     def reset_memory(self) -> None:
@@ -88,6 +84,20 @@ def open_device_modules(name: str) -> None:
 
     if name == "cuda":
         from aiperf_core.devices import cuda, ledger  # noqa: F401
+
+
+def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
+    """Read a buffer hot, after other reads displaced it, and after a flush; medians. `timed` gives a call's seconds."""
+    hot, cold, flushed = [], [], []
+    for _ in range(_PROBES):
+        read()
+        hot.append(timed(read))
+        displace()
+        cold.append(timed(read))
+        read()
+        flush()
+        flushed.append(timed(read))
+    return Flush(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
 
 
 def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:

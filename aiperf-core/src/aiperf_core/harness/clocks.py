@@ -3,7 +3,7 @@
 from statistics import median
 
 from aiperf_core.harness.contestant import Contestant
-from aiperf_core.results.models import Audit, Finding, Verdict
+from aiperf_core.results.models import Audit, Verdict
 
 AUDITED_CALLS = 7
 # Two clocks may differ by so much, relatively or in seconds, whichever is more.
@@ -48,7 +48,7 @@ def compare(one: Contestant, audit: Audit) -> None:
     if all(hidden for hidden, time in zip(one.samples.hidden, one.samples.device_s, strict=True) if time is not None):
         one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
     else:
-        one.findings.append(Finding("timing.launch_not_hidden", "warning", message, evidence))
+        one.find("timing.launch_not_hidden", message, evidence)
 
 
 def compare_with_supervisor(contestants: list[Contestant]) -> None:

@@ -20,7 +20,7 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `answered` how long each sample took by its clock, and until its answer was there.
+    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there.
     """
 
     declared: DescribedImplementation
@@ -46,6 +46,7 @@ class Contestant:
     no_energy: str | None = None
     flush: Flush | None = None
     calls: int = 0
+    recorded: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
     answered: list[tuple[float, float]] = field(factory=list)
@@ -59,7 +60,6 @@ class Contestant:
     steady: list[Steady] = field(factory=list)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
-    _recorded: int = field(default=0, init=False)
 
     @property
     def name(self) -> str:
@@ -71,14 +71,9 @@ class Contestant:
         """Whether it is still being measured."""
         return self.ended is None
 
-    @property
-    def recorded(self) -> int:
-        """How many samples it was given to keep."""
-        return self._recorded
-
     def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
         """Keep a timed sample. `place` is its round, block and step."""
-        self._recorded += 1
+        self.recorded += 1
         round_number, block, step = place
         self.note_answer(sample)
         self.samples.round.append(round_number)

@@ -31,6 +31,7 @@ ROLES = {
     "worker": "aiperf_core.harness.worker",
     "prober": "aiperf_core.harness.prober",
     "linter": "aiperf_core.validity.lint",
+    "one_process": "aiperf_core.redteam.one_process",
 }
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

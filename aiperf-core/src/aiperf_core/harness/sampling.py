@@ -67,11 +67,11 @@ class Clockwork:
 class Sampler:
     """Takes samples of a target's implementations and has them judged.
 
-    `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock only; with `both_clocks` each block
-    ends with a sample by the other. `after_block` is called while the device is as the block left it. `first_seed` is that
-    of the values that the inputs had when they were made, `off` names the guards that are switched off. `untrusting` is for
-    code that nobody trusts: each sample has values of its own, and delivers its output before anybody knows whether it is
-    judged.
+    `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock
+    only; with `both_clocks` each block ends with a sample by the other. `after_block` is called while the device is as the
+    block left it. `first_seed` is that of the values that the inputs had when they were made, `off` names the guards that are
+    switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
+    before anybody knows whether it is judged.
     """
 
     judge: Child
@@ -126,7 +126,8 @@ class Sampler:
         """Decide how many calls a sample has, or that they are too short for the clock."""
         one.calls = 1
         if self.cold or self.has_state:
-            self._refuse_short_calls(one)
+            if "clocks_agree" not in self.off:
+                self._refuse_short_calls(one)
         elif one.warmup_s[-1] < _WOKEN * LEAST_COSTS * self.clock_cost_s:
             self._take_in_a_row(one)
 
@@ -226,20 +227,16 @@ class Sampler:
     def bracket_steady(self, one: Contestant, calls: int) -> float | None:
         """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
         assert one.child is not None
-        notices: dict[str, float] = {}
-
-        def note(notice: str) -> None:
-            notices.setdefault(notice, time.perf_counter())
-
+        notices = _Notices()
         try:
-            one.child.ask("steady", timeout=self.timeout_s, on_notice=note, calls=calls)
-            return notices["stop"] - notices["start"]
+            one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls)
+            return notices.bracket_s
         except (ChildError, KeyError) as error:
             one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "did not say when it began"))
             return None
 
-    def run_pass(self, number: int, on_block: Callable[[Contestant], None]) -> None:
-        """Give every active contestant one block."""
+    def run_pass(self, number: int, on_block: Callable[[Contestant], None], *, only: Contestant | None = None) -> None:
+        """Give every active contestant one block, or `only` one of them."""
         places = list(enumerate(self.contestants))
         seeds = [self._new_seed() for _ in range(max(one.block_length for one in self.active))]
         # Of what nobody trusts every sample is judged; of all others some by chance, and one of the first ones for certain.
@@ -248,7 +245,7 @@ class Sampler:
             judged[0] = True
         first_step, self._steps = self._steps, self._steps + len(seeds)
         for place, one in places if number % 2 == 0 else reversed(places):
-            if one.active:
+            if one.active and only in (None, one):
                 on_block(one)
                 self.order.append(one.name)
                 block = number * len(places) + place
@@ -290,11 +287,7 @@ class Sampler:
         An untrusted process is given values of its own every time, unless they are not to be `fresh`.
         """
         assert one.child is not None
-        notices: dict[str, float] = {}
-
-        def note(notice: str) -> None:
-            notices.setdefault(notice, time.perf_counter())
-
+        notices = _Notices()
         try:
             one.child.ask("ready", timeout=self.timeout_s)
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
@@ -302,14 +295,14 @@ class Sampler:
             answer = one.child.ask(
                 "sample",
                 timeout=self.timeout_s,
-                on_notice=note,
+                on_notice=notices.note,
                 clock=clock,
                 numbers=self._numbers,
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
             )
             answered_s = time.perf_counter() - asked
-            return {**answers.sample(answer), "bracket_s": notices["stop"] - notices["start"], "answered_s": answered_s}
+            return {**answers.sample(answer), "bracket_s": notices.bracket_s, "answered_s": answered_s}
         except (ChildError, KeyError, ValueError) as error:
             one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
             self._present = None
@@ -394,6 +387,21 @@ class Sampler:
         guessable = "seeds" in self.off
         self.seeds.append(len(self.seeds) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
         return self.seeds[-1]
+
+
+@define
+class _Notices:
+    """When a worker said that it started and stopped its clock, by the supervisor's."""
+
+    _seen: dict[str, float] = field(factory=dict)
+
+    def note(self, notice: str) -> None:
+        self._seen.setdefault(notice, time.perf_counter())
+
+    @property
+    def bracket_s(self) -> float:
+        """Seconds between the two. Raises `KeyError` where one of them is missing."""
+        return self._seen["stop"] - self._seen["start"]
 
 
 def _by_clock(sample: dict[str, Any]) -> float:

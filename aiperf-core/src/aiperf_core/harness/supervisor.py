@@ -34,7 +34,6 @@ from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
     Ceilings,
     Energy,
-    Finding,
     Memory,
     Overhead,
     Problem,
@@ -105,7 +104,6 @@ class TargetRun:
     _fds: tuple[int, ...] = field(default=(), init=False)
     _scratch: str | None = field(default=None, init=False)
     _watchers: dict[str, Watcher] = field(factory=dict, init=False)
-    _looks: dict[str, int] = field(factory=dict, init=False)
     _frozen: tuple[str, str] = field(init=False)
     _policy: Policy = field(init=False)
     _first_seed: int = field(init=False)
@@ -168,6 +166,7 @@ class TargetRun:
             params=self.params,
             seed=self._first_seed,
             static_seed=self._rng.getrandbits(62),
+            off=sorted(self.options.off),
         )
         self._spawn_workers()
         try:
@@ -262,7 +261,7 @@ class TargetRun:
         self._sample()
         for one in self._active:
             self._run_steadily(one)
-        if self.options.controls:
+        if self.options.controls and "interleaved" not in self.options.off:
             for one in self._active:
                 self.reporter.phase("sample alone", one.name)
                 self._sampler.isolate(one)
@@ -309,7 +308,8 @@ class TargetRun:
             one.flush = self._guarded(one, request, answers.flush)
             if one.flush is not None:
                 warm = warm_after_flush(one.flush)
-                one.findings.extend([warm] if warm else [])
+                if warm:
+                    one.find(warm.issue, warm.message, warm.evidence)
 
     def _audit(self) -> None:
         """Have CUPTI look at a few calls of each, and compare the clocks."""
@@ -332,7 +332,7 @@ class TargetRun:
                     one.fail(error)
                     continue
                 message = f"{one.name} could not be audited: {error}"
-                one.findings.append(Finding("timing.not_audited", "warning", message))
+                one.find("timing.not_audited", message, {})
         for one in self._active:
             if one.name in told:
                 one.audit = told[one.name]
@@ -469,7 +469,8 @@ class TargetRun:
         # What was spent on warming up belongs to the start.
         self._sampler.clockwork = self._spent
         try:
-            self._stopped = self._take_passes(self._sampler, start + self.options.round_budget_s)
+            take = self._take_sides if "interleaved" in self.options.off else self._take_passes
+            self._stopped = take(self._sampler, start + self.options.round_budget_s)
         finally:
             self._sampling_s += time.monotonic() - start
             self._sampler.clockwork = Clockwork()
@@ -490,6 +491,18 @@ class TargetRun:
                 return "time budget spent"
         return "nothing to measure"
 
+    def _take_sides(self, sampler: Sampler, until: float) -> str:
+        """Take all passes of one contestant, then all of the next: what taking turns is good for shows without it."""
+        first, most, share_s = self._passes, 0, (until - time.monotonic()) / max(1, len(self._active))
+        for one in self._active:
+            passes, end = 0, time.monotonic() + share_s
+            while one.active and (passes < MIN_PASSES or time.monotonic() < end):
+                sampler.run_pass(first + passes, self._tell, only=one)
+                passes += 1
+            most = max(most, passes)
+        self._passes = first + most
+        return "time budget spent"
+
     def _tell(self, one: Contestant) -> None:
         assert self._sampler is not None
         assert self._sampling_started is not None
@@ -504,9 +517,8 @@ class TargetRun:
         watcher = self._watchers.get(one.name)
         if watcher is None or watcher.pid != one.child.pid:
             watcher = self._watchers[one.name] = Watcher(one.child.pid)
-            self._looks[one.name] = 0
-        if self._looks[one.name] < _CENSUSES:
-            self._looks[one.name] += 1
+        assert self._sampler is not None
+        if len(one.census) < _CENSUSES * (1 + self._sampler.round_number):
             watcher.settle()
             watcher.mark()
             time.sleep(WATCH_S)
@@ -587,13 +599,14 @@ class TargetRun:
         off = self.options.off | (
             {"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set()
         )
-        sampler, before = self._sampler, self._frozen
+        sampler, before, after = self._sampler, self._frozen, rules(self.options)
         assert sampler is not None
+        assert self._opened is not None
+        shared = {"device": self.device, "clock": self._clock, "cache": self.described.cache, "machine": facts}
+        views = set(self._opened["views"])
         baseline = None
         for one in self._contestants:
-            conduct = conduct_of(one, sampler, before, rules(self.options))
-            views = set(self._opened["views"]) if self._opened else set()
-            shared = {"device": self.device, "clock": self._clock, "cache": self.described.cache, "machine": facts}
+            conduct = conduct_of(one, sampler, before, after)
             evidence = evidence_of(one, conduct=conduct, baseline=baseline, views=views, **shared)
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":

@@ -9,7 +9,7 @@ from aiperf_core.harness.conditions import findings, summary
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
-from aiperf_core.results.models import Ceilings, Estimate, Finding, Judgement, Light, Quality, Row, Verdict
+from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Quality, Row, Verdict
 
 # A difference between taking turns and being alone that is worth a warning.
 INTERFERENCE = 0.05
@@ -196,7 +196,7 @@ class Scoring:
                 "others than alone"
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
-            one.findings.append(Finding("timing.interference", "warning", message, evidence))
+            one.find("timing.interference", message, evidence)
 
 
 def _quality(one: Contestant) -> Quality | None:

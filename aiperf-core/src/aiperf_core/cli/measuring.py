@@ -1,0 +1,69 @@
+"""The options that commands which measure have in common."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from aiperf_core.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:
+    """Options of a command that measures; `scope` is what a budget is for, as in 'a target'."""
+    options = (
+        click.option(
+            "--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]"
+        ),
+        click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]"),
+        click.option(
+            "--tier",
+            type=click.Choice(("quick", "standard", "audit")),
+            default="quick",
+            show_default=True,
+            help="1, 3 or 10 rounds of fresh processes; the latter two with the baseline against itself.",
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice(("strict", "standard", "lenient")),
+            default="standard",
+            show_default=True,
+            help="Which findings make a row invalid, and which only warn.",
+        ),
+        click.option(
+            "--budget",
+            type=float,
+            metavar="SECONDS",
+            callback=_positive,
+            help=f"Sampling time{scope}. [default: 3, 30 or 120 by tier]",
+        ),
+        click.option(
+            "--timeout",
+            type=float,
+            default=timeout_s,
+            show_default=True,
+            metavar="SECONDS",
+            callback=_positive,
+            help="Limit for one call.",
+        ),
+        click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there."),
+        click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document."),
+        click.option("--quiet", is_flag=True, help="Show no progress."),
+    )
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _positive(_: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
+    """The value of an option in seconds, which must be above 0."""
+    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        raise UsageError(f"{option.opts[0]} takes a number of seconds above 0; got {seconds:g}.")
+    return seconds

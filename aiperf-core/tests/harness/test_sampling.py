@@ -1,0 +1,63 @@
+"""Sampling, with a judge and a worker that only say what they are asked."""
+
+import random
+from typing import Any
+
+from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.described import DescribedImplementation
+from aiperf_core.harness.sampling import Sampler
+
+
+class Judge:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+
+    def ask(self, do: str, *, timeout: float, **arguments: Any) -> Any:
+        self.asked.append((do, arguments.get("seed")))
+        return [] if do == "changed" else {}
+
+    @property
+    def renewed(self) -> list[int]:
+        return [seed for do, seed in self.asked if do == "renew"]
+
+
+class Worker:
+    pid = 0
+
+    def ask(self, do: str, *, timeout: float, on_notice: Any = None, **_: Any) -> Any:
+        if do != "sample":
+            return None
+        on_notice("start")
+        on_notice("stop")
+        nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
+        return {"device_s": None, "wall_s": 1e-3, **nothing}
+
+
+def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
+    return Sampler(
+        judge,  # type: ignore[arg-type]
+        [Contestant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", child=Worker(), calls=1)],  # type: ignore[arg-type]
+        clock="wall",
+        clock_cost_s=0.0,
+        both_clocks=False,
+        has_state=False,
+        cold=False,
+        first_seed=1,
+        off=frozenset(),
+        untrusting=untrusting,
+        timeout_s=1.0,
+        rng=random.Random(0),
+        after_block=lambda _: None,
+    )
+
+
+def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
+    for untrusting in (False, True):
+        judge = Judge()
+        sampling = sampler(judge, untrusting=untrusting)
+        (one,) = sampling.contestants
+        sampling.repeat(one)
+        assert one.active, one.reason
+        fresh, repeated = judge.renewed[::2], judge.renewed[1::2]
+        assert fresh == repeated
+        assert len(set(fresh)) == len(fresh) == len(one.fresh_s) == len(one.repeated_s)
