@@ -12,7 +12,8 @@ from attrs import evolve
 from aiperf_core.errors import BenchmarkError, SkipError
 from aiperf_core.harness.channel import Channel
 from aiperf_core.harness.service import ContractError
-from aiperf_core.validity.lint import Linter, round_to
+from aiperf_core.validity.lint import Linter
+from aiperf_core.validity.wrong_answers import round_to
 
 TARGETS = Path(__file__).parent / "targets"
 LISTED = {"goal": "speed", "devices": ["cpu"]}

@@ -38,6 +38,7 @@ from aiperf_core.harness.compare import compare_numbers, compare_tensors
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.judge import Judge
 from aiperf_core.tolerance import exact
+from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
 
 SEEDS = range(1, 6)
 # The reference is called so many times for one input, on an element of its own each.
@@ -97,150 +98,6 @@ def not_applicable(test: str, why: str) -> Outcome:
     return Outcome(test, "not applicable", why)
 
 
-# --- wrong answers
-
-
-@frozen
-class Leaf:
-    """A leaf of the output for one draw, as tensors.
-
-    The right answer, the one for other values, the inputs that look like it, and the formats that must not pass for it.
-    """
-
-    right: torch.Tensor
-    stale: torch.Tensor
-    inputs: list[tuple[str, torch.Tensor]]
-    coarser: list[tuple[str, int]]
-
-
-Answers = Iterator[tuple[str, torch.Tensor]]
-
-
-def _zeros(leaf: Leaf) -> Answers:
-    yield "zeros", torch.zeros_like(leaf.right)
-
-
-def _constant(leaf: Leaf) -> Answers:
-    if leaf.right.numel() > 1:
-        mean = leaf.right.to(_wide(leaf.right)).mean().item()
-        yield "its mean everywhere", torch.full_like(leaf.right, mean if _rounds(leaf.right) else round(mean))
-
-
-def _input(leaf: Leaf) -> Answers:
-    for path, value in leaf.inputs:
-        yield f"the input {path!r} as it was", value
-
-
-def _stale(leaf: Leaf) -> Answers:
-    yield "the answer for other values", leaf.stale
-
-
-def _unfinished(leaf: Leaf) -> Answers:
-    if leaf.right.numel() > 1:
-        half = leaf.right.numel() // 2
-        flat = torch.cat([leaf.right.reshape(-1)[:half], leaf.stale.reshape(-1)[half:]])
-        yield "the last half of the answer for other values", flat.view_as(leaf.right)
-
-
-def _rounded(leaf: Leaf) -> Answers:
-    for name, bits in leaf.coarser:
-        yield f"the answer rounded to {name}", round_to(leaf.right, bits)
-
-
-def _nan(leaf: Leaf) -> Answers:
-    if _rounds(leaf.right):
-        yield "NaN everywhere", torch.full_like(leaf.right, math.nan)
-        yield "NaN as the last element", _with_last(leaf.right, torch.full_like(leaf.right, math.nan))
-
-
-def _infinite(leaf: Leaf) -> Answers:
-    if _rounds(leaf.right):
-        yield "infinity everywhere", torch.full_like(leaf.right, math.inf)
-        yield "infinity as the last element", _with_last(leaf.right, torch.full_like(leaf.right, math.inf))
-
-
-def _last(leaf: Leaf) -> Answers:
-    """The last element is off by its own scale, which no rounding explains; an integer by one."""
-    wide = leaf.right.to(_wide(leaf.right))
-    scale = wide.abs() + (wide.abs().square().mean().sqrt() or 1.0)
-    off = wide + scale if _rounds(leaf.right) else leaf.right.long() ^ 1
-    yield "a wrong last element", _with_last(leaf.right, off.to(leaf.right.dtype))
-
-
-def _sign(leaf: Leaf) -> Answers:
-    if _rounds(leaf.right):
-        yield "the answer with its sign flipped", (-leaf.right.to(_wide(leaf.right))).to(leaf.right.dtype)
-    else:
-        flipped = leaf.right.logical_not() if leaf.right.dtype == torch.bool else ~leaf.right.long()
-        yield "the answer with its bits flipped", flipped.to(leaf.right.dtype)
-
-
-@frozen
-class Wrong:
-    """A kind of wrong answer. `needs` is why an output may have none; without `make` the whole output is wrong."""
-
-    test: str
-    remedy: str
-    needs: str
-    make: Callable[[Leaf], Answers] = lambda _: iter(())
-
-
-_TELLING = "Let the answer depend on the values that are drawn, and leave out of it what does not."
-_FINITE = "Let the reference return finite values: where NaN or infinity is right, it passes."
-_PRECISE = (
-    "Take a tighter tolerance, draw values that use all their bits and have both signs (torch.randn), or declare that "
-    "precision in the cost."
-)
-_TOO_LOW = "what the declared precision allows is as fine as the dtypes are"
-WRONG = (
-    Wrong("judge.zeros", _TELLING, "", _zeros),
-    Wrong("judge.constant", _TELLING, "the output has one element", _constant),
-    Wrong(
-        "judge.input",
-        "Let the answer differ from every input: scale it, or add something to it.",
-        "no input has the shape and dtype of the output",
-        _input,
-    ),
-    Wrong("judge.stale", _TELLING, "", _stale),
-    Wrong("judge.unfinished", _TELLING, "the output has one element", _unfinished),
-    Wrong("judge.rounded", _PRECISE, _TOO_LOW, _rounded),
-    Wrong("judge.rounded_inputs", _PRECISE, f"{_TOO_LOW}, or the reference takes no such inputs"),
-    Wrong(
-        "judge.skipped_work",
-        "Draw values of which every part matters, or let the cost declare that fewer bytes are read.",
-        "the cost declares that a part of the inputs is enough, or the reference takes no others",
-    ),
-    Wrong("judge.nan", _FINITE, "integers and booleans have no NaN", _nan),
-    Wrong("judge.infinite", _FINITE, "integers and booleans have no infinity", _infinite),
-    Wrong("judge.last_element", "Take a tighter tolerance.", "", _last),
-    Wrong("judge.sign", _TELLING, "", _sign),
-)
-GROSS = (_zeros, _constant, _stale, _sign)
-
-
-def round_to(value: torch.Tensor, bits: int) -> torch.Tensor:
-    """Round to so many significant bits, to nearest and ties to even, in the dtype that it has."""
-    if value.is_complex():
-        return torch.view_as_complex(round_to(torch.view_as_real(value), bits))
-    mantissa, exponent = torch.frexp(value.double())
-    return (torch.round(mantissa * 2.0**bits) / 2.0**bits * torch.exp2(exponent.double())).to(value.dtype)
-
-
-def _with_last(right: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """The right answer with the last element of another."""
-    flat = right.reshape(-1).clone()
-    flat[-1] = other.reshape(-1)[-1]
-    return flat.view_as(right)
-
-
-def _rounds(value: torch.Tensor) -> bool:
-    return value.is_floating_point() or value.is_complex()
-
-
-def _wide(value: torch.Tensor) -> torch.dtype:
-    return torch.complex128 if value.is_complex() else torch.float64
-
-
 def _bits(dtype: torch.dtype) -> int:
     """Significant bits of a floating-point format."""
     return 1 - round(math.log2(torch.finfo(dtype).eps))
@@ -259,7 +116,7 @@ def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any
 
 
 def _coarsened(one: torch.Tensor, bits: int) -> torch.Tensor:
-    return round_to(one, bits) if _rounds(one) else one
+    return round_to(one, bits) if rounds(one) else one
 
 
 def _half_zeroed(one: torch.Tensor, chosen: torch.Tensor, dim: int) -> torch.Tensor:
@@ -288,7 +145,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _finite(leaf: Any) -> bool:
     if isinstance(leaf, torch.Tensor):
-        return bool(leaf.to(_wide(leaf)).isfinite().all())
+        return bool(leaf.to(wide(leaf)).isfinite().all())
     return leaf is None or math.isfinite(leaf)
 
 
@@ -393,7 +250,7 @@ class Linter(Judge):
         yield _verdict(
             "workload.shapes", sorted(shapes), "seeds differ in {}", "Return the same shapes for every seed; pad."
         )
-        floating = [path for path, _, one in self._nodes(first) if isinstance(one, torch.Tensor) and _rounds(one)]
+        floating = [path for path, _, one in self._nodes(first) if isinstance(one, torch.Tensor) and rounds(one)]
         inputs = floating or [path for path, _, one in self._nodes(first) if one is not None]
         unmoved = still & set(inputs)
         # Integers are often structure, such as indices; but something must change.
@@ -448,7 +305,7 @@ class Linter(Judge):
             "reference.finite",
             sorted(infinite),
             "NaN or infinity in {}, in the precision of the inputs",
-            _FINITE,
+            FINITE,
         )
 
     # --- the judge
@@ -521,14 +378,14 @@ class Linter(Judge):
 
     def _wrong_wholes(self) -> Iterator[tuple[str, str, bool]]:
         """Answer for inputs that were made coarser, or of which a part was left out."""
-        finest = max((_bits(one.dtype) for _, one in self._input_tensors() if _rounds(one)), default=0)
-        outputs = max((_bits(one.dtype) for one in self._right().values() if _rounds(one)), default=0)
+        finest = max((_bits(one.dtype) for _, one in self._input_tensors() if rounds(one)), default=0)
+        outputs = max((_bits(one.dtype) for one in self._right().values() if rounds(one)), default=0)
         for name, bits in self._coarser(min(finest, outputs)):
             accepted = self._accepts_for(partial(_coarsened, bits=bits))
             yield "judge.rounded_inputs", f"the answer for inputs rounded to {name}", accepted
         if self._opened["cost"]["bytes_read"] * BYTES_SLACK < self._opened["input_bytes"]:
             return
-        floating = [(path, one) for path, one in self._input_tensors() if _rounds(one)]
+        floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
         # Integers beside floating-point inputs are indices, and zeros there may say something else altogether.
         for path, one in floating or self._input_tensors():
             for dim in sorted({0, one.dim() - 1}):
@@ -566,7 +423,7 @@ class Linter(Judge):
     def _leaf(self, right: torch.Tensor, stale: torch.Tensor) -> Leaf:
         inputs = self._input_tensors()
         alike = [(path, one) for path, one in inputs if (one.dtype, one.shape) == (right.dtype, right.shape)]
-        return Leaf(right, stale, alike, self._coarser(_bits(right.dtype)) if _rounds(right) else [])
+        return Leaf(right, stale, alike, self._coarser(_bits(right.dtype)) if rounds(right) else [])
 
     def _coarser(self, bits: int) -> list[tuple[str, int]]:
         """The formats that must not pass for the declared precision, and can be told from one of so many bits."""
@@ -700,7 +557,7 @@ class Linter(Judge):
         right = self._right()
         generator = torch.Generator().manual_seed(0)
         for path, one in self._input_tensors():
-            if _rounds(one):
+            if rounds(one):
                 places = torch.randint(one.numel(), (PROBES,), generator=generator).tolist()
                 answers = (self._answer_to(partial(_poisoned, chosen=one, place=place)) for place in places)
                 if all(other is None or _differs(right, other) for other in answers):

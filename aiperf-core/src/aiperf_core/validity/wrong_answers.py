@@ -1,0 +1,150 @@
+"""Wrong answers that a judge must refuse: what lazy, stale, truncated or coarser code would return."""
+
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from attrs import frozen
+
+
+@frozen
+class Leaf:
+    """A leaf of the output for one draw, as tensors.
+
+    The right answer, the one for other values, the inputs that look like it, and the formats that must not pass for it.
+    """
+
+    right: torch.Tensor
+    stale: torch.Tensor
+    inputs: list[tuple[str, torch.Tensor]]
+    coarser: list[tuple[str, int]]
+
+
+Answers = Iterator[tuple[str, torch.Tensor]]
+
+
+def _zeros(leaf: Leaf) -> Answers:
+    yield "zeros", torch.zeros_like(leaf.right)
+
+
+def _constant(leaf: Leaf) -> Answers:
+    if leaf.right.numel() > 1:
+        mean = leaf.right.to(wide(leaf.right)).mean().item()
+        yield "its mean everywhere", torch.full_like(leaf.right, mean if rounds(leaf.right) else round(mean))
+
+
+def _input(leaf: Leaf) -> Answers:
+    for path, value in leaf.inputs:
+        yield f"the input {path!r} as it was", value
+
+
+def _stale(leaf: Leaf) -> Answers:
+    yield "the answer for other values", leaf.stale
+
+
+def _unfinished(leaf: Leaf) -> Answers:
+    if leaf.right.numel() > 1:
+        half = leaf.right.numel() // 2
+        flat = torch.cat([leaf.right.reshape(-1)[:half], leaf.stale.reshape(-1)[half:]])
+        yield "the last half of the answer for other values", flat.view_as(leaf.right)
+
+
+def _rounded(leaf: Leaf) -> Answers:
+    for name, bits in leaf.coarser:
+        yield f"the answer rounded to {name}", round_to(leaf.right, bits)
+
+
+def _nan(leaf: Leaf) -> Answers:
+    if rounds(leaf.right):
+        yield "NaN everywhere", torch.full_like(leaf.right, math.nan)
+        yield "NaN as the last element", _with_last(leaf.right, torch.full_like(leaf.right, math.nan))
+
+
+def _infinite(leaf: Leaf) -> Answers:
+    if rounds(leaf.right):
+        yield "infinity everywhere", torch.full_like(leaf.right, math.inf)
+        yield "infinity as the last element", _with_last(leaf.right, torch.full_like(leaf.right, math.inf))
+
+
+def _last(leaf: Leaf) -> Answers:
+    """The last element is off by its own scale, which no rounding explains; an integer by one."""
+    value = leaf.right.to(wide(leaf.right))
+    scale = value.abs() + (value.abs().square().mean().sqrt() or 1.0)
+    off = value + scale if rounds(leaf.right) else leaf.right.long() ^ 1
+    yield "a wrong last element", _with_last(leaf.right, off.to(leaf.right.dtype))
+
+
+def _sign(leaf: Leaf) -> Answers:
+    if rounds(leaf.right):
+        yield "the answer with its sign flipped", (-leaf.right.to(wide(leaf.right))).to(leaf.right.dtype)
+    else:
+        flipped = leaf.right.logical_not() if leaf.right.dtype == torch.bool else ~leaf.right.long()
+        yield "the answer with its bits flipped", flipped.to(leaf.right.dtype)
+
+
+@frozen
+class Wrong:
+    """A kind of wrong answer. `needs` is why an output may have none; without `make` the whole output is wrong."""
+
+    test: str
+    remedy: str
+    needs: str
+    make: Callable[[Leaf], Answers] = lambda _: iter(())
+
+
+_TELLING = "Let the answer depend on the values that are drawn, and leave out of it what does not."
+FINITE = "Let the reference return finite values: where NaN or infinity is right, it passes."
+_PRECISE = (
+    "Take a tighter tolerance, draw values that use all their bits and have both signs (torch.randn), or declare that "
+    "precision in the cost."
+)
+_TOO_LOW = "what the declared precision allows is as fine as the dtypes are"
+WRONG = (
+    Wrong("judge.zeros", _TELLING, "", _zeros),
+    Wrong("judge.constant", _TELLING, "the output has one element", _constant),
+    Wrong(
+        "judge.input",
+        "Let the answer differ from every input: scale it, or add something to it.",
+        "no input has the shape and dtype of the output",
+        _input,
+    ),
+    Wrong("judge.stale", _TELLING, "", _stale),
+    Wrong("judge.unfinished", _TELLING, "the output has one element", _unfinished),
+    Wrong("judge.rounded", _PRECISE, _TOO_LOW, _rounded),
+    Wrong("judge.rounded_inputs", _PRECISE, f"{_TOO_LOW}, or the reference takes no such inputs"),
+    Wrong(
+        "judge.skipped_work",
+        "Draw values of which every part matters, or let the cost declare that fewer bytes are read.",
+        "the cost declares that a part of the inputs is enough, or the reference takes no others",
+    ),
+    Wrong("judge.nan", FINITE, "integers and booleans have no NaN", _nan),
+    Wrong("judge.infinite", FINITE, "integers and booleans have no infinity", _infinite),
+    Wrong("judge.last_element", "Take a tighter tolerance.", "", _last),
+    Wrong("judge.sign", _TELLING, "", _sign),
+)
+GROSS = (_zeros, _constant, _stale, _sign)
+
+
+def round_to(value: torch.Tensor, bits: int) -> torch.Tensor:
+    """Round to so many significant bits, to nearest and ties to even, in the dtype that it has."""
+    if value.is_complex():
+        return torch.view_as_complex(round_to(torch.view_as_real(value), bits))
+    mantissa, exponent = torch.frexp(value.double())
+    return (torch.round(mantissa * 2.0**bits) / 2.0**bits * torch.exp2(exponent.double())).to(value.dtype)
+
+
+def _with_last(right: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """The right answer with the last element of another."""
+    flat = right.reshape(-1).clone()
+    flat[-1] = other.reshape(-1)[-1]
+    return flat.view_as(right)
+
+
+def rounds(value: torch.Tensor) -> bool:
+    """Whether its dtype rounds: floating-point and complex ones do."""
+    return value.is_floating_point() or value.is_complex()
+
+
+def wide(value: torch.Tensor) -> torch.dtype:
+    """The widest dtype of its kind."""
+    return torch.complex128 if value.is_complex() else torch.float64
