@@ -44,14 +44,20 @@ def judge(
 
     CANDIDATE.py defines `class Implementation` with `run(self, ...)`, and `prepare(self, ...)` if it likes; both name the
     target's inputs. It runs in a process of its own, confined as strictly as this machine allows, which holds neither the
-    reference nor the tolerance nor a seed. The verdict is made outside of it. Exit code 3: it is invalid.
+    reference nor the tolerance nor a seed. The verdict is made outside of it. Exit code 3: it is invalid. What was found
+    invalid three times is not judged again until it changes.
     """
     from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
     from aiperf_core.harness.candidate import check_candidate
     from aiperf_core.harness.options import Options
     from aiperf_core.harness.run import Run
+    from aiperf_core.harness.supervisor import CANDIDATE
+    from aiperf_core.results.models import TargetResult
+    from aiperf_core.validity import quarantine
 
     selection, baseline = _selection(plugins, target, kind)
+    source = check_candidate(candidate, kind)
+    quarantine.refuse_known(source)
     options = Options(
         device=device,
         size=size,
@@ -59,13 +65,16 @@ def judge(
         budget_s=budget,
         timeout_s=timeout,
         policy=policy,
-        candidate=check_candidate(candidate, kind),
+        candidate=source,
         baseline=baseline,
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
         one = Run(plugins, [selection], selection.target.name, options, out, view)
         code = one.execute()
+    for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
+        if row.name == CANDIDATE:
+            quarantine.note(source, row)
     path = one.bundle.path if one.bundle else None
     if as_json:
         print_json(screen, one.results, path)

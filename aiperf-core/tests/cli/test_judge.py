@@ -1,0 +1,156 @@
+"""`aiperf judge` as a user calls it: a process of its own, a file that nobody trusts, an exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+HONEST = """
+import torch
+
+class Implementation:
+    def run(self, x):
+        return torch.softmax(x, dim=-1)
+"""
+ZEROS = """
+import torch
+
+class Implementation:
+    def run(self, x):
+        return torch.zeros_like(x)
+"""
+
+
+class Machine:
+    """A machine of a user's: a home and a temporary folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+
+    def judge(self, text: str | None, *options: str, file: str = "candidate.py") -> subprocess.CompletedProcess[str]:
+        """Judge a file with this text, at the smallest size."""
+        path = self.folder / file
+        if text is not None:
+            path.write_text(text)
+        environment = {**os.environ, "AIPERF_CACHE_DIR": str(self.folder / "cache"), "TMPDIR": str(self.temporary)}
+        arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2", "--quiet")
+        # Only the arguments that the options do not replace.
+        pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+        kept = [one for pair in pairs if pair[0] not in options for one in pair]
+        command = [sys.executable, "-m", "aiperf_core", "judge", str(path), *kept, "--quiet", *options]
+        return subprocess.run(
+            command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_an_honest_file_is_measured(machine: Machine) -> None:
+    done = machine.judge(HONEST, "--json")
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["targets"]
+    baseline, row = result["rows"]
+    assert baseline["verdict"] == "MEASURED"
+    assert row["name"] == "candidate"
+    assert row["verdict"] in ("FASTER", "SLOWER", "SAME", "INCONCLUSIVE")
+    assert row["speedup"]["low"] > 0
+    assert set(row["confined"]) == {"applied", "lacking"}
+    assert not (machine.folder / "cache" / "quarantine.json").exists()
+
+
+def test_nothing_is_left_behind(machine: Machine) -> None:
+    hoarder = ZEROS.replace(
+        "class", "import tempfile\nopen(tempfile.mkdtemp() + '/kept', 'w').write('x' * 9999)\nclass"
+    )
+    before = {one.pid for one in psutil.process_iter()}
+    done = machine.judge(hoarder)
+    assert done.returncode == 3, done.stderr
+    assert list(machine.temporary.iterdir()) == []
+    left = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if one.pid not in before and str(machine.folder) in str(one.info)
+    ]
+    assert left == []
+
+
+def test_what_is_caught_three_times_is_in_quarantine_until_it_changes(machine: Machine) -> None:
+    for _ in range(3):
+        done = machine.judge(ZEROS)
+        assert done.returncode == 3
+        assert "output.wrong_values" in done.stdout
+    refused = machine.judge(ZEROS, file="another_name.py")
+    assert refused.returncode == 3
+    assert "is in quarantine" in refused.stderr
+    assert "output.wrong_values" in refused.stderr
+    assert refused.stdout == ""
+    assert machine.judge(HONEST, file="another_name.py").returncode == 0
+    changed = machine.judge(ZEROS + "# another")
+    assert changed.returncode == 3
+    assert "output.wrong_values" in changed.stdout
+
+
+def test_a_damaged_list_of_quarantine_quarantines_nobody(machine: Machine) -> None:
+    (machine.folder / "cache").mkdir()
+    (machine.folder / "cache" / "quarantine.json").write_text('{"x": 1}')
+    assert machine.judge(ZEROS).returncode == 3
+    kept = json.loads((machine.folder / "cache" / "quarantine.json").read_text())
+    assert [one["times"] for one in kept.values()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        pytest.param(None, (), "does not exist", id="no file"),
+        pytest.param("class Implementation(", (), "does not parse", id="no Python"),
+        pytest.param("x = 1", (), "has no class 'Implementation'", id="no class"),
+        pytest.param("class Implementation:\n  pass", (), "run", id="nothing to run"),
+        pytest.param("class Implementation:\n  def run(self, y): pass", (), "'y'", id="another input"),
+        pytest.param(HONEST, ("--target", "practice.soft"), "practice.softmax", id="unknown target"),
+        pytest.param(HONEST, ("--target", "practice.*"), "one target", id="several targets"),
+        pytest.param(HONEST, ("--target", "practice.softmax:quick"), "quick", id="unknown baseline"),
+        pytest.param(HONEST, ("--budget", "0"), "above 0", id="no time"),
+        pytest.param(HONEST, ("--size", "huge"), "huge", id="unknown size"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(
+    machine: Machine, text: str | None, options: tuple[str, ...], said: str
+) -> None:
+    done = machine.judge(text, *options)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (machine.folder / "artifacts").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        pytest.param("import torch\nraise RuntimeError('not today')", 1, "not today", id="raises at import"),
+        pytest.param("import sys\nprint('x' * 30_000_000)", 0, "", id="prints megabytes"),
+        pytest.param("import os\nos.unlink(__file__)", 1, "", id="deletes its own file"),
+        pytest.param("import os\nfor _ in range(40):\n  os.fork() or os._exit(0)", 0, "", id="forks"),
+        pytest.param("import time\ntime.sleep(60)", 1, "--timeout", id="hangs"),
+        pytest.param("open('big', 'wb').truncate(1 << 45)", 1, "", id="fills the disk"),
+        pytest.param("x = bytearray(1 << 46)", 1, "", id="takes all memory"),
+    ],
+)
+def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: int, said: str) -> None:
+    done = machine.judge(f"{body}\n{HONEST}", "--timeout", "15", "--json")
+    assert done.returncode == code, (done.stdout[-2000:], done.stderr)
+    assert "Traceback" not in done.stderr
+    (result,) = json.loads(done.stdout)["targets"]
+    baseline, row = result["rows"]
+    assert baseline["verdict"] == "MEASURED", "the other rows are unharmed"
+    assert said in (row["reason"] or "") + "\n".join(row["log"])
+    assert (row["verdict"] == "FAILED") == (code == 1)
+    assert list(machine.temporary.iterdir()) == []
