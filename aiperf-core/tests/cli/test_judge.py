@@ -23,6 +23,14 @@ class Implementation:
     def run(self, x):
         return torch.zeros_like(x)
 """
+FILLS = """
+import os, time
+for number in range(40):
+    with open(f"{number}.bin", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 29)
+    time.sleep(0.05)
+time.sleep(60)
+"""
 
 
 class Machine:
@@ -141,6 +149,7 @@ def test_what_cannot_be_judged_is_refused(
         pytest.param("import os\nfor _ in range(40):\n  os.fork() or os._exit(0)", 0, "", id="forks"),
         pytest.param("import time\ntime.sleep(60)", 1, "--timeout", id="hangs"),
         pytest.param("open('big', 'wb').truncate(1 << 45)", 1, "", id="fills the disk"),
+        pytest.param(FILLS, 1, "GiB of disk", id="fills the disk with many files"),
         pytest.param("x = bytearray(1 << 46)", 1, "", id="takes all memory"),
     ],
 )

@@ -128,12 +128,16 @@ class Child:
     def kill(self) -> None:
         """End the process and the group that it leads."""
         self.channel.close()
+        self.destroy()
+        self.ended = True
+
+    def destroy(self) -> None:
+        """End the processes, and let whoever asks them next find out; for other threads."""
         for kill in (os.killpg, os.kill):
             try:
                 kill(self.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
-        self.ended = True
 
     def _hung(self, timeout: float) -> ChildError:
         try:

@@ -3,9 +3,7 @@
 import math
 import os
 import random
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,6 +27,7 @@ from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
 from aiperf_core.harness.record import conduct_of, evidence_of, rules, settle
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
+from aiperf_core.harness.scratch import MOST_BYTES, Scratch
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
@@ -102,7 +101,7 @@ class TargetRun:
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
-    _scratch: str | None = field(default=None, init=False)
+    _scratch: Scratch | None = field(default=None, init=False)
     _watchers: dict[str, Watcher] = field(factory=dict, init=False)
     _frozen: tuple[str, str] = field(init=False)
     _policy: Policy = field(init=False)
@@ -407,8 +406,9 @@ class TargetRun:
         if source is None or one.declared.where != str(source.path):
             return None
         if self._scratch is None:
-            self._scratch = tempfile.mkdtemp(prefix="aiperf-candidate-")
-        return {"text": source.text, "format": source.format, "scratch": self._scratch, "without": self.left_out}
+            self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)
+        scratch = str(self._scratch.path)
+        return {"text": source.text, "format": source.format, "scratch": scratch, "without": self.left_out}
 
     def _open_workers(self) -> None:
         """Hand the data to the workers."""
@@ -548,13 +548,17 @@ class TargetRun:
             os.close(fd)
         self._telemetry.close()
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.close()
         if judge is not None:
             judge.kill()
 
     def _result(self, created: str) -> TargetResult:
         assert self._opened is not None
         opened = self._opened
+        if self._scratch is not None and self._scratch.full:
+            self._contestants[
+                -1
+            ].reason = f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, and it was ended"
         if "clocks_agree" not in self.options.off:
             clocks.compare_with_supervisor(self._contestants)
         if self.options.candidate is not None:
