@@ -38,7 +38,7 @@ from attrs import Factory, define, field, frozen
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.requirements import ACCEPTED, is_requirement
-from aiperf_core.targets import DEVICES, GOALS, is_name
+from aiperf_core.targets import DEVICES, GOALS, WORLD_SIZE, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
 
 CLOCKS = ("device", "wall")
@@ -143,6 +143,9 @@ class Benchmark:
         or nested containers of them. The harness calls it with a new seed before every sample and copies the values
         to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and presets named after a
         device are its default. `state` names inputs that a call may change; the harness restores them.
+
+        A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher starts.
+        The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
         """
 
         def declare(function: Decorated) -> Decorated:
@@ -150,7 +153,7 @@ class Benchmark:
             self._only_one("workload", self._workload, function)
             self._check_presets(where, presets)
             sizes = next(iter(presets.values()))
-            self._check_arguments(where, function, {*sizes, "device", "generator"})
+            self._check_arguments(where, function, _given_to_draw(sizes))
             self._workload = Workload(function, presets, _as_names(state))
             return function
 
@@ -170,7 +173,8 @@ class Benchmark:
         """Declare the right answer and how far from it an output may lie.
 
         The judge calls the function with inputs by name, floating-point ones in float64 unless the tolerance is exact.
-        It returns what an implementation must return: the same structure, the same shapes.
+        It returns what an implementation must return: the same structure, the same shapes. Of several ranks it is given
+        each input as a list with an item a rank, and returns the list of what the ranks must return.
         """
 
         def declare(function: Decorated) -> Decorated:
@@ -300,7 +304,7 @@ class Benchmark:
             self._mistake(self.where, "has no cost; declare the least work with @bench.cost")
         if self._static is not None:
             sizes = next(iter(self.task.presets.values()))
-            self._check_arguments(_where(self._static), self._static, {*sizes, "device", "generator"})
+            self._check_arguments(_where(self._static), self._static, _given_to_draw(sizes))
         self._check_arguments(_where(self._cost), self._cost, set(next(iter(self.task.presets.values()))))
         for device in {one.device for one in self.implementations}:
             self._check_device(device)
@@ -367,6 +371,8 @@ class Benchmark:
             for key, value in preset.items():
                 if isinstance(value, bool) or not isinstance(value, int | float):
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are numbers")
+                if key == WORLD_SIZE and (not isinstance(value, int) or value < 1):
+                    self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are whole numbers from 1")
 
     def _check_arguments(self, where: str, function: Callable[..., Any], accepted: set[str]) -> None:
         unknown = [name for name in _argument_names(function) if name not in accepted]
@@ -379,6 +385,11 @@ class Benchmark:
 
     def _mistake(self, where: str, what: str) -> NoReturn:
         raise BenchmarkError(f"{where}: {what}.")
+
+
+def _given_to_draw(sizes: Iterable[str]) -> set[str]:
+    """What a workload's functions may name."""
+    return {*sizes, "device", "generator", *(("rank",) if WORLD_SIZE in sizes else ())}
 
 
 def call_with(function: Callable[..., Any], available: Mapping[str, Any]) -> Any:

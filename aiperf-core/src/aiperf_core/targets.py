@@ -23,6 +23,8 @@ from aiperf_core.errors import UsageError
 
 GOALS = ("speed", "latency", "throughput", "memory")
 DEVICES = ("cpu", "cuda")
+# The size that makes a target one of several ranks.
+WORLD_SIZE = "world_size"
 
 _GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TAG = re.compile(r"[a-z0-9][a-z0-9-]*")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,12 +67,24 @@ def measure(shared_session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Run one target of the tests on the CPU: `measure(module, *implementations, **options)`."""
     monkeypatch.setattr(Session, "ceilings", lambda *_: None)
 
-    def run(module: str, *implementations: str, **options: object) -> TargetResult | SkippedTarget:
-        defaults: dict[str, object] = {"device": "cpu", "budget_s": 0.05, "timeout_s": 20.0}
-        shared_session.options = Options(**{**defaults, **options})
-        plans, skipped = shared_session.plan([selection(module, *implementations)])
-        if skipped:
-            return skipped[0]
-        return shared_session.run(plans[0], lambda _, name: tmp_path / f"{name}.log", SilentReporter())
+    return partial(run_target, shared_session, tmp_path)
 
-    return run
+
+@pytest.fixture(scope="module")
+def shared_measure(shared_session: Session, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measure]:
+    """The same, for a result that the tests of a module share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "ceilings", lambda *_: None)
+        yield partial(run_target, shared_session, tmp_path_factory.mktemp("shared"))
+
+
+def run_target(
+    session: Session, logs: Path, module: str, *implementations: str, **options: object
+) -> TargetResult | SkippedTarget:
+    """Run one target of the tests on the CPU."""
+    defaults: dict[str, object] = {"device": "cpu", "budget_s": 0.05, "timeout_s": 20.0}
+    session.options = Options(**{**defaults, **options})
+    plans, skipped = session.plan([selection(module, *implementations)])
+    if skipped:
+        return skipped[0]
+    return session.run(plans[0], lambda _, name: logs / f"{name}.log", SilentReporter())

@@ -37,10 +37,10 @@ class Case:
     def compare(self, lossy: Message | None = None, numbers: dict[str, Any] | None = None) -> Message:
         """Have what lies in the outputs compared."""
         # The judge clears what it has compared; these tests compare it again.
-        returned = self.judge._outputs.clone()
+        returned = self.judge._outputs[0].clone()
         result = self.judge.do_compare(lossy, {} if numbers is None else numbers)
-        assert self.judge._outputs.eq(0xFF).all()
-        self.judge._outputs.copy_(returned)
+        assert self.judge._outputs[0].eq(0xFF).all()
+        self.judge._outputs[0].copy_(returned)
         return result
 
     def put(self, answer: Any) -> None:
@@ -72,8 +72,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         here = reply.pop("fds")
         fds.extend(here)
         problem = reply["problem"]
-        inputs = arena.attach(problem["inputs_arena"], here[0])
-        outputs = arena.attach(problem["outputs_arena"], here[1])
+        inputs = arena.attach(problem["inputs_arenas"][0], here[0])
+        outputs = arena.attach(problem["outputs_arenas"][0], here[1])
         return Case(
             one,
             reply,
@@ -122,8 +122,8 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "inputs",
         "static",
         "output",
-        "inputs_arena",
-        "outputs_arena",
+        "inputs_arenas",
+        "outputs_arenas",
         "working_set_bytes",
         "state",
     }
@@ -550,7 +550,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     reply = ours.receive(20.0)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
-    inputs = arena.attach(reply["ok"]["problem"]["inputs_arena"], reply["fds"][0])
+    inputs = arena.attach(reply["ok"]["problem"]["inputs_arenas"][0], reply["fds"][0])
     for fd in reply["fds"]:
         os.close(fd)
     before = inputs.clone()

@@ -52,7 +52,9 @@ class CpuDevice:
         """Wake the threads that a call may use; while other processes were measured, they went to sleep."""
         self._wake.fill_(0)
 
-    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
+    def time(
+        self, call: Callable[[], Any], clock: str, calls: int = 1, align: Callable[[], None] | None = None
+    ) -> Timed:
         """Time a sample. Both clocks are the monotonic one here, so `clock` changes nothing."""
         return time_by_wall(in_a_row(call, calls))
 

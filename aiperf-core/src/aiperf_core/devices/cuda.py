@@ -75,10 +75,12 @@ class CudaDevice:
             self.empty()
         torch.cuda.synchronize()
 
-    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
+    def time(
+        self, call: Callable[[], Any], clock: str, calls: int = 1, align: Callable[[], None] | None = None
+    ) -> Timed:
         """Time a sample by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
         call = in_a_row(call, calls)
-        return time_by_wall(partial(_waited_for, call)) if clock == "wall" else self._time_device(call)
+        return time_by_wall(partial(_waited_for, call)) if clock == "wall" else self._time_device(call, align)
 
     def probe_flush(self) -> Flush | None:
         """Read a quarter of L2: hot, displaced by reading other memory, and after a flush."""
@@ -90,10 +92,10 @@ class CudaDevice:
         torch.cuda.synchronize()
         return self._time_device(call).device_s or 0.0
 
-    def _time_device(self, call: Callable[[], Any]) -> Timed:
+    def _time_device(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> Timed:
         hide = self._timeouts < _MAX_TIMEOUTS
         before, cpu = context_switches(), time.process_time_ns()
-        result, start, end = self._between_events(call, hide=hide)
+        result, start, end = self._between_events(call, hide=hide, align=align)
         torch.cuda.synchronize()
         cpu = time.process_time_ns() - cpu
         after = context_switches()
@@ -114,8 +116,13 @@ class CudaDevice:
         """Launch a kernel that does nothing."""
         self._empty(grid=1, block=1)
 
-    def _between_events(self, call: Callable[[], Any], *, hide: bool) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
-        """Queue a call between two events that all streams of the context keep to; what it returned, and the events."""
+    def _between_events(
+        self, call: Callable[[], Any], *, hide: bool, align: Callable[[], None] | None = None
+    ) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
+        """Queue a call between two events that all streams of the context keep to; what it returned, and the events.
+
+        `align` queues what makes the GPUs of several ranks start together.
+        """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()  # an event exists on the device only once it was recorded
         end.record()
@@ -124,6 +131,8 @@ class CudaDevice:
             self._go[0] = self._timed_out[0] = 0
             self._hold(self._go.data_ptr(), self._timed_out.data_ptr(), HOLD_LIMIT_NS, grid=1, block=1)
         try:
+            if align is not None:
+                align()
             start.record()
             if self._all_streams:
                 self._ask(self._driver.cuCtxWaitEvent(self._context, self._driver.CUevent(start.cuda_event)))

@@ -50,8 +50,13 @@ class TimingDevice(Protocol):
     def make_ready(self) -> None:
         """Bring the device into the state in which a call is timed, right before it."""
 
-    def time(self, call: Callable[[], Any], clock: str, calls: int = 1) -> Timed:
-        """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock."""
+    def time(
+        self, call: Callable[[], Any], clock: str, calls: int = 1, align: Callable[[], None] | None = None
+    ) -> Timed:
+        """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock.
+
+        `align` queues what lets the devices of several ranks start together, right before the clock starts.
+        """
 
     def probe_flush(self) -> Flush | None:
         """See what a flush does here; None where nothing has to be flushed."""

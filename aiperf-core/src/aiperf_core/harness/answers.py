@@ -49,6 +49,13 @@ def begun(answer: Any) -> tuple[Confined | None, dict[str, Any]]:
     return confined(told.get("confined")), state(told.get("state"))
 
 
+def collectives(answer: Any) -> list[tuple[dict[str, int], int]]:
+    """What each rank sent in a call: how often by which operation, and how many bytes."""
+    told = [_record(one) for one in _list(answer)]
+    counts = [{_text(name): _count(one) for name, one in _record(rank.get("collectives")).items()} for rank in told]
+    return list(zip(counts, (_count(rank.get("wire_bytes")) for rank in told), strict=True))
+
+
 def state(answer: Any) -> dict[str, Any]:
     """What a process says of its own state, which only a check reads that believes none of it."""
     return _record(answer)

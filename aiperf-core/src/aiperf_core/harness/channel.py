@@ -14,7 +14,8 @@ Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 16 << 20
 _HEADER = struct.Struct("!I")
-_MAX_FDS = 4
+# Two for each of so many ranks as a machine may have GPUs.
+_MAX_FDS = 32
 
 
 class ChannelClosedError(Exception):
@@ -55,7 +56,7 @@ class Channel:
         self.sock.close()
 
     def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        """Send one message; `fds` (at most four) travel with it. Raises `ChannelClosedError`."""
+        """Send one message; `fds` (at most 32) travel with it. Raises `ChannelClosedError`."""
         body = json.dumps(message, separators=(",", ":")).encode()
         if len(body) > MAX_FRAME_BYTES:
             raise ProtocolError(f"a message of {len(body)} bytes is larger than the limit of {MAX_FRAME_BYTES}")

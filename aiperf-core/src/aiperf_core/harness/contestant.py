@@ -8,9 +8,10 @@ from attrs import define, field
 from aiperf_core.devices.telemetry import Reading
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import Child, ChildError
+from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
-from aiperf_core.validity.evidence import Census
+from aiperf_core.validity.evidence import Census, Rank
 from aiperf_core.validity.policy import Policy
 
 
@@ -20,13 +21,13 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there.
+    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there; `rank_times_s` the times of each rank, sample by sample.
     """
 
     declared: DescribedImplementation
     runs: str
     policy: Policy = field(factory=Policy)
-    child: Child | None = None
+    child: Child | RankGroup | None = None
     ended: Verdict | None = None
     reason: str | None = None
     findings: list[Finding] = field(factory=list)
@@ -58,6 +59,8 @@ class Contestant:
     census: list[Census] = field(factory=list)
     not_observed: dict[str, str] = field(factory=dict)
     steady: list[Steady] = field(factory=list)
+    rank_times_s: list[list[float]] = field(factory=list)
+    ranks: list[Rank] = field(factory=list)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
 
@@ -76,6 +79,8 @@ class Contestant:
         self.recorded += 1
         round_number, block, step = place
         self.note_answer(sample)
+        if isinstance(self.child, RankGroup):
+            self.rank_times_s.append(self.child.last_s)
         self.samples.round.append(round_number)
         self.samples.block.append(block)
         self.samples.step.append(step)

@@ -29,6 +29,7 @@ ROLES = {
     "describer": "aiperf_core.harness.describer",
     "judge": "aiperf_core.harness.judge",
     "worker": "aiperf_core.harness.worker",
+    "launcher": "aiperf_core.harness.launcher",
     "prober": "aiperf_core.harness.prober",
     "linter": "aiperf_core.validity.lint",
     "one_process": "aiperf_core.redteam.one_process",

@@ -2,11 +2,15 @@
 
 It imports the benchmark for its workload and never runs an implementation. Inputs lie in memory that the workers map; the
 judge alone knows the seeds from which their values come.
+
+Of a target with several ranks each has inputs and outputs of its own, in memory of its own on its own device. Values and
+shapes are then dicts of them, by `rank0`, `rank1` and so on.
 """
 
 import copy
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -21,8 +25,10 @@ from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.service import Service
+from aiperf_core.targets import WORLD_SIZE
 
 _CLEARED = 0xFF  # NaN in every floating-point format
+_SEEDS = 1 << 63
 
 
 class Judge(Service):
@@ -46,22 +52,23 @@ class Judge(Service):
         self._name, self._device, self._params = target["name"], device, params
         self._benchmark = load_benchmark(TargetRef(**target))
         task = self._benchmark.task
+        self._world = int(params.get(WORLD_SIZE, 0))
         self._fresh = self._draw(task.inputs, seed)
         self._static = self._draw(task.static, static_seed) if task.static else {}
         self._check_names(task.state)
-        layout = tree.Layout()
-        self._inputs_shape = self._describe(self._fresh, layout, "the workload")
-        self._static_shape = self._describe(self._static, layout, "the static arguments")
-        self._inputs, inputs_arena, fds = arena.create(layout.total_bytes, device)
+        layouts = self._layouts()
+        self._inputs_shape = self._describe(self._fresh, layouts, "the workload")
+        self._static_shape = self._describe(self._static, layouts, "the static arguments")
+        self._inputs, inputs_arenas, inputs_fds = self._create(layouts)
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
-        answer = self._benchmark.answer(params, self._arguments(wide=False))
+        answer = self._right_answer(wide=False)
         self._check_reference()
-        layout = tree.Layout()
-        self._output_shape = self._describe(answer, layout, f"the reference ({self._benchmark.reference_where})")
-        self._outputs, outputs_arena, more = arena.create(layout.total_bytes, device)
+        layouts = self._layouts()
+        self._output_shape = self._describe(answer, layouts, f"the reference ({self._benchmark.reference_where})")
+        self._outputs, outputs_arenas, outputs_fds = self._create(layouts)
         self._answer: Any = None
-        self._flusher: TimingDevice | None = None
+        self._flushers: list[TimingDevice] = []
         shapes = (self._inputs_shape, self._static_shape, self._output_shape)
         self._working_set_bytes = sum(map(tree.tensor_bytes, shapes))
         problem = {
@@ -71,9 +78,9 @@ class Judge(Service):
             "static": self._static_shape,
             "output": self._output_shape,
             "state": list(task.state),
-            "inputs_arena": inputs_arena,
-            "outputs_arena": outputs_arena,
-            "working_set_bytes": self._working_set_bytes,
+            "inputs_arenas": inputs_arenas,
+            "outputs_arenas": outputs_arenas,
+            "working_set_bytes": self._working_set_bytes // max(1, self._world),
         }
         return {
             "problem": problem,
@@ -83,32 +90,39 @@ class Judge(Service):
             "cost": asdict(self._benchmark.work(params)),
             "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
             "output_bytes": tree.tensor_bytes(self._output_shape),
-            "fds": (*fds, *more),
+            "shard_elements": self._shard_elements(),
+            "fds": (*inputs_fds, *outputs_fds),
         }
 
     def do_clear(self) -> None:
         """Clear what was delivered and not judged."""
-        self._outputs.fill_(_CLEARED)
+        for one in self._outputs:
+            one.fill_(_CLEARED)
 
     def do_flush(self) -> None:
         """Evict the inputs from the last-level cache."""
-        if self._flusher is None:
-            self._flusher = open_device(self._device, self._working_set_bytes)
-        self._flusher.flush()
-        self._flusher.synchronize()
+        places = range(max(1, self._world) if self._device == "cuda" else 1)
+        for place in places:
+            with self._on(place):
+                if place == len(self._flushers):
+                    self._flushers.append(open_device(self._device, self._working_set_bytes))
+                self._flushers[place].flush()
+        for place in places:
+            with self._on(place):
+                self._flushers[place].synchronize()
 
     def do_renew(self, seed: int) -> Message:
-        """Draw new values and write them over the old ones; return the numbers among the inputs."""
+        """Draw new values and write them over the old ones; return the numbers among the inputs, of each rank where ranks are."""
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
-        shape = self._describe(self._fresh, tree.Layout(), "the workload")
-        if _without_numbers(shape) != _without_numbers(self._inputs_shape):
+        shape = self._describe(self._fresh, self._layouts(), "the workload")
+        if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):
             raise BenchmarkError(
                 f"{self._name!r}: the workload returned inputs of another structure or size for another seed; accepted "
                 "are the same shapes and dtypes for every seed (pad what varies)."
             )
         self._write(self._inputs_shape, self._fresh)
         self._answer = None
-        return {key: one for key, one in self._fresh.items() if isinstance(one, bool | int | float)}
+        return {place: _numbers(one) for place, one in self._fresh.items()} if self._world else _numbers(self._fresh)
 
     def do_changed(self, thorough: bool) -> list[str]:
         """Paths of inputs whose bits are not those that were written (state excepted).
@@ -120,12 +134,16 @@ class Judge(Service):
             changed = self._unequal(self._inputs_shape, self._fresh, state)
             return changed + self._unequal(self._static_shape, self._static, set())
         now = self._sums()
-        return [path for path, total in self._written.items() if now[path] != total and _root(path) not in state]
+        return [path for path, total in self._written.items() if now[path] != total and self._root(path) not in state]
 
     def do_restore(self) -> None:
         """Write the present values of the state again, which the last call may have changed."""
-        state = {name: self._fresh[name] for name in self._benchmark.task.state}
-        items = {name: self._inputs_shape["items"][name] for name in state}
+        names = self._benchmark.task.state
+        if not self._world:
+            self._write(_part(self._inputs_shape, names), {name: self._fresh[name] for name in names})
+            return
+        items = {place: _part(shape, names) for place, shape in self._inputs_shape["items"].items()}
+        state = {place: {name: values[name] for name in names} for place, values in self._fresh.items()}
         self._write({"type": "dict", "items": items}, state)
 
     def do_repair(self) -> None:
@@ -142,13 +160,12 @@ class Judge(Service):
             return self._compare(lossy, numbers)
         finally:
             if "poison" not in self._off:
-                self._outputs.fill_(_CLEARED)
-            if self._device != "cpu":
-                torch.cuda.synchronize()
+                self.do_clear()
+            self._wait()
 
     def _compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
         if self._answer is None:
-            self._answer = self._benchmark.answer(self._params, self._arguments(wide=not self._exact))
+            self._answer = self._right_answer(wide=not self._exact)
             self._check_answer()
         with torch.inference_mode():
             if lossy is not None:
@@ -165,7 +182,7 @@ class Judge(Service):
     def _compare_leaf(self, path: str, node: tree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
         tolerance = self._benchmark.tolerance
         if node["type"] == "tensor":
-            return compare_tensors(path, tree.view(node, self._outputs), right, tolerance)
+            return compare_tensors(path, self._out(node), right, tolerance)
         if node["type"] == "number":
             return compare_numbers(path, _claimed(numbers, path), right, tolerance)
         return Comparison(0.0)
@@ -178,11 +195,7 @@ class Judge(Service):
                 raise BenchmarkError(
                     f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number."
                 )
-            values = [
-                quality(metric, tree.view(node, self._outputs), right)
-                for _, node, right in leaves
-                if node["type"] == "tensor"
-            ]
+            values = [quality(metric, self._out(node), right) for _, node, right in leaves if node["type"] == "tensor"]
             # Python's max would lose a NaN that does not come first.
             value = max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
         else:
@@ -201,18 +214,54 @@ class Judge(Service):
         for path, node, _ in tree.pairs(shape, self._answer):
             if node["type"] == "number":
                 node["value"] = _claimed(numbers, path)
-        return tree.build(shape, self._outputs)
+        return tree.rebuild(shape, self._out)
 
     def _arguments(self, *, wide: bool) -> dict[str, Any]:
         """The reference's arguments: copies of what it might change, floating-point tensors in float64 if `wide`."""
-        arguments = {**self._fresh, **self._static}
+        arguments = self._by_name()
         if wide:
             return {key: _widen(one) for key, one in arguments.items()}
         return {key: copy.deepcopy(one) if key in self._benchmark.task.state else one for key, one in arguments.items()}
 
+    def _by_name(self) -> dict[str, Any]:
+        """Inputs and static arguments by name; of ranks, the list of what each has."""
+        if not self._world:
+            return {**self._fresh, **self._static}
+        places = [{**values, **self._static.get(place, {})} for place, values in self._fresh.items()]
+        return {name: [one[name] for one in places] for name in places[0]}
+
+    def _right_answer(self, *, wide: bool) -> Any:
+        """The reference's answer for the present values. Raises `BenchmarkError` for one of ranks that has none for each."""
+        answer = self._benchmark.answer(self._params, self._arguments(wide=wide))
+        if not self._world:
+            return answer
+        if type(answer) not in (list, tuple) or len(answer) != self._world:
+            raise BenchmarkError(
+                f"{self._name!r}: the reference ({self._benchmark.reference_where}) returned {tree.summary(answer)}; accepted "
+                f"is a list with the answer of each of {self._world} ranks."
+            )
+        return {rank_name(rank): one for rank, one in enumerate(answer)}
+
+    def _shard_elements(self) -> list[int]:
+        """How many numbers each rank's inputs hold; nothing where there are no ranks."""
+        if not self._world:
+            return []
+        return [sum(one.numel() for one in tree.tensors(values)) for values in self._fresh.values()]
+
     def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
-        generator = torch.Generator(self._device).manual_seed(seed)
-        values = call_with(draw, {**self._params, "device": self._device, "generator": generator})
+        if not self._world:
+            return self._draw_of(draw, seed, self._device, {})
+        return {
+            rank_name(rank): self._draw_of(draw, (seed * self._world + rank) % _SEEDS, self._device_of(rank), {"rank": rank})
+            for rank in range(self._world)
+        }
+
+    def _device_of(self, rank: int) -> str:
+        return f"cuda:{rank}" if self._world and self._device == "cuda" else self._device
+
+    def _draw_of(self, draw: Any, seed: int, device: str, more: dict[str, int]) -> dict[str, Any]:
+        generator = torch.Generator(device).manual_seed(seed)
+        values = call_with(draw, {**self._params, **more, "device": device, "generator": generator})
         if not isinstance(values, dict):
             raise BenchmarkError(
                 f"{self._name!r}: the workload returned {tree.summary(values)}; accepted is a dict of inputs by name."
@@ -220,11 +269,14 @@ class Judge(Service):
         return values
 
     def _check_names(self, state: tuple[str, ...]) -> None:
-        unknown = [name for name in state if name not in self._fresh]
+        fresh, static = self._fresh, self._static
+        if self._world:
+            fresh, static = fresh[rank_name(0)], static.get(rank_name(0), {})
+        unknown = [name for name in state if name not in fresh]
         if unknown:
-            found = ", ".join(sorted(self._fresh))
+            found = ", ".join(sorted(fresh))
             raise BenchmarkError(f"{self._name!r}: state names {unknown}; the workload returns {found}.")
-        clash = sorted((set(self._fresh) & set(self._static)) | (set(self._fresh) & set(self._params)))
+        clash = sorted((set(fresh) & set(static)) | (set(fresh) & set(self._params)))
         if clash:
             raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
 
@@ -248,19 +300,70 @@ class Judge(Service):
                 "for another seed; accepted are the same shapes for every seed (pad what varies)."
             )
 
-    def _describe(self, value: Any, layout: tree.Layout, what: str) -> tree.Shape:
+    def _layouts(self) -> list[tree.Layout]:
+        """An empty layout for each place that has memory of its own."""
+        return [tree.Layout() for _ in range(max(1, self._world))]
+
+    def _create(self, layouts: list[tree.Layout]) -> tuple[list[torch.Tensor], list[Message], list[int]]:
+        """An arena for each layout: their bytes, and what others map them by."""
+        created = []
+        for place, layout in enumerate(layouts):
+            with self._on(place):
+                created.append(arena.create(layout.total_bytes, self._device_of(place)))
+        return (
+            [tensor for tensor, _, _ in created],
+            [message for _, message, _ in created],
+            [fd for _, _, fds in created for fd in fds],
+        )
+
+    def _on(self, place: int) -> AbstractContextManager[Any]:
+        """Make a rank's GPU the current one."""
+        return torch.cuda.device(place) if self._device == "cuda" else nullcontext()
+
+    def _wait(self) -> None:
+        if self._device != "cpu":
+            for place in range(max(1, self._world)):
+                torch.cuda.synchronize(place)
+
+    def _in(self, node: tree.Shape) -> torch.Tensor:
+        """A tensor of the inputs."""
+        return tree.view(node, self._inputs[node.get("rank", 0)])
+
+    def _out(self, node: tree.Shape) -> torch.Tensor:
+        """A tensor of the outputs, where a worker has put it."""
+        return tree.view(node, self._outputs[node.get("rank", 0)])
+
+    def _describe(self, value: Any, layouts: list[tree.Layout], what: str) -> tree.Shape:
         try:
-            return tree.describe(value, layout)
+            if not self._world:
+                return tree.describe(value, layouts[0])
+            items = {
+                place: tree.describe(one, layout) for (place, one), layout in zip(value.items(), layouts, strict=False)
+            }
         except TypeError as error:
             raise BenchmarkError(f"{self._name!r}: {what} returned what cannot be used: {error}.") from None
+        for rank, one in enumerate(items.values()):
+            for node in tree.tensors_of(one):
+                node["rank"] = rank
+        return {"type": "dict", "items": items}
+
+    def _root(self, path: str) -> str:
+        """The input that a path leads into."""
+        within = path.partition(".")[2] if self._world else path
+        return within.split(".")[0].split("[")[0]
+
+    def _without_numbers(self, shape: tree.Shape) -> Any:
+        """A shape without the values of the numbers among the inputs, which alone may differ between seeds."""
+        if not self._world:
+            return _without_numbers(shape)
+        return {place: _without_numbers(one) for place, one in shape["items"].items()}
 
     def _write(self, shape: tree.Shape, values: dict[str, Any]) -> None:
         with torch.no_grad():
             for _, node, leaf in tree.pairs(shape, values):
                 if node["type"] == "tensor":
-                    tree.view(node, self._inputs).copy_(leaf)
-        if self._device != "cpu":
-            torch.cuda.synchronize()
+                    self._in(node).copy_(leaf)
+        self._wait()
         self._written = self._sums()
 
     def _views(self, answer: Any) -> list[str]:
@@ -277,14 +380,14 @@ class Judge(Service):
     def _sums(self) -> dict[str, int]:
         leaves = tree.pairs(self._inputs_shape, self._fresh)
         nodes = [(path, node) for path, node, _ in leaves if node["type"] == "tensor"]
-        return {path: int(_words(tree.view(node, self._inputs)).sum()) for path, node in nodes}
+        return {path: int(_words(self._in(node)).sum()) for path, node in nodes}
 
     def _unequal(self, shape: tree.Shape, values: dict[str, Any], exempt: set[str]) -> list[str]:
         unequal = []
         for path, node, leaf in tree.pairs(shape, values):
-            if node["type"] != "tensor" or _root(path) in exempt:
+            if node["type"] != "tensor" or self._root(path) in exempt:
                 continue
-            if not torch.equal(_words(tree.view(node, self._inputs)), _words(leaf)):
+            if not torch.equal(_words(self._in(node)), _words(leaf)):
                 unequal.append(path)
         return unequal
 
@@ -301,9 +404,18 @@ def _widen(value: Any) -> Any:
     return value
 
 
-def _root(path: str) -> str:
-    """The input that a path leads into."""
-    return path.split(".")[0].split("[")[0]
+def rank_name(rank: int) -> str:
+    """What stands for a rank in values and shapes."""
+    return f"rank{rank}"
+
+
+def _part(shape: tree.Shape, names: Sequence[str]) -> tree.Shape:
+    """The part of a dict's shape that has these names."""
+    return {"type": "dict", "items": {name: shape["items"][name] for name in names}}
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    return {key: one for key, one in values.items() if isinstance(one, bool | int | float)}
 
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:

@@ -57,6 +57,11 @@ class Child:
     _asked: str = field(default="", init=False)
     _token: str = field(default="", init=False)
 
+    @property
+    def pids(self) -> list[int]:
+        """Its process, as a list."""
+        return [self.pid]
+
     def ask(
         self,
         do: str,
@@ -83,18 +88,28 @@ class Child:
         """Return the result of the request that was posted. Raises `ChildError` where there is none."""
         deadline = time.monotonic() + timeout
         try:
-            while "notice" in (reply := self._receive(deadline)):
+            while "notice" in (reply := self.read(deadline)):
                 if on_notice is not None:
                     on_notice(str(reply["notice"]))
         except ChannelTimeoutError:
             raise self._hung(timeout) from None
+        finally:
+            self._signal(signal.SIGSTOP)
+        return self.result(reply)
+
+    def read(self, deadline: float) -> Message:
+        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline, of `time.monotonic`."""
+        try:
+            return self._receive(deadline)
         except ChannelClosedError:
             raise self._gone() from None
         except ProtocolError as error:
             self.kill()
             raise ChildError("protocol", f"sent what no worker sends: {error}") from None
-        finally:
-            self._signal(signal.SIGSTOP)
+
+    @staticmethod
+    def result(reply: Message) -> Any:
+        """The result of a reply. Raises `ChildError` for one of an error."""
         if "error" in reply:
             raise _child_error(reply["error"])
         result = reply.get("ok")

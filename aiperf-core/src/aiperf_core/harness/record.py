@@ -59,6 +59,8 @@ def evidence_of(
         repeated_s=one.repeated_s,
         fresh_s=one.fresh_s,
         aliases=None if one.aliases is None else sorted({*one.aliases} - views),
+        ranks=one.ranks or None,
+        world_size=max(1, len(one.ranks)),
         conduct=conduct,
         baseline=baseline,
         **shared,

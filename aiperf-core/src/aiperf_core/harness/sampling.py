@@ -126,8 +126,7 @@ class Sampler:
         """Decide how many calls a sample has, or that they are too short for the clock."""
         one.calls = 1
         if self.cold or self.has_state:
-            if "clocks_agree" not in self.off:
-                self._refuse_short_calls(one)
+            self._refuse_short_calls(one)
         elif one.warmup_s[-1] < _WOKEN * LEAST_COSTS * self.clock_cost_s:
             self._take_in_a_row(one)
 

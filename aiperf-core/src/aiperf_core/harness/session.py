@@ -23,7 +23,7 @@ from aiperf_core.harness.supervisor import Reporter, TargetRun
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import figures
 from aiperf_core.results.models import Ceilings, SkippedTarget, TargetResult, Verdict
-from aiperf_core.targets import Selection
+from aiperf_core.targets import WORLD_SIZE, Selection
 
 _IMPORT_TIMEOUT_S = 60.0
 _CEILINGS_TIMEOUT_S = 120.0
@@ -140,6 +140,14 @@ class Session:
         self._check_baseline(name, described, device)
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
+        world_size = params.get(WORLD_SIZE, 1)
+        if device == "cuda" and world_size > self.hardware.gpus:
+            reason = f"needs {world_size:g} GPUs, one for each rank ({self.hardware.gpus} here); --set world_size=2 asks for fewer"
+            return SkippedTarget(name, Verdict.SKIPPED, reason)
+        if WORLD_SIZE in params and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} is a workload of {world_size:g} ranks; a candidate is one process. Judge it against another target: aiperf list"
+            )
         return Plan(selection, described, device, size, params)
 
     def _check_baseline(self, name: str, described: Described, device: str) -> None:

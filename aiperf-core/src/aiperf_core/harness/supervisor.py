@@ -25,6 +25,7 @@ from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
+from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.record import conduct_of, evidence_of, rules, settle
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
 from aiperf_core.harness.scratch import MOST_BYTES, Scratch
@@ -39,7 +40,9 @@ from aiperf_core.results.models import (
     TargetResult,
     Verdict,
 )
+from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.validity.assess import assess, built_in
+from aiperf_core.validity.evidence import Rank
 from aiperf_core.validity.policy import Policy
 
 # How often a worker's process is looked at between its blocks, each round.
@@ -273,6 +276,8 @@ class TargetRun:
     def _look_closer(self) -> None:
         """What is looked at once, in the last round: of a candidate what CUPTI sees, and with controls the rest too."""
         suspect = self.options.controls or self.options.candidate is not None
+        if self._world_size:
+            self._note_communication()
         if self.options.controls and self._cold:
             self._probe_flush()
         if suspect and self._sampler is not None:
@@ -281,10 +286,40 @@ class TargetRun:
                 self._sampler.look_again(one, suspected)
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
+        if self._world_size:
+            for one in self._active:
+                one.no_energy = "not measured for several ranks"
+                one.not_observed["cupti_ledger"] = "calls of several ranks are not audited"
+            return
         if self.device == "cuda" and self.options.audit and suspect:
             self._audit()
         if self.options.controls and self.options.energy:
             self._measure_energy()
+
+    def _note_communication(self) -> None:
+        """Have every rank tell what it sends in a call."""
+        assert self._opened is not None
+        for one in self._active:
+            assert one.child is not None
+            request = partial(one.child.ask, "collectives", timeout=self.options.timeout_s)
+            told = self._guarded(one, request, answers.collectives)
+            if told is None:
+                continue
+            by_device = [seconds is not None for seconds in one.samples.device_s]
+            pairs = zip(one.rank_times_s, by_device, strict=True)
+            times = [each for each, device in pairs if device == (self._clock == "device")]
+            for number, ((counts, sent), shard) in enumerate(zip(told, self._opened["shard_elements"], strict=True)):
+                one.ranks.append(
+                    Rank(
+                        rank=number,
+                        device="cpu" if self.device == "cpu" else f"cuda:{number}",
+                        work_s=statistics.median(each[number] for each in times),
+                        waited_s=statistics.median(max(each) - each[number] for each in times),
+                        collectives=counts,
+                        wire_bytes=sent,
+                        shard_elements=shard,
+                    )
+                )
 
     def _note_state(self) -> None:
         for one in self._active:
@@ -383,7 +418,7 @@ class TargetRun:
     def _pids(self) -> list[int]:
         """All processes of the run."""
         children = [self._sampler.judge if self._sampler else None, *(one.child for one in self._contestants)]
-        return [os.getpid(), *(child.pid for child in children if child is not None and not child.ended)]
+        return [os.getpid(), *(pid for one in children if one is not None and not one.ended for pid in one.pids)]
 
     @property
     def _active(self) -> list[Contestant]:
@@ -393,12 +428,25 @@ class TargetRun:
         """Start a worker for each contestant; they import the benchmark and wake the device while others do the same."""
         target = {"name": self.target.name, "module": self.target.module}
         for one in self._active:
-            log, limit = self.log_path(one.name), self._memory_limit()
-            one.child = self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
+            one.child = self._spawn_worker(one)
+        for one in self._active:
+            assert one.child is not None
             one.child.guarded = "result_channel" not in self.options.off
             begin = partial(one.child.post, "begin", target=target, implementation=one.runs, device=self.device)
             begin = partial(begin, processors=self._processors(), off=sorted(self.options.off))
             self._guarded(one, partial(begin, candidate=self._candidate(one)))
+
+    def _spawn_worker(self, one: Contestant) -> Child | RankGroup:
+        """Start a contestant's process, or that which starts its ranks."""
+        log, limit = self.log_path(one.name), self._memory_limit()
+        if self._world_size:
+            return RankGroup.start(self.server, one.name, log, self._world_size, limit)
+        return self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
+
+    @property
+    def _world_size(self) -> int:
+        """How many ranks the workload has; 0 for one that is no matter of ranks."""
+        return int(self.params.get(WORLD_SIZE, 0))
 
     def _candidate(self, one: Contestant) -> dict[str, Any] | None:
         """The text of the candidate's code for its worker, and a folder of its own; None for all others."""

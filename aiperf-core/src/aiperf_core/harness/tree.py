@@ -70,6 +70,15 @@ def _describe_tensor(tensor: torch.Tensor, layout: Layout, path: str) -> Shape:
     }
 
 
+def tensors_of(shape: Shape) -> Iterator[Shape]:
+    """The `tensor` nodes of a shape."""
+    if shape["type"] == "tensor":
+        yield shape
+    items = shape.get("items", ())
+    for one in items.values() if isinstance(items, dict) else items:
+        yield from tensors_of(one)
+
+
 def view(shape: Shape, arena: torch.Tensor) -> torch.Tensor:
     """Return the tensor that a `tensor` node describes, as a view of the arena's bytes."""
     dtype = getattr(torch, shape["dtype"])
@@ -117,10 +126,7 @@ def pairs(shape: Shape, value: Any, path: str = "") -> Iterator[tuple[str, Shape
 
 def tensor_bytes(shape: Shape) -> int:
     """Bytes of all elements of all tensors in a tree."""
-    if shape["type"] == "tensor":
-        return int(shape["bytes"])
-    items = shape.get("items", ())
-    return sum(tensor_bytes(one) for one in (items.values() if isinstance(items, dict) else items))
+    return sum(int(one["bytes"]) for one in tensors_of(shape))
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:

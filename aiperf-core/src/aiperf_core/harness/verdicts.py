@@ -9,7 +9,7 @@ from aiperf_core.harness.conditions import findings, summary
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
-from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Quality, Row, Verdict
+from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Quality, RankTime, Row, Verdict
 
 # A difference between taking turns and being alone that is worth a warning.
 INTERFERENCE = 0.05
@@ -90,6 +90,9 @@ class Scoring:
             log=one.log,
             confined=one.confined,
             not_observed=one.not_observed,
+            ranks=[
+                RankTime(rank.rank, rank.device, rank.work_s, rank.collectives, rank.wire_bytes) for rank in one.ranks
+            ],
         )
 
     # --- verdicts

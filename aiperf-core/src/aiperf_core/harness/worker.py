@@ -18,7 +18,7 @@ from attrs import asdict
 
 from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
 from aiperf_core.devices.timing import open_device, open_device_modules
-from aiperf_core.harness import arena, tree
+from aiperf_core.harness import arena, ranks, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.service import ContractError, Service
@@ -63,6 +63,7 @@ class Worker(Service):
         if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
+        ranks.join(device)
         open_device_modules(device)  # what is imported before is watched
         before = snapshot()
         if not candidate:
@@ -83,8 +84,8 @@ class Worker(Service):
         """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
-        self._inputs = arena.attach(problem["inputs_arena"], inputs_fd)
-        self._outputs = arena.attach(problem["outputs_arena"], outputs_fd)
+        self._inputs = arena.attach(problem["inputs_arenas"][0], inputs_fd)
+        self._outputs = arena.attach(problem["outputs_arenas"][0], outputs_fd)
         self._device = open_device(
             problem["device"], problem["working_set_bytes"], all_streams="all_streams" not in self._off
         )
@@ -137,8 +138,9 @@ class Worker(Service):
             gc.disable()
         try:
             self._device.make_ready()
+            ranks.meet()
             self.notify("start")
-            timed = self._device.time(call, clock, calls)
+            timed = self._device.time(call, clock, calls, ranks.align)
             self.notify("stop")
         finally:
             gc.enable()
@@ -220,12 +222,17 @@ class Worker(Service):
         """Make so many calls without a pause, for a clock outside of this process."""
         call = self._call()
         self._device.make_ready()
+        ranks.meet()
         self.notify("start")
         for first in range(0, calls, _STEADY_CALLS):
             for _ in range(min(_STEADY_CALLS, calls - first)):
                 self._output = call()
             self._device.synchronize()
         self.notify("stop")
+
+    def do_collectives(self) -> Message:
+        """Make a call that is not timed; what it sends to other ranks."""
+        return ranks.collectives(self._call())
 
     def do_state(self) -> Message:
         """The state of this process now."""

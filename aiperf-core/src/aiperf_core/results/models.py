@@ -160,6 +160,20 @@ class Audit:
 
 
 @frozen
+class RankTime:
+    """One rank of several: its device, the median of its own times in seconds, and what it sends in a call.
+
+    `collectives` counts operations of torch.distributed by name, `wire_bytes` those of the tensors handed to them.
+    """
+
+    rank: int
+    device: str
+    time_s: float
+    collectives: dict[str, int] = field(factory=dict)
+    wire_bytes: float = 0.0
+
+
+@frozen
 class Flush:
     """What the flush before a sample does in an implementation's own process: seconds that a read of a buffer takes.
 
@@ -254,7 +268,8 @@ class Row:
     other, without the other implementations in between, and `steady` has calls without a pause by the supervisor's own clock,
     some a round where a call is short. `conditions` sum up what the machine told after each block, and
     `no_energy` says why there is no `energy`. `confined` is there for a candidate;
-    `not_observed` names guards that could not look, with the reason.
+    `not_observed` names guards that could not look, with the reason. `ranks` are those of a workload of several; the row's
+    times are the slowest rank's.
     """
 
     name: str
@@ -292,6 +307,7 @@ class Row:
     log: list[str] = field(factory=list)
     confined: Confined | None = None
     not_observed: dict[str, str] = field(factory=dict)
+    ranks: list[RankTime] = field(factory=list)
 
 
 @frozen

@@ -37,6 +37,7 @@ from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import compare_numbers, compare_tensors
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.judge import Judge
+from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
 from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
 
@@ -191,6 +192,7 @@ class Linter(Judge):
         `listed` has the `goal` and the `devices` of the contents page. Raises what the benchmark raises.
         """
         self._name, self._device, self._params = target["name"], device, params
+        self._world = int(params.get(WORLD_SIZE, 0))
         self._benchmark = load_benchmark(TargetRef(**target))
         outcomes = [*self._test_workload(), *self._test_reference()]
         shaky = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
@@ -207,7 +209,7 @@ class Linter(Judge):
         """Run an implementation on several draws, renewed in place; what was wrong. Raises what it raises."""
         self.do_open(target, device, params, 0, 0)
         code = next(one for one in self._benchmark.on(device) if one.name == implementation)
-        inputs, static = (tree.build(shape, self._inputs) for shape in (self._inputs_shape, self._static_shape))
+        inputs, static = (tree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
         arguments = {**params, **inputs, **static}
         run = code.code
         if code.is_class:
@@ -264,7 +266,7 @@ class Linter(Judge):
 
     def _nodes(self, values: Any) -> list[tuple[str, tree.Shape, Any]]:
         """Path, description and leaf of everything in a tree."""
-        return list(tree.pairs(self._describe(values, tree.Layout(), "the workload or the reference"), values))
+        return list(tree.pairs(self._describe(values, self._layouts(), "the workload or the reference"), values))
 
     def _unlike(self, one: Any, other: Any) -> list[str]:
         """Paths of the leaves that differ in any bit, or in form."""
@@ -324,7 +326,7 @@ class Linter(Judge):
         right = self._right()
         for seed in SEEDS:
             self.do_renew(seed)
-            own += self._refused(self._benchmark.answer(self._params, self._arguments(wide=False)))
+            own += self._refused(self._right_answer(wide=False))
             unsteady += self._unsteady()
             stale, right = right, self._right()
             for test, label, accepted in chain(self._wrong_leaves(leaves, right, stale), self._wrong_wholes()):
@@ -356,7 +358,7 @@ class Linter(Judge):
 
     def _unsteady(self) -> list[str]:
         """How a second answer of the reference differs from the one that the judge has, before either is rounded."""
-        second = self._benchmark.answer(self._params, self._arguments(wide=not self._exact))
+        second = self._right_answer(wide=not self._exact)
         tolerance, differences = self._benchmark.tolerance, []
         with torch.no_grad():
             here = {path: leaf for path, _, leaf in tree.pairs(self._output_shape, second)}
@@ -460,7 +462,7 @@ class Linter(Judge):
         with torch.no_grad():
             for path, node in self._output_leaves():
                 if node["type"] == "tensor":
-                    tree.view(node, self._outputs).copy_(leaves[path])
+                    self._out(node).copy_(leaves[path])
                 elif node["type"] == "number":
                     numbers[path] = leaves[path].item()
         error = self.do_compare(lossy, numbers)["error"]
@@ -475,7 +477,7 @@ class Linter(Judge):
         fresh, static = self._fresh, self._static
         self._fresh, self._static = _mapped(fresh, alter), _mapped(static, alter)
         try:
-            answer = self._cast(self._benchmark.answer(self._params, self._arguments(wide=not self._exact)))
+            answer = self._cast(self._right_answer(wide=not self._exact))
         except Exception:
             return None
         finally:
@@ -499,7 +501,7 @@ class Linter(Judge):
         test = "cost.flops"
         try:
             with _Work() as work:
-                self._benchmark.answer(self._params, self._arguments(wide=False))
+                self._right_answer(wide=False)
         except Exception as error:  # the reference is known to work: some operation cannot be looked at
             return not_applicable(test, f"the reference cannot be counted: {type(error).__name__}: {error}")
         counted, declared = work.products, self._opened["cost"]["flops"]
