@@ -1,1 +1,1 @@
-"""Chapter 1: what a launch costs, and how to make fewer of them."""
+"""Chapter 1: what counts as useful work, how it is measured, and the first quick wins."""

@@ -2,17 +2,34 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
+
+BOTH = ("cpu", "cuda")
+CUDA_CPP = ("cuda-cpp", "memory")
 
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
-    yield Target(
-        "memory_access",
-        "Neighbours in a warp should touch neighbours in memory",
-        goal="speed",
-        devices=("cpu", "cuda"),
-        tags=("cuda-cpp", "memory"),
-    )
+    yield Target("memory_access", "Neighbours in a warp should touch neighbours in memory", "speed", BOTH, CUDA_CPP)
+    yield Target("vectorized_copy", "A copy is as fast as the bytes that are under way", "speed", BOTH, CUDA_CPP)
+    yield Target("aos_soa", "Use every byte of a line that you fetch", "speed", BOTH, CUDA_CPP)
+    yield Target("transpose", "Coalesce both sides, and keep shared memory's banks apart", "speed", BOTH, CUDA_CPP)
+    yield Target("gather", "Fetch random rows at full width, several at a time", "speed", BOTH, CUDA_CPP)
+    yield Target("histogram", "Private copies before atomics", "speed", BOTH, (*CUDA_CPP, "atomics"))
+    yield Target("smem_matmul", "Fetch once into shared memory, use 32 times", "speed", BOTH, (*CUDA_CPP, "gemm"))
+    yield Target("warp_reduce", "Shuffles instead of barriers", "speed", BOTH, (*CUDA_CPP, "warp"))
+    yield Target("warp_scan", "Prefix sums in one pass", "speed", BOTH, (*CUDA_CPP, "warp"))
+    yield Target("async_prefetch", "Load the next tile while this one is used", "speed", BOTH, (*CUDA_CPP, "async"))
+    yield Target("tma_tile_copy", "Let the copy engine do the addressing", "speed", "cuda", (*CUDA_CPP, "tma"))
+    yield Target("stencil_3d", "Reuse along the marching axis", "speed", BOTH, (*CUDA_CPP, "tma"))
+    yield Target("cache_hints", "Protect the hot table from the stream", "speed", "cuda", (*CUDA_CPP, "cache"))
+    yield Target("lowbit_unpack", "Wide accesses and bit tricks for packed weights", "speed", BOTH, CUDA_CPP)
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostics, as one command with three subcommands."""
+    yield Command("ch07", "Look at how kernels meet the memory system.", "aiperf_ch07.cli:ch07")

@@ -125,11 +125,14 @@ def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementat
     """Run one implementation in a process of its own, at the smoke sizes and at those that were asked for."""
     from aiperf_core.harness.processes import ChildError
     from aiperf_core.requirements import lacking
+    from aiperf_core.targets import WORLD_SIZE
 
     test = f"implementation.{implementation.name}"
     reason = next(filter(None, (lacking(text, session.hardware) for text in implementation.requires)), None)
     if reason:
         return _outcome(test, "not applicable", reason)
+    if WORLD_SIZE in plan.params:
+        return _outcome(test, "not applicable", "ranks need each other; aiperf run judges every one of them")
     sizes = {"smoke": plan.described.presets["smoke"], plan.size: plan.params}
     for size, params in sizes.items():
         try:

@@ -32,11 +32,12 @@ from attrs import asdict, frozen
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aiperf_core.benchmark import bind, call_with, load_benchmark
+from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import compare_numbers, compare_tensors
 from aiperf_core.harness.described import TargetRef
-from aiperf_core.harness.judge import Judge
+from aiperf_core.harness.judge import Judge, rank_name
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
 from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
@@ -266,7 +267,12 @@ class Linter(Judge):
 
     def _nodes(self, values: Any) -> list[tuple[str, tree.Shape, Any]]:
         """Path, description and leaf of everything in a tree."""
-        return list(tree.pairs(self._describe(values, self._layouts(), "the workload or the reference"), values))
+        try:
+            return list(tree.pairs(tree.describe(values, tree.Layout()), values))
+        except TypeError as error:
+            raise BenchmarkError(
+                f"{self._name!r}: the workload or the reference returned what cannot be used: {error}."
+            ) from None
 
     def _unlike(self, one: Any, other: Any) -> list[str]:
         """Paths of the leaves that differ in any bit, or in form."""
@@ -500,11 +506,11 @@ class Linter(Judge):
         """
         test = "cost.flops"
         try:
-            with _Work() as work:
+            with _Work() as work:  # of all ranks, where there are several
                 self._right_answer(wide=False)
         except Exception as error:  # the reference is known to work: some operation cannot be looked at
             return not_applicable(test, f"the reference cannot be counted: {type(error).__name__}: {error}")
-        counted, declared = work.products, self._opened["cost"]["flops"]
+        counted, declared = work.products, self._opened["cost"]["flops"] * max(1, self._world)
         if not counted:
             return not_applicable(test, "the reference has no matrix products or convolutions, which can be counted")
         most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
@@ -523,13 +529,14 @@ class Linter(Judge):
         light. Fewer is right where an answer needs only a part (a gather), and wrong where it needs everything: that
         is tried by putting a NaN into single elements. Too low a cost lets what is faster than light pass.
         """
-        test, declared, inputs = "cost.bytes_read", self._opened["cost"]["bytes_read"], self._opened["input_bytes"]
+        test, declared = "cost.bytes_read", self._opened["cost"]["bytes_read"]
+        inputs = self._opened["input_bytes"] // max(1, self._world)
         found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
         if declared > BYTES_SLACK * inputs:
             return problem(test, found, "Count every input once: what is read again can stay in a cache.")
         if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
             return ok(test)
-        needed = {path: one.numel() * one.element_size() for path, one in self._needed()}
+        needed = {path: one.numel() * one.element_size() for path, one in self._needed() if self._of_first_rank(path)}
         if declared * BYTES_SLACK < sum(needed.values()):
             found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
             return problem(test, found, "Count every input once.")
@@ -543,9 +550,10 @@ class Linter(Judge):
         test, declared, output = (
             "cost.bytes_written",
             self._opened["cost"]["bytes_written"],
-            self._opened["output_bytes"],
+            self._opened["output_bytes"] // max(1, self._world),
         )
         items = self._inputs_shape["items"]
+        items = items[rank_name(0)]["items"] if self._world else items
         state = sum(tree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
         found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
         if declared > BYTES_SLACK * (output + state):
@@ -553,6 +561,9 @@ class Linter(Judge):
         if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
             return problem(test, found, "Count every output once.")
         return ok(test)
+
+    def _of_first_rank(self, path: str) -> bool:
+        return not self._world or path.startswith(f"{rank_name(0)}.")
 
     def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The floating-point inputs of which every element that was tried matters to the answer."""

@@ -1,0 +1,148 @@
+"""Batch size: weights that are read for few requests are read for little arithmetic.
+
+Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many requests. How many share a call is free.
+Baseline   Calls of four requests each. Every call reads all weights again.
+Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until all of them are in one.
+           `roofline`: the smallest batch whose arithmetic for each byte passes the ridge that `prepare` measures here.
+Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits for the
+           last. At the ridge itself only a machine that reads while it computes is near its best; one that does not is at
+           half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured here.
+"""
+
+import math
+import time
+
+import torch
+
+from aiperf_core import Benchmark, Cost, bf16
+
+bench = Benchmark(goal="throughput", clock="wall")
+
+FEW = 4
+ELEMENT_BYTES = 2
+MEASURED_TIMES = 5
+
+
+@bench.workload(
+    smoke={"requests": 41, "width": 19, "hidden": 53},
+    cpu={"requests": 512, "width": 256, "hidden": 1024},
+    cuda={"requests": 512, "width": 2048, "hidden": 8192},
+)
+def inputs(requests, width, device, generator):
+    return {"x": torch.randn(requests, width, device=device, generator=generator).bfloat16()}
+
+
+@bench.static
+def weights(width, hidden, device, generator):
+    up = torch.randn(width, hidden, device=device, generator=generator) / math.sqrt(width)
+    down = torch.randn(hidden, width, device=device, generator=generator) / math.sqrt(hidden)
+    return {"up": up.bfloat16(), "down": down.bfloat16()}
+
+
+@bench.reference(tolerance=bf16)
+def reference(x, up, down):
+    return torch.relu(x @ up) @ down
+
+
+@bench.cost
+def cost(requests, width, hidden):
+    return Cost(
+        bytes_read=ELEMENT_BYTES * (2 * width * hidden + requests * width),
+        bytes_written=ELEMENT_BYTES * requests * width,
+        flops=4 * requests * width * hidden,
+        precision="bf16",
+        tokens=requests,
+    )
+
+
+class Batches:
+    """Calls the model for so many requests at a time; all of them where `batch` is None."""
+
+    batch: int | None = None
+
+    def prepare(self, x, up, down):
+        self.out = torch.empty_like(x)
+        size = min(self.batch or len(x), len(x))
+        self.between = torch.empty(size, up.shape[1], device=x.device, dtype=x.dtype)
+        self.parts = list(zip(x.split(size), self.out.split(size), strict=True))
+
+    def run(self, up, down):
+        for requests, answers in self.parts:
+            between = self.between[: len(requests)]
+            torch.mm(requests, up, out=between).relu_()
+            torch.mm(between, down, out=answers)
+        return self.out
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="naive", name="batch_4")
+class BatchOf4(Batches):
+    batch = FEW
+
+
+@bench.variant(device=("cpu", "cuda"), name="batch_32", why="each weight that is read serves 32 requests instead of 4")
+class BatchOf32(Batches):
+    batch = 32
+
+
+@bench.variant(
+    device=("cpu", "cuda"), name="batch_128", builds_on="batch_32", why="each weight that is read serves 128 requests"
+)
+class BatchOf128(Batches):
+    batch = 128
+
+
+@bench.variant(
+    device=("cpu", "cuda"), name="roofline", why="the weights are read as rarely as arithmetic still notices"
+)
+class Roofline(Batches):
+    def prepare(self, x, up, down):
+        self.batch = batch_at_ridge(up.shape[0], up.shape[1], ridge(x, up, down))
+        super().prepare(x, up, down)
+
+
+@bench.variant(
+    device=("cpu", "cuda"), name="whole", builds_on="batch_128", why="each weight is read once, for all requests"
+)
+class Whole(Batches):
+    batch = None
+
+
+def intensity(batch, width, hidden):
+    """Operations for each byte of a call: the weights once, and what goes in and comes out."""
+    return 4 * batch * width * hidden / (ELEMENT_BYTES * (2 * width * hidden + 2 * batch * width))
+
+
+def batch_at_ridge(width, hidden, flop_per_byte):
+    """The smallest power of two whose intensity reaches the ridge; no batch comes further than it does at 4 x hidden."""
+    batch = 1
+    while intensity(batch, width, hidden) < flop_per_byte and batch < 4 * hidden:
+        batch *= 2
+    return batch
+
+
+def ridge(x, up, down):
+    """Operations that this machine does, with all requests in a call, in the time in which a call of one reads a byte."""
+    whole, single = Whole(), Whole()
+    whole.prepare(x, up, down)
+    single.prepare(x[:1], up, down)
+    rate = 4 * len(x) * up.numel() / seconds(lambda: whole.run(up, down), x.device)
+    bandwidth = 2 * up.nbytes / seconds(lambda: single.run(up, down), x.device)
+    return rate / bandwidth
+
+
+def seconds(call, device):
+    """The shortest time of a call of several; the first is not counted."""
+    times = []
+    for _ in range(1 + MEASURED_TIMES):
+        wait_for(device)
+        start = time.perf_counter()
+        call()
+        wait_for(device)
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+def wait_for(device):
+    """Wait for the work of a GPU."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

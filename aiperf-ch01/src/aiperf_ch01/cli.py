@@ -1,0 +1,141 @@
+"""`aiperf ch01`: studies that are no benchmarks, because they have no baseline and variant to compare."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import asdict
+
+from aiperf_core.cli.screen import consoles
+from aiperf_core.cli.tables import print_table
+from aiperf_core.plugins import Plugins
+from aiperf_core.results import jsontext, units
+
+DEVICE = click.option(
+    "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
+AT_LEAST_ONE = click.IntRange(min=1)
+
+
+@click.group("ch01", context_settings={"help_option_names": ["-h", "--help"]})
+def ch01() -> None:
+    """Studies of chapter 1: measuring, goodput and scaling."""
+
+
+@ch01.command("pitfalls")
+@DEVICE
+@click.option("--samples", type=click.IntRange(min=3), default=50, show_default=True, help="Calls timed in each way.")
+@click.option("--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
+@JSON
+def pitfalls(device: str | None, samples: int, size: int | None, as_json: bool) -> None:
+    """Time one matrix product in ways that are often taken for the same, and show how far they are apart."""
+    from aiperf_ch01 import pitfalls as study
+
+    found = study.measure(device, samples, size)
+    if as_json:
+        _write({**asdict(found), "ways": [_way(one) for one in found.ways]})
+        return
+    work = f"{found.rows} x {found.rows} matrix product in {found.dtype} on {found.device}"
+    _say(f"{work}, {samples} calls a way\n\n")
+    rows = [
+        (
+            one.name,
+            units.seconds(one.median_s),
+            units.seconds(one.mean_s),
+            units.percent(one.spread),
+            f"{one.median_s / found.reference_s:.2f}x",
+            one.what,
+        )
+        for one in found.ways
+    ]
+    _table(("WAY", "MEDIAN", "MEAN", "SPREAD", "OF COLD", "WHAT IS TIMED"), rows)
+    _say("\nSPREAD is the distance of the quartiles, as a part of the median.\n")
+
+
+def _way(one: Any) -> dict[str, Any]:
+    return {**asdict(one), "median_s": one.median_s, "mean_s": one.mean_s, "spread": one.spread}
+
+
+@ch01.command("goodput-report")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--price-per-hour", type=click.FloatRange(min=0), help="What an hour of this machine costs.")
+@click.option("--price-per-kwh", type=click.FloatRange(min=0), help="What a kilowatt hour costs, in the same currency.")
+@JSON
+@click.pass_obj
+def goodput_report(
+    plugins: Plugins, bundle: Path, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
+) -> None:
+    """Say of each result in BUNDLE how much useful work it did: in units a second, against the ceilings, by energy and price.
+
+    Units are what a target's cost declares: samples, requests or tokens, and calls where it declares none. Goodput is the
+    time that the work needs at least at this machine's ceilings, as a part of the time that it took. Energy was counted
+    by the device while the benchmark ran (tiers standard and audit); without it there is no price of energy.
+    """
+    from aiperf_ch01 import goodput
+
+    found = goodput.report(bundle, plugins, goodput.Prices(price_per_hour, price_per_kwh))
+    if as_json:
+        _write({"results": [asdict(one) for one in found]})
+        return
+    rows = [
+        (
+            f"{one.target}:{one.implementation}",
+            units.rate(one.units_per_s, ""),
+            one.unit,
+            "" if one.goodput is None else units.percent(one.goodput),
+            "" if one.joules_per_unit is None else units.joules(one.joules_per_unit),
+            "" if one.price_per_million is None else units.number(one.price_per_million),
+        )
+        for one in found
+    ]
+    _table(("RESULT", "A SECOND", "UNIT", "GOODPUT", "ENERGY A UNIT", "PRICE A MILLION"), rows)
+
+
+@ch01.command("scaling")
+@DEVICE
+@click.option("--ranks", default="1,2,4", show_default=True, metavar="N,N,...", help="Processes, one a GPU.")
+@click.option("--width", type=AT_LEAST_ONE, help="Of the layers. [default: 4096 on GPUs, else 512]")
+@click.option("--samples", type=AT_LEAST_ONE, help="A rank's in weak scaling. [default: 512 on GPUs, else 64]")
+@click.option("--steps", type=click.IntRange(min=3), default=30, show_default=True, help="Steps that are timed.")
+@JSON
+def scaling(device: str | None, ranks: str, width: int | None, samples: int | None, steps: int, as_json: bool) -> None:
+    """Train on several ranks with an all-reduce of the gradients, and show how well that scales.
+
+    Weak: each rank has as many samples as one alone. Strong: all ranks together have as many. A step takes as long as it
+    does on its slowest rank, measured within the ranks. More ranks than there are GPUs are left out, and named.
+    """
+    from aiperf_ch01 import scaling as study
+
+    found = study.measure(device, study.parse_ranks(ranks), width, samples, steps)
+    if as_json:
+        _write(asdict(found))
+        return
+    _say(f"data-parallel training on {found.device}, layers {found.width} wide\n\n")
+    rows = [
+        (
+            one.kind,
+            one.ranks,
+            one.samples_per_rank,
+            units.seconds(one.step_s),
+            units.rate(one.samples_per_s, ""),
+            f"{one.efficiency:.0%}",
+        )
+        for one in found.points
+    ]
+    _table(("SCALING", "RANKS", "SAMPLES A RANK", "STEP", "SAMPLES A SECOND", "EFFICIENCY"), rows)
+    for reason in found.left_out:
+        _say(f"left out: {reason}\n")
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    print_table(heads, [[str(cell).strip() for cell in row] for row in rows])
+
+
+def _say(text: str) -> None:
+    out, _ = consoles()
+    out.write(text)
+
+
+def _write(document: dict[str, Any]) -> None:
+    _say(jsontext.dumps(document))

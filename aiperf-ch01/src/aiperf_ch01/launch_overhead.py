@@ -1,0 +1,147 @@
+"""Launch overhead: a chain of short kernels costs its launches, not its work.
+
+Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|, over and over,
+           with a new constant c each time. The folds cannot be collapsed into fewer operations.
+Baseline   One torch operation after the other, in place.
+Variants   `graph` (cuda): the same kernels, launched as one.  `fused_triton` (cuda): one kernel, whose values stay in
+           registers.  `fused_graph` (cuda): that kernel in a graph, which takes away what Python spends on its launch.
+           `fused_loop` (cpu): one loop in C, whose values stay in registers.
+Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves traffic.
+"""
+
+import torch
+
+from aiperf_core import Benchmark, Cost, fp32
+from aiperf_core.kernels import host_source, triton_ahead, triton_source
+
+bench = Benchmark(goal="latency", clock="wall", cache="warm")
+host_code = host_source("launch_overhead.c")
+
+BLOCK = 256
+kernels = triton_source(
+    "launch_overhead_triton.py",
+    triton_ahead(
+        "folds",
+        signature={"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"},
+        constants={"FOLDS": 32, "BLOCK": BLOCK},
+        num_warps=4,
+    ),
+)
+
+
+@bench.workload(
+    smoke={"n": 1021, "folds": 5},
+    cpu={"n": 1 << 14, "folds": 32},
+    cuda={"n": 1 << 14, "folds": 32},
+)
+def inputs(n, device, generator):
+    return {"x": torch.randn(n, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=fp32)
+def reference(x, folds):
+    for number in range(folds):
+        x = (x - offset(number)).abs()
+    return x
+
+
+@bench.cost
+def cost(n, folds):
+    return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=2 * folds * n, precision="fp32")
+
+
+def offset(number):
+    """The constant of a fold: 1, 1/2, 1/4, 1/8, 1/16 and again, all exact in any format."""
+    return 0.5 ** (number % 5)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+class Eager:
+    def prepare(self, x, folds):
+        self.out, self.offsets = torch.empty_like(x), [offset(number) for number in range(folds)]
+
+    def run(self, x):
+        first, *others = self.offsets
+        torch.sub(x, first, out=self.out).abs_()
+        for one in others:
+            self.out.sub_(one).abs_()
+        return self.out
+
+
+@bench.variant(
+    device="cuda", why="the driver sends the whole chain to the GPU at once, without the host between kernels"
+)
+class Graph:
+    def prepare(self, x, folds):
+        eager = Eager()
+        eager.prepare(x, folds)
+        self.out, self.graph = captured(eager.run, x)
+
+    def run(self):
+        self.graph.replay()
+        return self.out
+
+
+@bench.variant(
+    device="cuda",
+    requires=("sm_80", "package:triton"),
+    why="one launch, and between its operations the values stay in registers",
+)
+class FusedTriton:
+    def prepare(self, x, folds):
+        self.out, self.kernel = torch.empty_like(x), kernels.kernel("folds")
+        self.grid = (-(-x.numel() // BLOCK),)
+
+    def run(self, x, folds):
+        self.kernel[self.grid](x, self.out, x.numel(), FOLDS=folds, BLOCK=BLOCK, num_warps=4)
+        return self.out
+
+
+@bench.variant(
+    device="cuda",
+    requires=("sm_80", "package:triton"),
+    builds_on="fused_triton",
+    why="a replay costs the host less than Triton's launcher, which looks at every argument in Python",
+)
+class FusedGraph:
+    def prepare(self, x, folds):
+        fused = FusedTriton()
+        fused.prepare(x, folds)
+        self.out, self.graph = captured(fused.run, x, folds)
+
+    def run(self):
+        self.graph.replay()
+        return self.out
+
+
+@bench.variant(
+    device="cpu",
+    requires="compiler",
+    why="one call instead of one an operation; the values stay in registers meanwhile",
+)
+class FusedLoop:
+    def prepare(self, x):
+        self.out, self.loop = torch.empty_like(x), host_code.function("folds")
+
+    def run(self, x, folds):
+        self.loop(x, self.out, x.numel(), folds)
+        return self.out
+
+
+@bench.yardstick(device="cuda", requires="package:triton", why="torch.compile, which finds the fusion by itself")
+class Compiled:
+    def prepare(self, x, folds):
+        self.chain = torch.compile(reference, fullgraph=True)
+        self.chain(x, folds)  # compiles
+
+    def run(self, x, folds):
+        return self.chain(x, folds)
+
+
+def captured(run, *arguments):
+    """The output of a function that launches kernels, and a CUDA graph of them; the function has run once before."""
+    graph = torch.cuda.CUDAGraph()
+    run(*arguments)
+    with torch.cuda.graph(graph):
+        out = run(*arguments)
+    return out, graph

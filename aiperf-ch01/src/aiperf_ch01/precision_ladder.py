@@ -1,0 +1,210 @@
+"""Precision ladder: each step down buys rate and costs accuracy; both stand in the result.
+
+Workload   A multi-layer perceptron, relu(x Wup) Wdown. What goes in and comes out is float32; the weights are known ahead, so
+           that every rung may convert them once.
+Baseline   float32 throughout. On a GPU that is not what tensor cores are for.
+Variants   `tf32` (cuda): operands rounded to 10 bits of mantissa on their way into the tensor cores.  `bf16`: half the bytes,
+           and 7 bits.  `fp8_rowwise` (cuda): a quarter of the bytes, 3 bits and a scale for each row; finding the scales and
+           rounding is part of the call.  `int8_rowwise` (cpu): whole numbers with a scale for each row.
+Breaks     Products too small to be limited by arithmetic: converting then costs more than it saves. Values with outliers:
+           a scale for a row of which one element is large leaves few bits for the others.
+"""
+
+import contextlib
+import math
+
+import torch
+
+from aiperf_core import Benchmark, Cost, fp32_reduction, lossy
+from aiperf_core.kernels import triton_ahead, triton_source
+
+# Whatever a rung reads of the weights, it is not what the float32 inputs have: bytes set no bound here.
+bench = Benchmark(goal="speed", clock="device", cache="warm")
+
+INT8_LARGEST = 127.0
+MULTIPLE = 16  # of which `_scaled_mm` wants the sizes of fp8 operands
+COLUMNS = 1024
+kernels = triton_source(
+    "precision_ladder_triton.py",
+    *(
+        triton_ahead(
+            "quantise_rows",
+            signature={
+                "x_ptr": f"{dtype}:16",
+                "out_ptr": "*fp8e4nv:16",
+                "scale_ptr": "*fp32:16",
+                "columns": "i32:16",
+                "padded": "i32:16",
+            },
+            constants={"RELU": relu, "BLOCK": COLUMNS},
+        )
+        for dtype, relu in (("*fp32", False), ("*bf16", True))
+    ),
+    archs=("sm_89", "sm_90", "sm_100"),
+)
+
+
+@bench.workload(
+    smoke={"tokens": 13, "width": 37, "hidden": 83},
+    cpu={"tokens": 256, "width": 512, "hidden": 2048},
+    cuda={"tokens": 4096, "width": 8192, "hidden": 28672},
+)
+def inputs(tokens, width, device, generator):
+    return {"x": torch.randn(tokens, width, device=device, generator=generator)}
+
+
+@bench.static
+def weights(width, hidden, device, generator):
+    # Each row of `up` is a neuron of the hidden layer, each row of `down` one of the output.
+    up = torch.randn(hidden, width, device=device, generator=generator)
+    down = torch.randn(width, hidden, device=device, generator=generator)
+    return {"up": up.div_(math.sqrt(width)), "down": down.div_(math.sqrt(hidden))}
+
+
+@bench.reference(tolerance=fp32_reduction)
+def reference(x, up, down):
+    return torch.relu(x @ up.t()) @ down.t()
+
+
+@bench.cost
+def cost(tokens, width, hidden):
+    # The precision is that of the fastest rung with a ceiling, or the rungs below fp32 would be faster than light.
+    return Cost(
+        bytes_read=4 * (2 * width * hidden + tokens * width),
+        bytes_written=4 * tokens * width,
+        flops=4 * tokens * width * hidden,
+        precision="fp8",
+        tokens=tokens,
+    )
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="fp32")
+class Fp32:
+    def prepare(self, x, up, down):
+        self.out = torch.empty_like(x)
+        self.between = torch.empty(len(x), len(up), device=x.device)
+
+    def run(self, x, up, down):
+        torch.mm(x, up.t(), out=self.between).relu_()
+        return torch.mm(self.between, down.t(), out=self.out)
+
+
+@bench.variant(
+    device="cuda",
+    requires="sm_80",
+    name="tf32",
+    why="tensor cores take the operands, rounded to 10 bits of mantissa, and sum in float32",
+    lossy=lossy("rel_l2", at_most=1e-3),
+)
+class Tf32(Fp32):
+    def run(self, x, up, down):
+        with tf32_products():
+            return super().run(x, up, down)
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    name="bf16",
+    why="half the bytes an operand, and units that multiply twice as many of them at a time",
+    lossy=lossy("rel_l2", at_most=5e-3),
+)
+class Bf16:
+    def prepare(self, x, up, down):
+        self.up, self.down = up.t().bfloat16(), down.t().bfloat16()
+        self.out = torch.empty_like(x)
+        self.rounded = torch.empty_like(x, dtype=torch.bfloat16)
+        self.between = torch.empty(len(x), len(up), device=x.device, dtype=torch.bfloat16)
+        self.narrow = torch.empty_like(self.rounded)
+
+    def run(self, x):
+        torch.mm(self.rounded.copy_(x), self.up, out=self.between).relu_()
+        return self.out.copy_(torch.mm(self.between, self.down, out=self.narrow))
+
+
+# Of 3 bits of mantissa, rounding takes about 0.026 in the root mean square; four operands are rounded, which adds up to
+# 0.053, and to more or less than that where there are few elements.
+@bench.variant(
+    device="cuda",
+    requires=("sm_89", "package:triton"),
+    name="fp8_rowwise",
+    why="a quarter of the bytes, at twice the rate of bf16; one pass over a row finds its scale, another rounds it",
+    lossy=lossy("rel_l2", at_most=8e-2),
+)
+class Fp8Rowwise:
+    def prepare(self, x, up, down):
+        self.kernel, self.out = kernels.kernel("quantise_rows"), torch.empty_like(x)
+        self.width, self.hidden = (-(-size // MULTIPLE) * MULTIPLE for size in (up.shape[1], len(up)))
+        self.up = self.quantised(padded(up, self.hidden), self.width)
+        self.down = self.quantised(padded(down, self.width), self.hidden)
+        self.narrow_x, self.narrow_between = (eight_bits(len(x), size, x.device) for size in (self.width, self.hidden))
+
+    def run(self, x):
+        between = self.product(self.rounded(x, *self.narrow_x, relu=False), self.up)
+        product = self.product(self.rounded(between, *self.narrow_between, relu=True), self.down)
+        return self.out.copy_(product[:, : self.out.shape[1]])
+
+    def rounded(self, x, out, scales, *, relu):
+        """Rows of x, after relu where that is asked for, as fp8 with a scale each; what was padded is zero."""
+        rows, columns = x.shape
+        self.kernel[(rows,)](x, out, scales, columns, out.shape[1], RELU=relu, BLOCK=COLUMNS)
+        return out, scales
+
+    def quantised(self, weight, columns):
+        """A weight as fp8 with a scale for each row, once and for all."""
+        return self.rounded(weight, *eight_bits(len(weight), columns, weight.device), relu=False)
+
+    def product(self, left, right):
+        """The product left right^T in bfloat16."""
+        (a, a_scales), (b, b_scales) = left, right
+        return torch._scaled_mm(
+            a, b.t(), scale_a=a_scales, scale_b=b_scales.t(), out_dtype=torch.bfloat16, use_fast_accum=True
+        )
+
+
+@bench.variant(
+    device="cpu",
+    name="int8_rowwise",
+    why="a quarter of the bytes; one instruction multiplies four pairs of whole numbers and adds them up",
+    lossy=lossy("rel_l2", at_most=5e-2),
+)
+class Int8Rowwise:
+    def prepare(self, x, up, down):
+        self.out = torch.empty_like(x)
+        self.up, self.down = (whole_numbers(weight) for weight in (up, down))
+
+    def run(self, x):
+        between = self.product(whole_numbers(x), self.up).relu_()
+        return self.out.copy_(self.product(whole_numbers(between), self.down))
+
+    def product(self, left, right):
+        """The product left right^T in float32."""
+        (a, a_scales), (b, b_scales) = left, right
+        return torch._int_mm(a, b.t()).float().mul_(a_scales).mul_(b_scales.t())
+
+
+@contextlib.contextmanager
+def tf32_products():
+    """Let float32 products round their operands to TF32 meanwhile, and no longer."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def padded(weight, rows):
+    """A weight with rows of zeros after its own."""
+    return torch.nn.functional.pad(weight, (0, 0, 0, rows - len(weight)))
+
+
+def eight_bits(rows, columns, device):
+    """Memory for a matrix of fp8 and a scale for each of its rows."""
+    scales = torch.empty(rows, 1, device=device)
+    return torch.empty(rows, columns, device=device, dtype=torch.float8_e4m3fn), scales
+
+
+def whole_numbers(x):
+    """A matrix as int8, and the scales of its rows."""
+    scales = x.abs().amax(1, keepdim=True).clamp_(min=torch.finfo(x.dtype).tiny).div_(INT8_LARGEST)
+    return (x / scales).round_().to(torch.int8), scales

@@ -1,0 +1,1 @@
+"""Chapter 4: ranks that talk to each other."""

@@ -1,0 +1,56 @@
+"""Memory that every GPU of a group can read and write: torch's symmetric memory, without multicast.
+
+Kernels that read the memory of other GPUs are registered as operations on symmetric memory (`register`), so that whoever
+counts what ranks send sees them as it sees torch's own.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from attrs import frozen
+
+_LIBRARY = torch.library.Library("symm_mem", "FRAGMENT")
+
+
+@frozen(eq=False)
+class Peers:
+    """A tensor on each rank of one shape: this rank's own (`mine`), and a view of every rank's (`all`), its own included.
+
+    `addresses` holds the addresses of all of them, as int64 on this GPU, for kernels.
+    """
+
+    mine: torch.Tensor
+    all: list[torch.Tensor]
+    addresses: torch.Tensor
+    handle: Any
+
+    def barrier(self) -> None:
+        """Queue a meeting of all ranks on this GPU's current stream; what they wrote before it can be read after it."""
+        self.handle.barrier()
+
+
+def open_peers(*shape: int, dtype: torch.dtype) -> Peers:
+    """Make a tensor of zeros on each rank that all ranks can reach; to be called by all of them, untimed."""
+    import torch.distributed._symmetric_memory as symmetric
+
+    # Multicast needs rights that a container may lack, and setting it up then fails.
+    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+    mine = symmetric.empty(*shape, dtype=dtype, device=torch.device("cuda", torch.cuda.current_device()))
+    handle = symmetric.rendezvous(mine, dist.group.WORLD)
+    mine.zero_()
+    views = [handle.get_buffer(rank, shape, dtype) for rank in range(dist.get_world_size())]
+    addresses = torch.tensor([one.data_ptr() for one in views], dtype=torch.int64, device=mine.device)
+    torch.cuda.synchronize()
+    handle.barrier()
+    torch.cuda.synchronize()
+    return Peers(mine, views, addresses, handle)
+
+
+def register(schema: str, function: Callable[..., None]) -> Any:
+    """Register a launch as an operation on symmetric memory, by its schema, and return it as a callable."""
+    name = _LIBRARY.define(schema)
+    _LIBRARY.impl(name.partition("(")[0].rpartition("::")[2], function, "CUDA")
+    return getattr(torch.ops.symm_mem, name.partition("(")[0].rpartition("::")[2])

@@ -1,0 +1,183 @@
+"""The memory instructions of compiled kernels, read from their machine code with NVIDIA's nvdisasm; needs no GPU."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels.check import sources_in
+from aiperf_core.kernels.cuda import CudaSource
+
+_KERNEL = re.compile(r"^\.text\.(?P<name>\w+):")
+_INSTRUCTION = re.compile(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][A-Z0-9]*)(?P<rest>[.\w]*)")
+# Instructions that move data, or let threads meet; all others are arithmetic, addresses and control.
+_WATCHED = frozenset(
+    (
+        *(
+            "LDG",
+            "STG",
+            "LDS",
+            "STS",
+            "LDGSTS",
+            "UBLKCP",
+            "UTMALDG",
+            "UTMASTG",
+            "ATOMS",
+            "REDG",
+            "ATOMG",
+            "RED",
+            "ATOM",
+        ),
+        *("SHFL", "REDUX", "MATCH", "BAR", "PRMT", "LOP3", "F2FP"),
+    )
+)
+_WITH_WIDTH = frozenset(("LDG", "STG", "LDS", "STS", "LDGSTS"))
+_WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
+
+# What the lessons say of a kernel, and its machine code must show (sm_90). `LDG.128` is a load of 128 bits.
+PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
+    "memory_access": {"coalesced": ("LDG.32", "STG.32"), "wide": ("LDG.128", "STG.128")},
+    "vectorized_copy": {
+        "scalar": ("LDG.32", "STG.32"),
+        "wide": ("LDG.128", "STG.128"),
+        "unrolled": ("LDG.128", "STG.128"),
+        "persistent": ("LDG.128", "STG.128"),
+        "bulk_ring": ("UBLKCP",),
+    },
+    "aos_soa": {
+        "structures": ("LDG.32", "STG.32"),
+        "staged": ("LDG.128", "STS.128", "LDS.128", "STG.128"),
+        "arrays_wide": ("LDG.128", "STG.128"),
+    },
+    "transpose": {
+        "padded4": ("LDG.32", "STG.32", "LDS.32"),
+        "swizzled4": ("LDG.128", "STS.128", "LDS.32", "STG.128"),
+        "swizzled2": ("LDG.128", "STS.128", "LDS.16", "STG.128"),
+        "tensor_map": ("UTMALDG", "UTMASTG"),
+    },
+    "gather": {"warp_per_row": ("LDG.128", "STG.128"), "four_rows": ("LDG.128", "STG.128"), "bulk_rows": ("UBLKCP",)},
+    "histogram": {
+        "shared_by_all1": ("REDG",),
+        "by_copies1": ("ATOMS", "LDG.8"),
+        "by_matches1": ("MATCH", "ATOMS"),
+        "by_pieces1": ("LDG.128", "ATOMS"),
+        "by_runs1": ("LDG.128", "ATOMS"),
+    },
+    "smem_matmul": {
+        "tiled": ("LDG.32", "STS.32", "LDS.32"),
+        "wide_fill": ("LDG.128", "STS.128"),
+        "two_outputs": ("LDG.128", "STS.128", "LDS.128"),
+    },
+    "warp_reduce": {
+        "tree": ("BAR", "STS.32"),
+        "shuffle": ("SHFL",),
+        "shuffle_wide": ("SHFL", "LDG.128"),
+        "warp_per_row": ("SHFL", "LDG.128"),
+        "fixed_point": ("REDUX", "LDG.128"),
+    },
+    "warp_scan": {
+        "tiles_by_barriers": ("BAR", "LDG.128", "STG.128"),
+        "tiles_by_shuffles": ("SHFL", "LDG.128", "STG.128"),
+        "look_back": ("SHFL", "LDG.128", "STG.128", "LDG.64"),
+    },
+    "async_prefetch": {
+        "register_prefetch": ("LDG.128", "STS.128"),
+        "two_stages": ("LDGSTS.128",),
+        "four_stages": ("LDGSTS.128",),
+        "bulk_stages": ("UBLKCP",),
+    },
+    "tma_tile_copy": {
+        "load_store": ("LDG.128", "STS.128", "STG.128"),
+        "cp_async": ("LDGSTS.128",),
+        "tensor_copy": ("UTMALDG", "UBLKCP"),
+        "tensor_ring": ("UTMALDG", "UBLKCP"),
+    },
+    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR"), "tensor_planes": ("UTMALDG",)},
+    "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
+    "lowbit_unpack": {
+        "byte4": ("LDG.8",),
+        "wide4": ("LDG.32", "STG.128"),
+        "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
+        "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
+    },
+}
+
+
+@frozen
+class KernelCode:
+    """The watched instructions of one kernel, how many of each, and those that were promised and are not there."""
+
+    target: str
+    kernel: str
+    arch: str
+    counts: dict[str, int]
+    promised: tuple[str, ...] = ()
+    missing: tuple[str, ...] = field(default=())
+
+
+def kernels_of(target: str, module: str, arch: str) -> list[KernelCode]:
+    """Compile the CUDA files of a target's module and read their kernels, in the order of the code.
+
+    A promise that holds for a later architecture only (bulk copies and tensor maps: sm_90) is not asked of earlier ones.
+    Raises `SkipError` where nvdisasm or NVRTC is missing, `KernelError` where the code cannot be read.
+    """
+    promises = PROMISES.get(target.partition(".")[2], {})
+    found = []
+    for source in sources_in(module):
+        if not isinstance(source, CudaSource):
+            continue
+        for kernel, counts in read(disassemble(source.compile(arch))).items():
+            promised = promises.get(kernel, ())
+            missing = tuple(one for one in promised if not counts.get(one))
+            found.append(KernelCode(target, kernel, arch, dict(sorted(counts.items())), promised, missing))
+    return found
+
+
+def read(listing: str) -> dict[str, Counter[str]]:
+    """Count the watched instructions of each kernel in a listing of nvdisasm, loads and stores by their width in bits."""
+    kernels: dict[str, Counter[str]] = {}
+    counts: Counter[str] = Counter()
+    for line in listing.splitlines():
+        if match := _KERNEL.match(line):
+            counts = kernels.setdefault(match["name"], Counter())
+        elif (match := _INSTRUCTION.match(line)) and match["opcode"] in _WATCHED:
+            counts[_named(match["opcode"], match["rest"].split("."))] += 1
+    return kernels
+
+
+def _named(opcode: str, modifiers: list[str]) -> str:
+    if opcode not in _WITH_WIDTH:
+        return opcode
+    width = next((_WIDTHS[one] for one in modifiers if one in _WIDTHS), 32)
+    return f"{opcode}.{width}"
+
+
+def disassemble(cubin: bytes) -> str:
+    """Return nvdisasm's listing of machine code. Raises `SkipError` where it is missing, `KernelError` where it fails."""
+    tool = _nvdisasm()
+    if tool is None:
+        raise SkipError(
+            "needs nvdisasm, which is looked for on the path, in $CUDA_HOME, in /usr/local/cuda and in triton's package; "
+            "install it with: pip install triton"
+        )
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        run = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, errors="replace", check=False)
+    if run.returncode:
+        raise KernelError(f"nvdisasm does not read this code: {run.stderr.strip() or run.stdout.strip()}")
+    return run.stdout
+
+
+def _nvdisasm() -> str | None:
+    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    folders = [str(Path(home, "bin")) for home in homes if home]
+    folders += [str(Path(entry, "triton/backends/nvidia/bin")) for entry in sys.path if entry]
+    return shutil.which("nvdisasm") or shutil.which("nvdisasm", path=os.pathsep.join(folders))

@@ -1,0 +1,138 @@
+"""`aiperf ch07`: its three commands, and that the lessons' promises are kept by the machine code."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiperf_ch07 import access_report, sass
+from aiperf_ch07.cli import ch07
+from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels import CudaSource
+from aiperf_core.kernels.check import sources_in
+from aiperf_core.plugins import load_plugins
+
+TARGETS = [one for one in load_plugins().targets if one.group == "ch07"]
+LISTING = """
+\t.section\t.text.wide,"ax",@progbits
+.text.wide:
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0040*/              @!P0 LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ;
+        /*0050*/                   LDG.E.U8 R9, desc[UR4][R2.64+0x10] ;
+        /*0060*/                   STS [R8], R4 ;
+        /*0070*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*0080*/                   STG.E.64 desc[UR4][R6.64], R4 ;
+.text.sum:
+        REDUX.SUM.S32 UR6, R0 ;
+"""
+NCU = """==PROF== Connected to process 1
+"ID","Kernel Name","l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum","l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+"","","",""
+"0","strided","1,000","32,000"
+"1","coalesced","1000","n/a"
+"""
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(ch07, list(arguments), obj=load_plugins(), standalone_mode=False)
+
+
+def test_read_counts_by_width() -> None:
+    counts = sass.read(LISTING)
+    assert counts == {
+        "wide": {"LDG.128": 1, "LDG.8": 1, "STS.32": 1, "BAR": 1, "STG.64": 1},
+        "sum": {"REDUX": 1},
+    }
+
+
+def test_promises_are_about_kernels_that_exist() -> None:
+    modules = {one.name.partition(".")[2]: one.module for one in TARGETS}
+    assert sorted(sass.PROMISES) == sorted(modules)
+    for target, promises in sass.PROMISES.items():
+        names = {
+            name for source in sources_in(modules[target]) if isinstance(source, CudaSource) for name in source.names()
+        }
+        assert set(promises) <= names
+
+
+@pytest.mark.parametrize("target", [one.name for one in TARGETS])
+def test_the_machine_code_keeps_the_promises(target: str) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
+    try:
+        result = invoke("widths", target, "--json")
+        kernels: list[dict[str, Any]] = json.loads(result.output)["kernels"]
+    except (SkipError, json.JSONDecodeError):
+        pytest.skip("needs NVRTC and nvdisasm")
+    assert {one["kernel"]: one["missing"] for one in kernels if one["missing"]} == {}
+    assert result.return_value == 0
+    assert kernels
+
+
+def test_widths_fails_for_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
+    if sass._nvdisasm() is None:
+        pytest.skip("needs nvdisasm")
+    monkeypatch.setitem(sass.PROMISES, "vectorized_copy", {"scalar": ("LDG.128",)})
+    result = invoke("widths", "ch07.vectorized_copy")
+    assert result.return_value == 1
+    assert "  promised and not there: LDG.128\n" in result.output
+
+
+def test_widths_says_how_to_get_nvdisasm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sass, "_nvdisasm", lambda: None)
+    with pytest.raises(SkipError, match="install it with: pip install triton"):
+        sass.disassemble(b"")
+
+
+def test_access_report_reads_what_ncu_prints() -> None:
+    strided, coalesced = access_report.parse(NCU, "strided")
+    assert (strided.kernel, strided.sectors_per_load, strided.sectors_per_store) == ("strided", 32.0, None)
+    assert coalesced.counters["load_sectors"] is None
+    with pytest.raises(KernelError, match="ncu saw no kernel of 'wide'"):
+        access_report.parse("nothing", "wide")
+
+
+def test_access_report_leaves_the_clocks_alone() -> None:
+    line = access_report.command("ncu", "ch07.transpose", "aiperf_ch07.transpose", "padded", ["rows=8"])
+    assert line[line.index("--clock-control") + 1] == "none"
+    assert line[-4:] == ["ch07.transpose", "aiperf_ch07.transpose", "padded", "rows=8"]
+
+
+def test_access_report_without_ncu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    result = invoke("access-report", "ch07.transpose:padded")
+    assert isinstance(result.exception, SkipError)
+    assert str(result.exception) == (
+        "needs Nsight Compute: no 'ncu' on the path or in /usr/local/cuda/bin; it comes with the CUDA toolkit"
+    )
+
+
+def test_access_report_refuses_unknown_implementations() -> None:
+    result = invoke("access-report", "ch07.transpose:paded")
+    assert str(result.exception) == (
+        "'ch07.transpose' has no implementation 'paded' on cuda; it has direct, tiled, padded, swizzled, tensor_map"
+    )
+
+
+def test_stride_sweep_on_the_cpu() -> None:
+    result = invoke("stride-sweep", "--device", "cpu", "--mib", "1", "--json")
+    points = json.loads(result.output)["points"]
+    assert [(one["width_bytes"], one["stride"]) for one in points[:3]] == [(4, 1), (4, 2), (4, 4)]
+    assert len(points) == 21
+    assert all(one["bytes_per_s"] > 0 for one in points)
+
+
+@pytest.mark.gpu
+def test_stride_sweep_on_a_gpu() -> None:
+    points = json.loads(invoke("stride-sweep", "--device", "cuda", "--json").output)["points"]
+    rates = {(one["width_bytes"], one["stride"]): one["bytes_per_s"] for one in points}
+    assert rates[4, 1] > 2 * rates[4, 32]
+
+
+def test_the_readme_lists_every_target() -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in TARGETS]
+    assert [line for line in text.splitlines() if line.startswith("| `ch07.")] == rows
