@@ -99,7 +99,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "tensor_copy": ("UTMALDG", "UBLKCP"),
         "tensor_ring": ("UTMALDG", "UBLKCP"),
     },
-    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR"), "tensor_planes": ("UTMALDG",)},
+    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR")},
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),

@@ -3,8 +3,8 @@
 Workload   `steps` times u = 0.4 u + 0.1 (its six neighbours) on a box of float32, with zeros outside.
 Baseline   cuda: a thread a point, seven reads of global memory.  cpu: a sweep over the box for each step.
 Variants   cuda: `marching`: along z, with the values below and above in registers and the plane in shared memory.
-           `tensor_planes`: the copy engine brings the planes, rims and zeros included.  `two_steps`: two steps for one
-           pass over memory.  cpu: `two_steps` alike, with a ring of planes in the cache.
+           `two_steps`: two steps for one pass over memory.
+           cpu: `two_steps` alike, with a ring of planes in the cache.
 Breaks     Large caches: the baseline's neighbours are mostly found there, and the marching only makes sure. The cost is
            that of all steps in one pass, the least there is; an implementation that makes a step a pass cannot reach
            more than one part in `steps` of it.
@@ -12,7 +12,6 @@ Breaks     Large caches: the baseline's neighbours are mostly found there, and t
 
 import torch
 
-from aiperf_ch07.tensor_map import tensor_map
 from aiperf_core import Benchmark, Cost, fp32
 from aiperf_core.kernels import cuda_source, host_source
 
@@ -106,26 +105,6 @@ class Direct(Steps):
 )
 class Marching(Kernel):
     pass
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_90",
-    name="tensor_planes",
-    why="the copy engine brings a plane with rim and zeros in one instruction, two planes ahead",
-)
-class TensorPlanes(Steps):
-    def prepare(self, u, steps):
-        super().prepare(u, steps)
-        self.kernel = device_code.kernel("tensor_planes")
-        # Boxes of a tile of 32 x 16 with its rim, which in x is widened to whole 16 bytes.
-        self.maps = {one.data_ptr(): tensor_map(one, (1, 18, 36)) for one in (u, *self.arrays)}
-
-    def step(self, source, out, left):
-        nz, ny, nx = source.shape
-        grid = (-(-nx // 32), -(-ny // 16), -(-nz // PLANES))
-        self.kernel(self.maps[source.data_ptr()], out, nx, ny, nz, PLANES, grid=grid, block=(32, 16))
-        return 1
 
 
 @bench.variant(

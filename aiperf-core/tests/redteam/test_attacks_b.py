@@ -1,16 +1,15 @@
 """Attacks on time, place, the harness, its secrets, compilers, statistics and the exam, and honest code that looks like them.
 
-What a guard can be switched off for is shown by two runs. What no switch can bring about (another process, another order, a
-sandbox) is shown by attacks that find nothing, and by what the same code can do outside.
+What a guard can be switched off for is shown by two runs. What takes more than a switch of a run (a harness of one process, a
+candidate, rounds, recorded evidence) is tried by `aiperf selftest`, and here with all guards on.
 """
 
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from aiperf_core.harness.session import Session
 from aiperf_core.redteam import (
     cases_compiling,
     cases_cuda,
+    cases_environment,
     cases_evaluation,
     cases_leak,
     cases_location,
@@ -41,6 +41,7 @@ pytestmark = pytest.mark.proof
 MODULES = (
     cases_compiling,
     cases_cuda,
+    cases_environment,
     cases_evaluation,
     cases_leak,
     cases_location,
@@ -48,23 +49,17 @@ MODULES = (
     cases_tamper,
     cases_timing,
 )
-CATEGORIES = {"timing", "location", "tamper", "leak", "cuda", "compile", "policy", "statistical", "evaluation"}
-# Shown by recorded evidence, elsewhere.
-ON_RECORD = {"machine", "versions", "conduct", "ranks", "seeds", "cupti_ledger", "conditions"}
-# What no code of an implementation can bring about with one guard off.
-UNATTACKED = {
-    "compile.autotuning_variance",
-    "cuda.context_switch_overhead",
-    "cuda.driver_overhead",
-    "statistical.process_bias",
-    "timing.cache_not_cold",
-    "timing.interference",
-    "timing.timer_granularity",
-}
-ALL = tuple(case for module in MODULES for case in module.CASES)
-FOUND_NOTHING = tuple(case for module in MODULES for case in getattr(module, "BY_CONSTRUCTION", ()))
-HERE = [case for case in ALL if case.device == "cpu"]
 GUARDS = {one.id: one.guard for one in ISSUES}
+ALL = tuple(case for module in MODULES for case in module.CASES)
+# Tried in runs of this module: those of one implementation, in a quick one, by a switch or as a look-alike.
+HERE = [
+    case
+    for case in ALL
+    if case.device == "cpu"
+    and not (case.candidate or case.alone or case.gains == "word" or case.tier != "quick")
+    and (case.honest or GUARDS[case.issue] != "own_process")
+]
+IN_ONE_PROCESS = [case for case in ALL if not case.honest and GUARDS[case.issue] == "own_process"]
 LIGHT = "faster_than_light"
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 # What a busy machine does to any code, and what others who edit the sources do to any row.
@@ -208,18 +203,15 @@ def test_look_alikes_are_left_alone(case: Case, row_of: Rows) -> None:
     assert row.judgement is not None
 
 
-# --- by construction: nothing is found
+# --- what gains in a harness of one process gains nothing here
 
 
-@pytest.mark.parametrize(
-    "module", sorted({one.module for one in FOUND_NOTHING if not one.module.endswith("statistical_drift")})
-)
-def test_what_is_elsewhere_cannot_be_attacked(module: str, run: Run, tmp_path: Path) -> None:
-    names = {one.implementation for one in FOUND_NOTHING if one.module == module} - {"ends_judge"}
+@pytest.mark.parametrize("module", sorted({one.module for one in IN_ONE_PROCESS if one.tier == "quick"}))
+def test_what_is_elsewhere_cannot_be_attacked(module: str, run: Run) -> None:
+    names = {one.implementation for one in IN_ONE_PROCESS if one.module == module}
     rows = rows_of(run(module, names, budget_s=0.4))
     for name in names:
         assert rows[name].verdict is not Verdict.FASTER, (name, rows[name].speedup)
-        assert "found an answer" not in rows[name].log
 
 
 def test_a_process_that_leaves_has_no_result(run: Run) -> None:
@@ -228,20 +220,7 @@ def test_a_process_that_leaves_has_no_result(run: Run) -> None:
     assert row.log[-1] == "PASSED: 1000x faster"
 
 
-def test_a_run_without_a_judge_has_no_verdict(run: Run) -> None:
-    result = run("aiperf_core.redteam.tamper", {"ends_judge"})
-    assert isinstance(result, SkippedTarget)
-    assert result.verdict is Verdict.FAILED
-
-
-def test_rare_slow_calls_move_the_mean_and_not_the_verdict(run: Run) -> None:
-    rows = rows_of(run("aiperf_core.redteam.statistical", {"never_slow"}, budget_s=0.6))
-    slow, steady = (rows[name].samples.wall_s for name in ("now_and_then_slow", "never_slow"))
-    assert fmean(filter(None, slow)) > fmean(filter(None, steady))
-    assert rows["never_slow"].verdict is not Verdict.FASTER
-
-
-def test_a_machine_that_slows_down_is_no_difference_between_sides(run: Run) -> None:
+def test_a_machine_that_warms_up_is_no_difference_between_sides(run: Run) -> None:
     result = run("aiperf_core.redteam.statistical_drift", {"later"}, budget_s=0.8)
     assert isinstance(result, TargetResult)
     taken = [("sooner", "later"), ("later", "sooner")]
@@ -251,71 +230,15 @@ def test_a_machine_that_slows_down_is_no_difference_between_sides(run: Run) -> N
     assert variant.verdict not in (Verdict.FASTER, Verdict.SLOWER)
     # One side after the other would have shown a difference.
     times = [time for time in baseline.samples.wall_s if time]
-    assert median(times[len(times) // 2 :]) > 1.1 * median(times[: len(times) // 2])
+    assert median(times[: len(times) // 2]) > 1.1 * median(times[len(times) // 2 :])
 
 
-CONFINED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from aiperf_core.harness.sandbox import Limits, confine
-from aiperf_core.redteam import evaluation, leak, tamper
-scratch, outside, other, hold = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "confined"
-# A process that is forked has no threads yet, as the harness's own.
-if child := os.fork():
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-if hold:
-    confine(Limits(scratch))
-def tried(attack):
-    try:
-        return bool(attack())
-    except PermissionError:
-        return False
-def dropped():
-    tamper.drop_start_up_files(outside)
-    return True
-def signalled():
-    tamper.signal_process(other, signal.SIGCONT)
-    return True
-def golden():
-    with open(os.path.join(outside, "golden.bin"), "rb") as file:
-        return file.read()
-print(
-    tried(dropped), tried(signalled), tried(golden), tried(evaluation.editable_sources),
-    tried(lambda: list(leak.answers_in(other, torch.arange(64.0))) or True),
-)
-"""
-
-
-@pytest.mark.parametrize(("how", "can"), [("free", "True"), ("confined", "False")])
-def test_the_sandbox_keeps_code_from_files_and_processes(how: str, can: str, tmp_path: Path) -> None:
-    scratch, outside = tmp_path / "scratch", tmp_path / "outside"
-    scratch.mkdir()
-    outside.mkdir()
-    (outside / "golden.bin").write_bytes(b"0" * 256)
-    with subprocess.Popen(["sleep", "60"]) as other:
-        try:
-            told = subprocess.run(
-                [sys.executable, "-P", "-c", CONFINED, str(scratch), str(outside), str(other.pid), how],
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-        finally:
-            other.kill()
-    assert told.split() == [can] * 5
-
-
-def test_dropped_files_are_loaded_by_nobody(tmp_path: Path) -> None:
-    script = textwrap.dedent("""
-        import os, sys
-        from aiperf_core.redteam.tamper import drop_start_up_files
-        drop_start_up_files(os.getcwd())
-    """)
-    subprocess.run([sys.executable, "-P", "-c", script], check=True, cwd=tmp_path)
-    assert (tmp_path / "sitecustomize.py").exists()
-    # As the harness starts its processes.
-    subprocess.run([sys.executable, "-P", "-c", "import aiperf_core"], check=True, cwd=tmp_path)
+def test_without_turns_one_side_comes_after_the_other(run: Run) -> None:
+    result = run("aiperf_core.redteam.statistical_drift", {"later"}, frozenset({"interleaved"}))
+    assert isinstance(result, TargetResult)
+    half = result.order.index("later")
+    assert set(result.order[:half]) == {"sooner"}
+    assert set(result.order[half:]) == {"later"}
 
 
 # --- the exam: a benchmark that lint must refuse
@@ -353,17 +276,10 @@ def test_lint_refuses_a_tolerance_that_lets_everything_pass(module: str, refused
 # --- the corpus
 
 
-def test_each_issue_has_an_attack_and_a_look_alike() -> None:
-    of_us = {one.id for one in ISSUES if one.category in CATEGORIES and one.guard not in ON_RECORD}
-    attacked = {one.issue for one in (*ALL, *FOUND_NOTHING) if not one.honest}
-    assert attacked == of_us - UNATTACKED
-    assert {one.issue for one in ALL if one.honest} | {"timing.interference", "timing.timer_granularity"} == of_us
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_cases_name_what_there_is(device: str) -> None:
-    for case in (*ALL, *FOUND_NOTHING):
-        if case.device == device:
+    for case in ALL:
+        if case.device == device and not case.candidate:
             benchmark = load_benchmark(TargetRef(case.module, case.module))
             there = {one.name: one for one in benchmark.on(device) if one.role == "variant"}
             assert case.implementation in there, case

@@ -1,6 +1,7 @@
 """How cases end: on scripted runs, every outcome there is; on real ones, those of `targets/guarded.py`."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from aiperf_core.harness.described import Described, DescribedImplementation
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.session import Plan, Session
-from aiperf_core.redteam.cases import Case, Recorded
+from aiperf_core.harness.supervisor import CANDIDATE
+from aiperf_core.redteam.cases import WORD, Case, Recorded
 from aiperf_core.redteam.catalogue import Outcome, Proof, Proven
-from aiperf_core.redteam.proof import BESIDE, LOOK_LONGER, ProofSession, Prover, unknown_issues
+from aiperf_core.redteam.proof import BESIDE, LOOK_LONGER, Prover, unknown_issues
+from aiperf_core.redteam.trials import BAITS, BUDGET_S, ProofSession, Trials
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
-from aiperf_core.results.models import Estimate, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Confined, Estimate, Finding, Row, SkippedTarget, Verdict
 from aiperf_core.targets import Selection
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
@@ -144,11 +147,17 @@ def case(issue: str = "play.cheat", **other: Any) -> Case:
 
 
 def prove(
-    session: Scripted, *cases: Case, recorded: tuple[Recorded, ...] = (), device: str | None = None, **other: Any
+    session: Scripted,
+    *cases: Case,
+    recorded: tuple[Recorded, ...] = (),
+    device: str | None = None,
+    logs: Path | None = None,
+    **other: Any,
 ) -> tuple[list[Proven], list[str]]:
     reporter = Silent()
-    prover = Prover(session, Path(), ISSUES, device, reporter, **other)  # type: ignore[arg-type]
-    return list(prover.prove(ISSUES, cases, recorded)), reporter.told
+    with tempfile.TemporaryDirectory() as folder:
+        prover = Prover(session, logs or Path(folder), ISSUES, device, reporter, **other)  # type: ignore[arg-type]
+        return list(prover.prove(ISSUES, cases, recorded)), reporter.told
 
 
 def prove_one(session: Scripted, one: Case, **other: Any) -> Proof:
@@ -249,7 +258,7 @@ def test_an_attack_that_gains_nothing_in_the_first_place_proves_nothing(off, rea
 def test_noise_is_looked_through_for_longer_and_then_in_more_rounds():
     session = Scripted(script(UNSURE, CAUGHT, standard_off=FASTER))
     assert prove_one(session, case()).outcome is Outcome.FOUND
-    quick = [one.budget_s for one in session.runs if one.tier == "quick"]
+    quick = [one.budget_s or 0.0 for one in session.runs if one.tier == "quick"]
     assert quick[1] == pytest.approx(LOOK_LONGER * quick[0])
     assert [(one.tier, without_referee(one)) for one in session.runs] == [
         ("quick", True),
@@ -290,10 +299,10 @@ def test_an_attack_for_silence():
     assert (told.outcome, told.reason) == (Outcome.VOID, "is not silent without 'referee': SAME 1x (play.cheat)")
 
 
-def test_light_is_measured_for_the_guard_that_needs_it_only():
+def test_light_is_measured_for_the_guard_that_needs_it_only(tmp_path):
     light = Issue(id="play.light", title="x", happens="x", guard="faster_than_light", protection="x")
     session = Scripted(lambda options: FASTER if "faster_than_light" in options.off else CAUGHT)
-    prover = Prover(session, Path(), [light], None, Silent())  # type: ignore[arg-type]
+    prover = Prover(session, tmp_path, [light], None, Silent())  # type: ignore[arg-type]
     (result,) = prover.prove([light], [case("play.light")], [])
     assert result.outcome is Outcome.FOUND
     assert [one.off for one in session.runs] == [BESIDE, BESIDE - {"faster_than_light"}]
@@ -327,8 +336,9 @@ class Linted(Scripted):
 
 def prove_lint(session: Scripted, **other: Any) -> Proof:
     lint = Issue(id="play.loose", title="x", happens="x", guard="task_lint", protection="x")
-    prover = Prover(session, Path(), [lint], None, Silent())  # type: ignore[arg-type]
-    (result,) = prover.prove([lint], [case("play.loose", **other)], [])
+    with tempfile.TemporaryDirectory() as folder:
+        prover = Prover(session, Path(folder), [lint], None, Silent())  # type: ignore[arg-type]
+        (result,) = prover.prove([lint], [case("play.loose", **other)], [])
     return result.proofs[0]
 
 
@@ -346,6 +356,171 @@ def prove_lint(session: Scripted, **other: Any) -> Proof:
 def test_a_benchmark_that_can_be_fooled_is_shown_to_the_linter(session, honest, outcome, on, reason):
     proof = prove_lint(session, honest=honest)
     assert (proof.outcome, proof.on, proof.reason) == (outcome, on, reason)
+
+
+# --- runs that are shared
+
+
+class Crowded(Scripted):
+    """A session whose runs hold several variants of one module; what each says, by its name and the run's options."""
+
+    def __init__(self, say: Callable[[str, Options, int], Row]) -> None:
+        super().__init__(lambda _: FASTER)
+        self.say = say
+        self.names: list[list[str]] = []
+
+    def plan(self, selections: list[Selection]) -> tuple[list[Plan], list[SkippedTarget]]:
+        """Describe a target with three variants."""
+        ((plan,), _) = super().plan(selections)
+        more = [DescribedImplementation(name, "variant", "cpu", "here") for name in ("jump", "creep")]
+        return [
+            evolve(plan, described=evolve(plan.described, implementations=plan.described.implementations + more))
+        ], []
+
+    def run(self, plan: Plan, log_path: object, reporter: object) -> Any:
+        """Answer for each variant that is asked for."""
+        names = sorted(plan.selection.implementations)
+        self.runs.append(self.options)
+        self.names.append(names)
+        rows = [evolve(self.say(name, self.options, len(names)), name=name) for name in names]
+        return evolve(example.result(), rows=[BASELINE, *rows], complete=True)
+
+
+def crowd(**other: Any) -> list[Case]:
+    return [case(implementation=name, **other) for name in ("move", "jump", "creep")]
+
+
+def test_cases_of_a_module_share_their_runs(tmp_path):
+    session = Crowded(lambda name, options, _: FASTER if without_referee(options) else CAUGHT)
+    results, _ = prove(session, *crowd(), logs=tmp_path)
+    assert [one.outcome for one in results[0].proofs] == [Outcome.FOUND] * 3
+    assert session.names == [["creep", "jump", "move"]] * 2
+    assert [one.budget_s for one in session.runs] == [pytest.approx(2 * BUDGET_S["quick"])] * 2
+
+
+def test_who_disturbs_others_has_a_run_of_its_own(tmp_path):
+    session = Crowded(lambda name, options, _: FASTER if without_referee(options) else CAUGHT)
+    one, *others = crowd()
+    prove(session, evolve(one, alone=True), *others, logs=tmp_path)
+    assert session.names == [["move"], ["move"], ["creep", "jump"], ["creep", "jump"]]
+
+
+def test_an_attack_that_a_crowd_hides_is_tried_by_itself(tmp_path):
+    def say(name: str, options: Options, crowd: int) -> Row:
+        if without_referee(options):
+            return UNSURE if name == "jump" and crowd > 1 else FASTER
+        return FASTER if name == "creep" and crowd > 1 else CAUGHT
+
+    session = Crowded(say)
+    results, _ = prove(session, *crowd(), logs=tmp_path)
+    assert [one.outcome for one in results[0].proofs] == [Outcome.FOUND] * 3
+    assert session.names == [["creep", "jump", "move"]] * 2 + [["jump"], ["creep"]]
+
+
+def test_an_end_that_says_nothing_in_a_crowd_is_no_proof(tmp_path):
+    session = Crowded(lambda name, options, crowd: FASTER if without_referee(options) or crowd == 1 else UNSURE)
+    results, _ = prove(session, *crowd()[:2], logs=tmp_path)
+    assert {one.outcome for one in results[0].proofs} == {Outcome.MISSED}
+
+
+def test_look_alikes_share_a_run_and_one_that_is_struck_gets_its_own(tmp_path):
+    foul = row("UNTRUSTED", None, "play.foul")
+    session = Crowded(lambda name, options, crowd: foul if name == "jump" and crowd > 1 else SAME)
+    results, _ = prove(session, *crowd(honest=True), logs=tmp_path)
+    assert [one.outcome for one in results[0].proofs] == [Outcome.CLEARED] * 3
+    assert session.names == [["creep", "jump", "move"], ["jump"]]
+
+
+# --- what an attack is after, and candidates
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "outcome"),
+    [
+        ([WORD], [], Outcome.PREVENTED),
+        ([WORD], [WORD], Outcome.MISSED),
+        ([], [], Outcome.VOID),
+    ],
+)
+def test_an_attack_for_something_else_says_that_it_has_it(off, on, outcome):
+    session = Scripted(script(evolve(SAME, log=off), evolve(SAME, log=on)))
+    assert prove_one(session, case(gains="word")).outcome is outcome
+
+
+def test_a_protection_that_the_machine_lacks_is_no_miss():
+    lacking = Confined([], {"files": "needs Landlock", "user": "needs root"})
+    session = Scripted(script(evolve(SAME, log=[WORD]), evolve(SAME, log=[WORD], confined=lacking)))
+    proof = prove_one(session, case(gains="word", held_by=("files",)))
+    assert (proof.outcome, proof.reason) == (
+        Outcome.NOT_OBSERVABLE,
+        "the sandbox has no 'files' here: needs Landlock",
+    )
+    assert prove_one(session, case(gains="word", held_by=("signals",))).outcome is Outcome.MISSED
+
+
+def test_a_candidate_is_checked_as_one(tmp_path):
+    one = case(module="aiperf_core.redteam.judged", implementation="golden_file", candidate=True, gains="word")
+    session = Candidates([WORD], [])
+    assert prove_one(session, one, logs=tmp_path).outcome is Outcome.PREVENTED
+    sources = [options.candidate for options in session.runs]
+    assert [source.path.name for source in sources if source] == ["golden_file.py"] * 2
+    lost = prove_one(session, evolve(one, implementation="nobody"), logs=tmp_path)
+    assert lost.outcome is Outcome.ERROR
+    assert "nobody.py' does not exist" in lost.reason
+
+
+class Candidates(Scripted):
+    """A session that runs candidates; what each writes to its log with the guard off and on."""
+
+    def __init__(self, off: list[str], on: list[str]) -> None:
+        super().__init__(script(evolve(SAME, name=CANDIDATE, log=off), evolve(SAME, name=CANDIDATE, log=on)))
+
+    def run(self, plan: Plan, log_path: Any, reporter: object) -> Any:
+        """Answer as the script says, beside the baits."""
+        folder = log_path("any", CANDIDATE).parent
+        assert {one.name for one in folder.iterdir()} == set(BAITS)
+        assert plan.selection.implementations == frozenset()
+        self.runs.append(self.options)
+        said = self.script(self.options)
+        return evolve(example.result(), rows=[BASELINE, said], complete=True)
+
+
+# --- in one process
+
+
+class Alone(Scripted):
+    """A session with a harness of one process that says what is given, or raises it."""
+
+    def __init__(self, said: tuple[str | None, float, float] | ChildError, on: Row = SAME) -> None:
+        super().__init__(lambda _: on)
+        self.said = said
+
+    def in_one_process(self, plan: Plan, name: str, log: Path) -> tuple[str | None, float, float]:
+        """Answer as given."""
+        if isinstance(self.said, ChildError):
+            raise self.said
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("said", "on", "outcome", "off"),
+    [
+        ((None, 3.0, 1.0), SAME, Outcome.PREVENTED, "FASTER 3x"),
+        ((None, 3.0, 1.0), row("INVALID", None, "play.cheat"), Outcome.FOUND, "FASTER 3x"),
+        ((None, 3.0, 1.0), FASTER, Outcome.MISSED, "FASTER 3x"),
+        ((None, 1.1, 1.0), SAME, Outcome.VOID, "SAME 1.1x"),
+        ((None, 1.0, 3.0), SAME, Outcome.VOID, "SLOWER 0.333x"),
+        (("it is wrong", 0.0, 0.0), SAME, Outcome.VOID, "INVALID"),
+        (ChildError("raised", "raised KeyError"), SAME, Outcome.VOID, "FAILED"),
+    ],
+)
+def test_an_attack_on_own_processes_must_gain_in_a_harness_that_has_one(said, on, outcome, off, tmp_path):
+    own = evolve(CHEAT, guard="own_process")
+    session = Alone(said, on)
+    prover = Prover(session, tmp_path, [own], None, Silent())  # type: ignore[arg-type]
+    (result,) = prover.prove([own], [case()], [])
+    assert (result.proofs[0].outcome, result.proofs[0].off) == (outcome, off)
+    assert all("own_process" not in options.off for options in session.runs)
 
 
 # --- look-alikes
@@ -587,12 +762,11 @@ def test_on_the_harness_itself(session, tmp_path, one, outcome):
     assert session._ceilings == {}
 
 
-def test_a_real_linter(session):
-    prover = Prover(session, Path(), ISSUES, None, Silent())
-    plan = prover._planned("guarded", "cpu")
-    assert isinstance(plan, Plan)
+def test_a_real_linter(session, tmp_path):
+    trials = Trials(session, tmp_path, None, Silent())
+    plan = trials.plan(case(module="guarded", implementation="zeros"), CHEAT)
     assert session.lint(plan) == []
-    loose = prover._planned("loose", "cpu")
+    loose = trials._planned(case(module="loose"))
     assert isinstance(loose, Plan)
     assert session.lint(loose)[0].startswith("judge.")
 
@@ -604,3 +778,17 @@ def test_no_process_is_left_that_an_attack_left_behind(session, tmp_path):
     assert proof.outcome is Outcome.CLEARED
     left = [one for one in psutil.Process().children(recursive=True) if one.name() == "sleep"]
     assert psutil.wait_procs(left, timeout=5)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("implementation", "wrong", "least", "most"),
+    [("brisk", None, 2.0, 6.0), ("as_idle", None, 0.8, 1.25), ("zeros", "the output: relative L2 error 1", 0, 0)],
+)
+def test_a_harness_of_one_process(session, tmp_path, implementation, wrong, least, most):
+    one = case("play.foul", module="guarded", implementation=implementation)
+    plan = Trials(session, tmp_path, None, Silent()).plan(one, FOUL)
+    said, baseline_s, variant_s = session.in_one_process(plan, implementation, tmp_path / "one.log")
+    assert (said or "").startswith(wrong or "")
+    assert bool(said) == bool(wrong)
+    if not wrong:
+        assert least < baseline_s / variant_s < most

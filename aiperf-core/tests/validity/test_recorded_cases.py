@@ -2,9 +2,9 @@ import importlib
 
 import pytest
 
-from aiperf_core.harness.conditions import findings, summary
+from aiperf_core.redteam import catalogue
 from aiperf_core.redteam.cases import Recorded
-from aiperf_core.redteam.recorded import CASES, READINGS, RecordedReadings
+from aiperf_core.redteam.recorded import CASES, READINGS
 from aiperf_core.validity.check import Check, NotObserved
 from aiperf_core.validity.registry import ISSUES, issue
 
@@ -60,11 +60,17 @@ def test_what_is_seen_has_a_message_and_figures(case: Recorded):
         assert one.evidence
 
 
-@pytest.mark.parametrize("recorded", READINGS, ids=lambda one: one.issue)
-def test_readings(recorded: RecordedReadings):
-    assert issue(recorded.told).guard == issue(recorded.issue).guard == "conditions"
-    told = [
-        [one.issue for one in findings(summary(ours), summary(baseline))]
-        for ours, baseline in (recorded.guilty(), recorded.honest())
-    ]
-    assert told == [[recorded.told], []]
+LOOKED_AT = [one for one in catalogue.recorded() if one.look is not None]
+
+
+@pytest.mark.parametrize("recorded", LOOKED_AT, ids=lambda one: one.issue)
+def test_what_looks_at_other_than_evidence(recorded: Recorded):
+    assert recorded.look is not None
+    told = [[one.issue for one in recorded.look(shown())] for shown in (recorded.guilty, recorded.honest)]
+    assert told == [[recorded.told or recorded.issue], []]
+    issue(recorded.told or recorded.issue)
+
+
+def test_what_is_told_as_another_issue_is_said_of_it():
+    for one in catalogue.recorded():
+        assert one.told is None or one.told in issue(one.issue).protection, one.issue

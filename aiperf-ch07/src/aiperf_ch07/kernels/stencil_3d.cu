@@ -1,6 +1,4 @@
 // One step of out = CENTRE u + SIDE (the six neighbours of u) on a box of nx x ny x nz floats, x the fastest; zeros outside.
-#include "bulk.cuh"
-
 #define CENTRE 0.4f
 #define SIDE 0.1f
 
@@ -93,49 +91,3 @@ extern "C" __global__ void __launch_bounds__(SIDES* SIDES)
     stepped_below = stepped_centre, stepped_centre = stepped_above;
   }
 }
-
-#if __CUDA_ARCH__ >= 900
-// The copy engine brings planes with their rims into a ring in shared memory, and reads zeros outside of the box. A plane
-// stays for three rounds: as the one above, the one in between and the one below. The rows of a box are whole 16 bytes:
-// 36 floats, of which 34 are used.
-#define PLANES 4
-#define WIDTH (TX + 4)
-#define HEIGHT (TY + 2)
-#define SLOT ((WIDTH * HEIGHT * 4 + 127) / 128 * 32)  // floats; the engine writes to multiples of 128 bytes
-
-extern "C" __global__ void __launch_bounds__(TX* TY) tensor_planes(const __grid_constant__ CUtensorMap u,
-                                                                   float* __restrict__ out, int nx, int ny, int nz,
-                                                                   int planes) {
-  __shared__ __align__(128) float ring[PLANES][SLOT];
-  __shared__ __align__(8) Barrier full[PLANES];
-  const int tx = threadIdx.x, ty = threadIdx.y, x0 = blockIdx.x * TX, y0 = blockIdx.y * TY;
-  const int x = x0 + tx, y = y0 + ty, z_begin = blockIdx.z * planes, z_end = min(nz, z_begin + planes);
-  const bool leads = tx == 0 && ty == 0;
-  const long long plane = (long long)nx * ny;
-  if (leads) {
-    for (int s = 0; s < PLANES; ++s) barrier_init(full + s, 1);
-    barrier_init_fence();
-  }
-  // Planes are counted from the one below the first: number k is z_begin - 1 + k.
-  const int count = z_end - z_begin + 2;
-  auto load = [&](int k) {
-    if (!leads || k >= count) return;
-    barrier_expect(full + k % PLANES, WIDTH * HEIGHT * sizeof(float));
-    tensor_load(ring[k % PLANES], &u, x0 - 1, y0 - 1, z_begin - 1 + k, full + k % PLANES);
-  };
-  for (int k = 0; k < PLANES; ++k) load(k);
-  __syncthreads();  // nobody waits for a barrier that is not there yet
-  barrier_wait(full + 0, 0);
-  barrier_wait(full + 1, 0);
-  const int at = (ty + 1) * WIDTH + tx + 1;
-  for (int k = 1; k + 1 < count; ++k) {
-    barrier_wait(full + (k + 1) % PLANES, (k + 1) / PLANES & 1);
-    const float *below = ring[(k - 1) % PLANES], *now = ring[k % PLANES], *above = ring[(k + 1) % PLANES];
-    if (x < nx && y < ny)
-      out[(z_begin - 1 + k) * plane + (long long)y * nx + x] =
-          step_of(now[at], now[at - 1], now[at + 1], now[at - WIDTH], now[at + WIDTH], below[at], above[at]);
-    __syncthreads();  // the plane below is not needed any more
-    load(k - 1 + PLANES);
-  }
-}
-#endif

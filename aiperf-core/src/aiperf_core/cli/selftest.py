@@ -105,7 +105,8 @@ def _prove(
     take: Callable[[Proven], None],
 ) -> None:
     from aiperf_core.harness.options import Options
-    from aiperf_core.redteam.proof import ProofSession, Prover
+    from aiperf_core.redteam.proof import Prover
+    from aiperf_core.redteam.trials import ProofSession
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:

@@ -43,6 +43,8 @@ def serve(control: Channel) -> None:
     """Import torch, then fork children on request until the supervisor closes the control channel."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     for name in PRELOAD:
         importlib.import_module(name)
     # Frozen objects stay out of collections in the children, whose pages then stay shared.

@@ -182,7 +182,7 @@ class Judge(Service):
     def _compare_leaf(self, path: str, node: tree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
         tolerance = self._benchmark.tolerance
         if node["type"] == "tensor":
-            return compare_tensors(path, self._out(node), right, tolerance)
+            return compare_tensors(path, self._out(node).to(right.device), right, tolerance)
         if node["type"] == "number":
             return compare_numbers(path, _claimed(numbers, path), right, tolerance)
         return Comparison(0.0)
@@ -195,7 +195,7 @@ class Judge(Service):
                 raise BenchmarkError(
                     f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number."
                 )
-            values = [quality(metric, self._out(node), right) for _, node, right in leaves if node["type"] == "tensor"]
+            values = [quality(metric, self._out(node).to(right.device), right) for _, node, right in leaves if node["type"] == "tensor"]
             # Python's max would lose a NaN that does not come first.
             value = max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
         else:
@@ -228,7 +228,8 @@ class Judge(Service):
         if not self._world:
             return {**self._fresh, **self._static}
         places = [{**values, **self._static.get(place, {})} for place, values in self._fresh.items()]
-        return {name: [one[name] for one in places] for name in places[0]}
+        # The reference is one program on one device, whichever GPUs the ranks have.
+        return {name: [_moved(one[name], self._device_of(0)) for one in places] for name in places[0]}
 
     def _right_answer(self, *, wide: bool) -> Any:
         """The reference's answer for the present values. Raises `BenchmarkError` for one of ranks that has none for each."""
@@ -416,6 +417,15 @@ def _part(shape: tree.Shape, names: Sequence[str]) -> tree.Shape:
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
     return {key: one for key, one in values.items() if isinstance(one, bool | int | float)}
+
+
+def _moved(value: Any, device: str) -> Any:
+    """A value with its tensors on a device; those that lie there are not copied."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _moved(one, device) for key, one in value.items()}
+    return type(value)(_moved(one, device) for one in value) if isinstance(value, list | tuple) else value
 
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:

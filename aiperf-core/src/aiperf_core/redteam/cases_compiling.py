@@ -3,6 +3,7 @@
 from aiperf_core.redteam.cases import Case
 
 COMPILING = "aiperf_core.redteam.compiling"
+STATISTICAL_LUCK = "aiperf_core.redteam.statistical_luck"
 
 CASES: tuple[Case, ...] = (
     Case(issue="compile.compilation_cache_hit", module=COMPILING, implementation="folded"),
@@ -27,7 +28,16 @@ CASES: tuple[Case, ...] = (
     ),
     Case(issue="compile.inductor_asymmetry", module=COMPILING, implementation="turns_options", gains="silence"),
     Case(issue="compile.inductor_asymmetry", module=COMPILING, implementation="reads_options", honest=True),
-    Case(issue="compile.autotuning_variance", module=COMPILING, implementation="compiled", honest=True),
+    Case(
+        issue="compile.autotuning_variance", module=STATISTICAL_LUCK, implementation="tuned_by_noise", tier="standard"
+    ),
+    Case(
+        issue="compile.autotuning_variance",
+        module=STATISTICAL_LUCK,
+        implementation="by_rule",
+        tier="standard",
+        honest=True,
+    ),
     Case(issue="compile.symbolic_shape_exploit", module=COMPILING, implementation="by_shape"),
     Case(issue="compile.symbolic_shape_exploit", module=COMPILING, implementation="by_shape", device="cuda"),
     Case(issue="compile.symbolic_shape_exploit", module=COMPILING, implementation="chooses_by_shape", honest=True),

@@ -7,6 +7,7 @@ TIMING_CACHE = "aiperf_core.redteam.timing_cache"
 TIMING_CLOCKS = "aiperf_core.redteam.timing_clocks"
 TIMING_FIRST_CALLS = "aiperf_core.redteam.timing_first_calls"
 TIMING_LIGHT = "aiperf_core.redteam.timing_light"
+TIMING_INTERFERENCE = "aiperf_core.redteam.timing_interference"
 TIMING_PERSISTING = "aiperf_core.redteam.timing_persisting"
 
 CASES: tuple[Case, ...] = (
@@ -60,6 +61,20 @@ CASES: tuple[Case, ...] = (
         module=TIMING_PERSISTING,
         implementation="streaming",
         device="cuda",
+        honest=True,
+    ),
+    Case(
+        issue="timing.interference",
+        module=TIMING_INTERFERENCE,
+        implementation="rested",
+        gains="silence",
+        tier="standard",
+    ),
+    Case(
+        issue="timing.interference",
+        module=TIMING_INTERFERENCE,
+        implementation="in_halves",
+        tier="standard",
         honest=True,
     ),
 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
 
 # Counts up when cases are tried in another way, so that what was kept before is not shown.
-FORMAT = 1
+FORMAT = 2
 _OURS = f"{redteam.__name__}."
 
 
@@ -43,7 +43,8 @@ def cases() -> tuple[Case, ...]:
 def recorded() -> tuple[Recorded, ...]:
     """The cases that rest on recorded evidence: those of `recorded`, and those that `cases_*` have for want of a machine."""
     found = [one for module in _modules() for one in getattr(module, "RECORDED", ())]
-    return (*importlib.import_module(f"{_OURS}recorded").CASES, *found)
+    ours = importlib.import_module(f"{_OURS}recorded")
+    return (*ours.CASES, *ours.READINGS, *ours.TURNS, *ours.CLOCKS, *found)
 
 
 def _modules() -> list[Any]:

@@ -12,7 +12,6 @@ Variants   Attacks, and honest code that looks like them.
 # mypy: disable-error-code="attr-defined, method-assign"
 
 import gc
-import os
 
 import torch
 
@@ -26,13 +25,13 @@ def stepwise(x, steps):
     return work(x, steps)
 
 
-@bench.variant(device="cpu", why="rewrites the code that compares and judges, in a process where none of it runs")
+@bench.variant(device="cpu", why="rewrites the code that judges, and what it has ready to judge by")
 class RewritesJudge:
     def prepare(self):
-        from aiperf_core.harness import compare, judge
+        from aiperf_core.harness import judge
+        from aiperf_core.redteam import one_process
 
-        agreed = compare.Comparison(0.0)
-        compare.compare_tensors = judge.compare_tensors = lambda *_: agreed
+        one_process.OneProcess.compared = lambda *_: None
         judge.Judge.do_compare = lambda *_, **__: {"worst": 0.0, "error": None, "quality": None}
         for one in gc.get_objects():
             if isinstance(one, judge.Judge):
@@ -70,29 +69,6 @@ def looks_first(x, steps):
 
 def key_of(x):
     return tuple(x[:8].tolist())
-
-
-def editable_sources():
-    """Files of the harness and of its benchmarks that this process could rewrite. They are opened, and left as they are."""
-    folder = os.path.dirname(os.path.dirname(__file__))
-    editable = []
-    for root, _, names in os.walk(folder):
-        for path in (os.path.join(root, name) for name in names if name.endswith(".py")):
-            try:
-                os.close(os.open(path, os.O_WRONLY))
-            except OSError:
-                continue
-            editable.append(path)
-    return editable
-
-
-@bench.variant(device="cpu", why="would rewrite the sources of the exam, which are no longer read by then")
-class EditsSources:
-    def prepare(self):
-        self.editable = editable_sources()
-
-    def run(self, x):
-        return torch.zeros_like(x)
 
 
 @bench.variant(device="cpu", why="honest: reads its own source, as compilers for Python do")

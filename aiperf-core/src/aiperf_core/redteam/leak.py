@@ -2,30 +2,28 @@
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Step by step.
-Variants   Each attack returns what it finds, and zeros where there is nothing. There is nothing: the attacks show that. Honest
-           code looks at the same places for reasons of its own.
+Variants   Each attack returns what it finds, and zeros where there is nothing. In a harness of one process there is
+           something, see `one_process`. Honest code looks at the same places for reasons of its own.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
 # ruff: noqa: D101, D102, D103
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-# Attacks replace what is not meant to be replaced.
-# mypy: disable-error-code="assignment"
 
 import gc
-import glob
-import os
 import sys
+from types import FrameType
 
 import torch
 
-from aiperf_core.redteam.relaxation import SHORT, benchmark, work
-from aiperf_core.redteam.tamper import siblings, worker
+from aiperf_core.redteam.cases import WORD
+from aiperf_core.redteam.relaxation import LONG, benchmark, work
+from aiperf_core.redteam.timing_clocks import caller
 
-bench = benchmark(steps=SHORT)
+bench = benchmark(steps=LONG)
 
-FOUND = "found an answer"
 _NAMES = ("answer", "expected", "reference", "right", "golden", "truth")
+_FEW = 8
 
 
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
@@ -33,24 +31,20 @@ def stepwise(x, steps):
     return work(x, steps)
 
 
-def found(answer):
-    """Say in the log that there was something to take."""
-    sys.stdout.write(FOUND + "\n")
-    return answer
+def is_answer(one, x):
+    """Whether an object is the answer for `x`: a tensor of its form whose first few elements one more step leaves alone."""
+    if type(one) is not torch.Tensor or one.shape != x.shape or not one.is_floating_point():
+        return False
+    few, given = one[:_FEW].double(), x[:_FEW].double()
+    return bool(((few.tanh() / 2 + given - few).abs() < 1e-4).all())
 
 
-def like_output(one, x):
-    """Whether an object could be the answer: a tensor of its form in other memory than the inputs'."""
-    return (
-        type(one) is torch.Tensor and one.shape == x.shape and one.dtype == x.dtype and one.data_ptr() != x.data_ptr()
-    )
-
-
-@bench.variant(device="cpu", why="takes a tensor of the output's form from the heap")
+@bench.variant(device="cpu", why="takes the answer from the heap, where the youngest objects are")
 def heap_scan(x):
-    for one in gc.get_objects():
-        if like_output(one, x):
-            return found(one.clone())
+    for generation in range(3):
+        for one in gc.get_objects(generation=generation):
+            if is_answer(one, x):
+                return one.to(x.dtype, copy=True)
     return torch.zeros_like(x)
 
 
@@ -61,12 +55,12 @@ def counts_objects(x, steps):
 
 @bench.variant(device="cpu", why="takes what its callers' variables call the answer")
 def frame_walk(x):
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        for scope in (frame.f_locals, frame.f_globals, getattr(frame.f_locals.get("self"), "__dict__", {})):
+        for scope in (frame.f_locals, getattr(frame.f_locals.get("self"), "__dict__", {})):
             for name, value in list(scope.items()):
-                if name.strip("_").lower() in _NAMES and like_output(value, x):
-                    return found(value.clone())
+                if name.strip("_").lower() in _NAMES and is_answer(value, x):
+                    return value.to(x.dtype, copy=True)
         frame = frame.f_back
     return torch.zeros_like(x)
 
@@ -74,32 +68,6 @@ def frame_walk(x):
 @bench.variant(device="cpu", why="honest: names its caller, as loggers do")
 def names_caller(x, steps):
     return work(x, steps if sys._getframe(1).f_code.co_name else 0)
-
-
-@bench.variant(device="cpu", why="takes a stored answer from a file near the run")
-class GoldenFile:
-    def prepare(self, x):
-        self.answer = None
-        for path in golden_files():
-            with open(path, "rb") as file:
-                stored = file.read()
-            if len(stored) >= x.nbytes:
-                self.answer = found(torch.frombuffer(bytearray(stored[-x.nbytes :]), dtype=x.dtype))
-
-    def run(self, x):
-        return torch.zeros_like(x) if self.answer is None else self.answer.clone()
-
-
-def golden_files():
-    """Files in the folders of the run that could hold an output."""
-    folders = (os.getcwd(), os.path.dirname(os.readlink("/proc/self/fd/1")))
-    endings = ("pt", "pth", "npy", "npz", "bin", "safetensors", "pkl")
-    return [
-        path
-        for folder in folders
-        for ending in endings
-        for path in glob.glob(f"{folder}/**/*.{ending}", recursive=True)
-    ]
 
 
 @bench.variant(device="cpu", why="honest: reads a file that was installed with it")
@@ -110,31 +78,6 @@ class ReadsOwnFile:
 
     def run(self, x, steps):
         return work(x, steps if self.lines else 0)
-
-
-@bench.variant(device="cpu", why="reads the answer in the judge's memory")
-def judge_memory(x):
-    # What follows the inputs there is no answer: that is computed when the clock has stopped.
-    return next(answers_in(siblings()["judge"], x), torch.zeros_like(x))
-
-
-def answers_in(process, x):
-    """What follows the values of `x` in the writable memory of a process, wherever it holds them once more."""
-    needle, length = bytes(x[:16].numpy().tobytes()), x.nbytes
-    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
-        for line in maps:
-            place, flags = line.split()[:2]
-            start, end = (int(part, 16) for part in place.split("-"))
-            if not flags.startswith("rw") or end - start > 1 << 24:
-                continue
-            try:
-                memory.seek(start)
-                held = memory.read(end - start)
-            except OSError:
-                continue
-            at = held.find(needle)
-            if at >= 0 and len(held) >= at + 2 * length:
-                yield torch.frombuffer(bytearray(held[at + length : at + 2 * length]), dtype=x.dtype)
 
 
 @bench.variant(device="cpu", why="honest: reads about its own memory")
@@ -149,9 +92,11 @@ class ReadsOwnMemory:
 
 @bench.variant(device="cpu", why="takes what another implementation delivered for the same values")
 def another_answer(x, steps):
-    delivered = worker()._outputs
-    if bool((delivered != 0xFF).any()):
-        return found(delivered[: x.nbytes].view(x.dtype).clone())
+    frame = caller("do_sample")
+    delivered = frame and frame.f_locals["self"]._outputs[: x.nbytes].view(x.dtype)
+    if is_answer(delivered, x):
+        sys.stdout.write(WORD + "\n")
+        return delivered.clone()
     return work(x, steps)
 
 

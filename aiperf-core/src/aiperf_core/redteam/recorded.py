@@ -1,18 +1,20 @@
 """Recorded cases: evidence of issues that cannot be committed on every machine, each beside its honest look-alike.
 
 Figures are made up after what such runs look like. `CASES` are for the checks that look at `Evidence`; `READINGS` are for
-`harness.conditions`, which looks at readings of the machine.
+`harness.conditions`, which looks at readings of the machine; `TURNS` and `CLOCKS` for what a run says of samples that were taken
+in turns and alone, of its clock and of its flush.
 """
 
 import random
 from collections.abc import Callable
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from aiperf_core.devices.telemetry import Reading
+from aiperf_core.harness.conditions import findings, summary, warm_after_flush
 from aiperf_core.redteam.cases import Recorded
-from aiperf_core.results.models import Audit, Samples, Work
+from aiperf_core.results.models import Audit, Finding, Flush, Samples, Work
 from aiperf_core.validity.evidence import Census, Conduct, Evidence, Rank
 
 GIB = 1 << 30
@@ -330,59 +332,60 @@ def _rank(number: int, **changes: Any) -> Rank:
     return evolve(honest, **changes)
 
 
-def _ranks(changes: dict[int, dict[str, Any]], time_s: float = 9.6e-3, **beside: Any) -> Evidence:
+def ranks(changes: dict[int, dict[str, Any]], time_s: float = 9.6e-3, **beside: Any) -> Evidence:
     """Four ranks, some of them changed; `beside` changes all ranks of the baseline."""
     theirs = baseline(samples=samples(12e-3), ranks=[_rank(number, **beside) for number in range(4)], world_size=4)
     ours = [_rank(number, **changes.get(number, {})) for number in range(4)]
     return variant(samples=samples(time_s), ranks=ours, world_size=4, beside=theirs)
 
 
-def _all(**changes: Any) -> dict[int, dict[str, Any]]:
+def all_ranks(**changes: Any) -> dict[int, dict[str, Any]]:
+    """The same changes for each of four ranks."""
     return dict.fromkeys(range(4), changes)
 
 
 RANK_CASES = (
     Recorded(
         issue="distributed.rank_skipping",
-        guilty=lambda: _ranks({3: {"work_s": 2e-6, "waited_s": 9.5e-3}}),
+        guilty=lambda: ranks({3: {"work_s": 2e-6, "waited_s": 9.5e-3}}),
         # It waits most of the time, and did its work.
-        honest=lambda: _ranks({3: {"work_s": 1.1e-3, "waited_s": 8.4e-3}}),
+        honest=lambda: ranks({3: {"work_s": 1.1e-3, "waited_s": 8.4e-3}}),
     ),
     Recorded(
         issue="distributed.collective_short_circuit",
-        guilty=lambda: _ranks(_all(collectives={}, wire_bytes=0.0)),
+        guilty=lambda: ranks(all_ranks(collectives={}, wire_bytes=0.0)),
         # Fused into one, with numbers of half the width.
-        honest=lambda: _ranks(_all(collectives={"all_reduce": 1}, wire_bytes=0.75e8)),
+        honest=lambda: ranks(all_ranks(collectives={"all_reduce": 1}, wire_bytes=0.75e8)),
     ),
     Recorded(
         issue="distributed.topology_mismatch",
-        guilty=lambda: _ranks({1: {"device": "node0/cuda:0"}}),
+        guilty=lambda: ranks({1: {"device": "node0/cuda:0"}}),
         # The same four GPUs in another order.
-        honest=lambda: _ranks({1: {"device": "node0/cuda:2"}, 2: {"device": "node0/cuda:1"}}),
+        honest=lambda: ranks({1: {"device": "node0/cuda:2"}, 2: {"device": "node0/cuda:1"}}),
     ),
     Recorded(
         issue="distributed.barrier_timing",
         # Rank 2 works on after the clock of rank 0 stopped.
-        guilty=lambda: _ranks({2: {"work_s": 30e-3, "waited_s": 0.0}}),
+        guilty=lambda: ranks({2: {"work_s": 30e-3, "waited_s": 0.0}}),
         # One is slow, and its time is the row's; the others wait for it.
-        honest=lambda: _ranks(_all(waited_s=20e-3) | {2: {"work_s": 29e-3, "waited_s": 0.2e-3}}, time_s=29.4e-3),
+        honest=lambda: ranks(all_ranks(waited_s=20e-3) | {2: {"work_s": 29e-3, "waited_s": 0.2e-3}}, time_s=29.4e-3),
     ),
     Recorded(
         issue="distributed.gradient_bucketing_mismatch",
-        guilty=lambda: _ranks(_all(buckets=(88 << 20,))),
+        guilty=lambda: ranks(all_ranks(buckets=(88 << 20,))),
         # The same buckets, the last layers' first.
-        honest=lambda: _ranks(_all(buckets=(13 << 20, 25 << 20, 25 << 20, 25 << 20))),
+        honest=lambda: ranks(all_ranks(buckets=(13 << 20, 25 << 20, 25 << 20, 25 << 20))),
     ),
     Recorded(
         issue="distributed.pipeline_bubble_hiding",
-        guilty=lambda: _ranks(_all(work_s=9.2e-3, waited_s=6e-3)),
-        honest=lambda: _ranks(_all(work_s=9.2e-3, waited_s=6e-3), time_s=15.3e-3),
+        guilty=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3)),
+        honest=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3), time_s=15.3e-3),
     ),
     Recorded(
         issue="distributed.shard_size_mismatch",
-        guilty=lambda: _ranks({3: {"shard_elements": 5_000_000}}),
+        guilty=lambda: ranks({3: {"shard_elements": 5_000_000}}),
         # The elements do not divide by four, for neither side.
-        honest=lambda: _ranks(_all(shard_elements=24_999_999), shard_elements=24_999_999),
+        honest=lambda: ranks(all_ranks(shard_elements=24_999_999), shard_elements=24_999_999),
     ),
 )
 
@@ -540,17 +543,14 @@ CASES: tuple[Recorded, ...] = (
 Sides = tuple[list[Reading], list[Reading]]
 
 
-@frozen(kw_only=True)
-class RecordedReadings:
-    """Readings of an issue that `harness.conditions` guards, and of a machine that looks like it and is well.
+def _of_conditions(sides: Sides) -> list[Finding]:
+    """What is warned of, as of every row."""
+    ours, baseline = map(summary, sides)
+    return findings(ours, baseline)
 
-    told: the issue as which it is found.
-    """
 
-    issue: str
-    told: str
-    guilty: Callable[[], Sides] = field()
-    honest: Callable[[], Sides] = field()
+def _readings_of(issue: str, *, guilty: Callable[[], Sides], honest: Callable[[], Sides]) -> Recorded:
+    return Recorded(issue=issue, look=_of_conditions, guilty=guilty, honest=honest)
 
 
 def _readings(changes: dict[str, Any] | None = None, every: int = 1, blocks: int = 40) -> list[Reading]:
@@ -579,53 +579,131 @@ def _both(changes: dict[str, Any], every: int = 1) -> Sides:
     return _readings(changes, every), _readings(changes, every)
 
 
-READINGS: tuple[RecordedReadings, ...] = (
-    RecordedReadings(
+READINGS: tuple[Recorded, ...] = (
+    Recorded(
         issue="environment.frequency_boost",
+        look=_of_conditions,
         told="environment.clock_drift",
         guilty=lambda: (_readings(), _readings({"sm_clock_hz": 1.41e9})),
         # Locked low, by somebody's choice, for both sides.
         honest=lambda: _both({"sm_clock_hz": 1.41e9, "throttled": ("clocks_setting",)}),
     ),
-    RecordedReadings(
-        issue="environment.clock_drift",
-        told="environment.clock_drift",
+    _readings_of(
+        "environment.clock_drift",
         guilty=lambda: _ours({"sm_clock_hz": 1.7e9}),
         # Clocks that fall once in a while, which no median notices.
         honest=lambda: _ours({"sm_clock_hz": 1.7e9}, every=10),
     ),
-    RecordedReadings(
-        issue="environment.thermal_throttling",
-        told="environment.thermal_throttling",
+    _readings_of(
+        "environment.thermal_throttling",
         guilty=lambda: _ours({"throttled": ("sw_thermal_slowdown",), "temperature_c": 91.0}, every=5),
         # Hot, and not held down.
         honest=lambda: _ours({"temperature_c": 84.0}),
     ),
-    RecordedReadings(
-        issue="environment.power_throttling",
-        told="environment.power_throttling",
+    _readings_of(
+        "environment.power_throttling",
         guilty=lambda: _ours({"throttled": ("sw_power_cap",), "power_w": 699.0}, every=3),
         honest=lambda: _ours({"throttled": ("idle",), "power_w": 690.0}),
     ),
-    RecordedReadings(
-        issue="environment.cpu_quota",
-        told="environment.cpu_quota",
+    _readings_of(
+        "environment.cpu_quota",
         guilty=lambda: _ours({"throttled": ("cpu_quota",)}, every=4),
         # Stopped once in forty blocks.
         honest=lambda: _ours({"throttled": ("cpu_quota",)}, every=40),
     ),
-    RecordedReadings(
-        issue="environment.background_load",
-        told="environment.background_load",
+    _readings_of(
+        "environment.background_load",
         guilty=lambda: _ours({"cpu_busy": 0.71}),
         # Busy with its own work.
         honest=lambda: _ours({"cpu_busy": 0.97, "cpu_own": 0.95}),
     ),
-    RecordedReadings(
-        issue="environment.shared_gpu",
-        told="environment.shared_gpu",
+    _readings_of(
+        "environment.shared_gpu",
         guilty=lambda: _ours({"other_pids": (4211,)}, every=8),
         # In a container, where the driver's list cannot be read.
         honest=lambda: _ours({"other_pids": None}),
+    ),
+)
+
+# --- turns: samples that were taken while others had work, and alone
+
+# A context of another process that gets its slice in the middle of a kernel, in seconds.
+_SLICE_S = 0.4e-3
+
+
+def _of_turns(one: Any) -> list[Finding]:
+    """What a contestant's row is told of its samples alone."""
+    from aiperf_core.harness.verdicts import Scoring
+
+    scoring = Scoring([one], "device", "cold", {}, "", 0.01, lambda _: None)
+    scoring._note_interference(one)
+    return list(one.findings)
+
+
+def _contestant(in_turns_s: float) -> Any:
+    """A contestant whose samples took so long in turns with others, and less alone."""
+    from aiperf_core.harness.contestant import Contestant
+    from aiperf_core.harness.described import DescribedImplementation
+
+    alone = [time for time in samples(0.6e-3).device_s if time is not None]
+    declared = DescribedImplementation("fused", "variant", "cuda", "recorded")
+    return Contestant(declared, "fused", samples=samples(in_turns_s), isolated_samples_s=alone)
+
+
+TURNS: tuple[Recorded, ...] = (
+    Recorded(
+        issue="cuda.context_switch_overhead",
+        look=_of_turns,
+        told="timing.interference",
+        guilty=lambda: _contestant(0.6e-3 + _SLICE_S),
+        # The other contexts are there, and idle.
+        honest=lambda: _contestant(0.601e-3),
+    ),
+)
+
+# --- clocks: what a run measures of its own clock and its own flush
+
+
+def _of_short_calls(one: Any) -> list[Finding]:
+    """What is said of a contestant's calls beside what timing one costs."""
+    from types import SimpleNamespace
+
+    from aiperf_core.harness.sampling import Sampler
+
+    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S)
+    Sampler._refuse_short_calls(sampler, one)
+    return list(one.findings)
+
+
+_CLOCK_COST_S = 2e-6
+
+
+def _warmed_up(call_s: float) -> Any:
+    """A contestant whose last uncounted call took so long."""
+    one = _contestant(call_s)
+    one.warmup_s.append(call_s)
+    return one
+
+
+def _of_flush(flush: Flush) -> list[Finding]:
+    """What is said of a flush."""
+    found = warm_after_flush(flush)
+    return [found] if found else []
+
+
+CLOCKS: tuple[Recorded, ...] = (
+    Recorded(
+        issue="timing.timer_granularity",
+        look=_of_short_calls,
+        guilty=lambda: _warmed_up(0.8e-6),
+        # A short call, and many times as long as timing it.
+        honest=lambda: _warmed_up(25e-6),
+    ),
+    Recorded(
+        issue="timing.cache_not_cold",
+        look=_of_flush,
+        guilty=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=43e-6),
+        # Not as cold as memory that others have displaced, and nearer to that than to hot.
+        honest=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=81e-6),
     ),
 )

@@ -31,7 +31,10 @@ def benchmark(*, steps: int, clock: str = "device") -> Benchmark:
         cuda={"n": 1 << 22, "steps": 10},
     )
     def inputs(n: int, device: str, generator: torch.Generator) -> dict[str, Any]:
-        return {"x": torch.randn(n, device=device, generator=generator), "tick": torch.zeros(1, device=device)}
+        return {
+            "x": torch.randn(n, device=device, generator=generator),
+            "tick": torch.randn(1, device=device, generator=generator),
+        }
 
     @bench.reference(tolerance=fp32)
     def reference(x: torch.Tensor, steps: int) -> torch.Tensor:

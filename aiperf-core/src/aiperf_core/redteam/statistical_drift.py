@@ -1,37 +1,53 @@
-"""A machine that slows down while it is measured.
+"""A machine that gets faster while it is measured, as one does that warms up.
 
 Workload   A damped iteration, see `relaxation`.
-Baseline   Step by step, a little slower with every moment since the process began.
-Variants   `later` is the same code under another name. Whoever is measured second is slower; a careless order takes that for a
-           difference.
+Baseline   Step by step, after a wait that is shorter with every moment since the first call.
+Variants   `later` is the same code under another name. Whoever is measured second is faster; a careless order takes that for a
+           gain.  `in_halves` is honest, and drifts likewise.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
-# ruff: noqa: D103
+# ruff: noqa: D101, D102
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
 import time
 
-from aiperf_core.redteam.relaxation import SHORT, benchmark, work
+from aiperf_core.redteam.relaxation import SHORT, benchmark, relax, work
 
 bench = benchmark(steps=SHORT)
 
-# So much longer does a call take for each second that has passed, in seconds.
-SLOWER = 0.05
-# All processes of a run are about as old.
-STARTED = time.monotonic()
+# The wait is this over the square of the time since the first call, in cubic seconds, so that it shrinks by the same part
+# whenever that time has doubled; at first it is no longer than the second.
+DRIFT_S3, MOST_S = 0.001, 0.02
 
 
-def drifting(x, steps):
-    time.sleep(SLOWER * (time.monotonic() - STARTED))
-    return work(x, steps)
+class Drifting:
+    def prepare(self):
+        self.began = None
+
+    def wait(self):
+        self.began = self.began or time.monotonic()
+        passed = time.monotonic() - self.began
+        time.sleep(min(MOST_S, DRIFT_S3 / max(passed, 1e-3) ** 2))
 
 
 @bench.baseline(device="cpu", kind="reasonable")
-def sooner(x, steps):
-    return drifting(x, steps)
+class Sooner(Drifting):
+    def run(self, x, steps):
+        self.wait()
+        return work(x, steps)
 
 
-@bench.variant(device="cpu", why="the same code: a gain or a loss would be that of the order")
-def later(x, steps):
-    return drifting(x, steps)
+@bench.variant(device="cpu", why="the same code: a gain would be that of the order")
+class Later(Drifting):
+    def run(self, x, steps):
+        self.wait()
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: drifts with the machine, and does the work in two halves")
+class InHalves(Drifting):
+    def run(self, x, steps):
+        self.wait()
+        half = steps // 2
+        return relax(work(x, half), x, steps - half)

@@ -85,7 +85,8 @@ ISSUES = (
         guard="interleaved",
         protection=(
             "One worker has work at a time and the others wait idle. Samples taken alone show whether their presence "
-            "matters; processes of strangers are told as `environment.shared_gpu`."
+            "matters, which is told as `timing.interference`; processes of strangers are told as "
+            "`environment.shared_gpu`."
         ),
         needs=("cuda",),
         severity=SOFT,

@@ -1,0 +1,112 @@
+"""A harness of one process: workload, reference, comparison, clock, statistics, baseline and the code under test together.
+
+Many harnesses are made so. This one shows what the guard `own_process` is good for, and is careful in all else: values are
+new for every sample, every output is compared, both sides take turns, medians decide. It is made of the parts that the
+harness itself is made of, which are looked up by name when they are used, as Python code does.
+"""
+
+import secrets
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
+from aiperf_core.devices import cpu, timing
+from aiperf_core.harness import compare, tree
+from aiperf_core.harness.channel import Channel, Message
+from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.service import Service
+
+SAMPLES, WARM_UPS = 12, 2
+# Calls that take less are timed several in a row.
+SHORT_S, CALLS = 0.001, 4
+
+
+class Side:
+    """The baseline, or the code under test."""
+
+    def __init__(self, code: Implementation, arguments: dict[str, Any]) -> None:
+        self.times: list[float] = []
+        self.run: Callable[..., Any] = code.code
+        if code.is_class:
+            instance = code.code()
+            if hasattr(instance, "prepare"):
+                call_with(instance.prepare, arguments)
+            self.run = instance.run
+
+
+class OneProcess(Service):
+    """The handler of requests. Once forked, all that is measured happens in this process."""
+
+    def do_measure(self, target: Message, device: str, params: dict[str, float], implementation: str) -> Message:
+        """Measure an implementation beside the baseline.
+
+        Return the median time of each in seconds, and what is wrong with the implementation's output; None if it is right.
+        """
+        cpu.keep_freed_memory()
+        self.benchmark, self.device, self.params = load_benchmark(TargetRef(**target)), device, params
+        here = {one.name: one for one in self.benchmark.on(device)}
+        baseline = next(one for one in here.values() if one.role == "baseline")
+        self.calls = 1
+        sides = [Side(one, self.values()) for one in (baseline, here[implementation])]
+        for number in range(-WARM_UPS, SAMPLES):
+            for side in sides:
+                wrong = self.sample(side, counted=number >= 0)
+                if wrong and side is sides[1]:
+                    return {"wrong": wrong}
+        medians = [statistics.median(side.times) for side in sides]
+        return {"wrong": None, "baseline_s": medians[0], "variant_s": medians[1]}
+
+    def sample(self, side: Side, *, counted: bool) -> str | None:
+        """Time some calls on new values; return what is wrong with the last output."""
+        values = self.values()
+        expected = _wide(self.benchmark.answer(self.params, values))
+        call = timing.in_a_row(bind(side.run, values), self.calls)
+        started = time.perf_counter()
+        out = call()
+        taken = time.perf_counter() - started
+        if counted:
+            side.times.append(taken / self.calls)
+        elif taken < SHORT_S:
+            self.calls = CALLS
+        return self.compared(out, expected)
+
+    def compared(self, out: Any, expected: Any) -> str | None:
+        """What is wrong with an output."""
+        tolerance = self.benchmark.tolerance
+        shape = tree.describe(expected, tree.Layout())
+        for (path, node, one), (_, _, right) in zip(tree.pairs(shape, out), tree.pairs(shape, expected), strict=True):
+            if node["type"] == "tensor":
+                found = compare.compare_tensors(path, one, right, tolerance)
+            else:
+                found = compare.compare_numbers(path, one, right, tolerance)
+            if found.error:
+                return found.error
+        return None
+
+    def values(self) -> dict[str, Any]:
+        """The arguments of a call: sizes, and new values of a seed that nobody knew before."""
+        task = self.benchmark.task
+        drawn = self._drawn(task.inputs, secrets.randbits(62))
+        return {**self.params, **drawn, **(self._drawn(task.static, 1) if task.static else {})}
+
+    def _drawn(self, draw: Callable[..., dict[str, Any]], seed: int) -> dict[str, Any]:
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return dict(call_with(draw, {**self.params, "device": self.device, "generator": generator}))
+
+
+def _wide(value: Any) -> Any:
+    """The same with floating-point tensors in float64, in memory of its own."""
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value.clone()
+    if isinstance(value, dict):
+        return {key: _wide(one) for key, one in value.items()}
+    return value
+
+
+def main(channel: Channel) -> None:
+    """Serve whoever proves that this is no way to measure."""
+    OneProcess(channel).serve()
