@@ -1,7 +1,8 @@
 """Workloads of several ranks: real processes that torch's launcher starts, talking through gloo."""
 
+import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -23,15 +24,26 @@ def rows(shared_measure: Measure) -> dict[str, Row]:
 
 
 @pytest.fixture
-def nothing_left() -> object:
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process and no folder stays behind."""
     here = psutil.Process()
     before = {one.pid for one in here.children(recursive=True)}
-    folders = set(Path(tempfile.gettempdir()).glob("aiperf-ranks-*"))
-    yield
-    _, alive = psutil.wait_procs([one for one in here.children(recursive=True) if one.pid not in before], timeout=5)
-    assert [(one, one.cmdline(), one.ppid()) for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
-    assert set(Path(tempfile.gettempdir()).glob("aiperf-ranks-*")) == folders
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+        after = [one for one in here.children(recursive=True) if one.pid not in before]
+        _, alive = psutil.wait_procs(after, timeout=5)
+        assert [(one, one.cmdline()) for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+        assert os.listdir(folder) == []
+
+
+def test_a_long_path_of_temporary_files_does_not_matter(
+    measure: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert rows_of(measure("several_ranks", "gathered"))["library"].verdict is Verdict.MEASURED
 
 
 def test_ranks_are_measured_and_every_rank_is_judged(rows: dict[str, Row]) -> None:

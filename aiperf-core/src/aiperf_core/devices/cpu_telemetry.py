@@ -88,6 +88,11 @@ class CpuTelemetry:
             self.lacking["energy_j"] = self._rapl.problem
         return found
 
+    @property
+    def nvml(self) -> None:
+        """Of GPUs only."""
+        return None
+
     def power_w(self) -> float | None:
         """None: the processor counts energy."""
         return None

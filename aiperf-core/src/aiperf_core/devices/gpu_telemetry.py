@@ -88,6 +88,11 @@ class GpuTelemetry:
             other_pids=None if light else self._others(own_pids),
         )
 
+    @property
+    def nvml(self) -> Nvml | None:
+        """NVML, where it answers."""
+        return self._nvml
+
     def energy_j(self) -> float | None:
         """The board's energy since its driver was loaded."""
         return scaled(self._ask("energy_j"), 1e-3)

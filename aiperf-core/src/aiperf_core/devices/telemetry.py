@@ -10,6 +10,8 @@ from typing import Protocol
 
 from attrs import frozen
 
+from aiperf_core.devices.nvml import Nvml
+
 
 @frozen(kw_only=True)
 class Reading:
@@ -55,6 +57,10 @@ class Telemetry(Protocol):
 
     def power_w(self) -> float | None:
         """The power alone."""
+
+    @property
+    def nvml(self) -> Nvml | None:
+        """NVML, for what only the one who asks can put together; None where there is none."""
 
     def close(self) -> None:
         """Let go of the drivers and files."""

@@ -195,7 +195,11 @@ class Judge(Service):
                 raise BenchmarkError(
                     f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number."
                 )
-            values = [quality(metric, self._out(node).to(right.device), right) for _, node, right in leaves if node["type"] == "tensor"]
+            values = [
+                quality(metric, self._out(node).to(right.device), right)
+                for _, node, right in leaves
+                if node["type"] == "tensor"
+            ]
             # Python's max would lose a NaN that does not come first.
             value = max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
         else:
@@ -253,7 +257,9 @@ class Judge(Service):
         if not self._world:
             return self._draw_of(draw, seed, self._device, {})
         return {
-            rank_name(rank): self._draw_of(draw, (seed * self._world + rank) % _SEEDS, self._device_of(rank), {"rank": rank})
+            rank_name(rank): self._draw_of(
+                draw, (seed * self._world + rank) % _SEEDS, self._device_of(rank), {"rank": rank}
+            )
             for rank in range(self._world)
         }
 

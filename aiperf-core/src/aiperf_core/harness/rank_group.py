@@ -63,7 +63,9 @@ class RankGroup:
     @staticmethod
     def start(server: ForkServer, name: str, log: Path, world_size: int, memory_limit_bytes: int | None) -> "RankGroup":
         """Have the launcher start so many ranks; the first request waits for them."""
-        folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-"))
+        # The address of a Unix socket has room for 107 bytes.
+        place = tempfile.gettempdir()
+        folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-", dir=place if len(os.fsencode(place)) < 70 else "/tmp"))
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(folder / "supervisor"))
         listening.listen(world_size)

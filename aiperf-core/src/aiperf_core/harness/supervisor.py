@@ -192,6 +192,11 @@ class TargetRun:
         """
         return self.device == "cpu" or self.options.candidate is not None
 
+    @property
+    def _watches_calls(self) -> bool:
+        """Whether what a process does beside its calls can be told: where it is stopped otherwise."""
+        return self._pausing and not self._world_size and "process_census" not in self.options.off
+
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
 
@@ -280,10 +285,12 @@ class TargetRun:
             self._note_communication()
         if self.options.controls and self._cold:
             self._probe_flush()
-        if suspect and self._sampler is not None:
+        assert self._sampler is not None
+        if self._watches_calls:
             for one in self._active:
-                suspected = partial(clocks.work_beside, self._contestants[0], one)
-                self._sampler.look_again(one, suspected)
+                self._sampler.look_again(one, partial(clocks.work_beside, self._contestants[0], one))
+        if suspect:
+            for one in self._active:
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
         if self._world_size:
@@ -570,7 +577,8 @@ class TargetRun:
             watcher.settle()
             watcher.mark()
             time.sleep(WATCH_S)
-            one.census.append(watcher.between_calls())
+            seen, nvml = watcher.between_calls(), self._telemetry.nvml
+            one.census.append(evolve(seen, gpus=watcher.gpus(nvml)) if nvml else seen)
 
     # --- ending
 
@@ -609,7 +617,7 @@ class TargetRun:
             ].reason = f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, and it was ended"
         if "clocks_agree" not in self.options.off:
             clocks.compare_with_supervisor(self._contestants)
-        if self.options.candidate is not None:
+        if self._watches_calls:
             clocks.refuse_work_beside(self._contestants)
         self._assess()
         tolerance = self.described.tolerance

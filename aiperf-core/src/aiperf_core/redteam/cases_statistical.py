@@ -26,6 +26,6 @@ CASES: tuple[Case, ...] = (
         tier="standard",
         honest=True,
     ),
-    Case(issue="statistical.aggregate_underflow", module=TIMING_LIGHT, implementation="in_one_column"),
+    Case(issue="statistical.aggregate_underflow", module=TIMING_LIGHT, implementation="to_a_number"),
     Case(issue="statistical.aggregate_underflow", module=TIMING_LIGHT, implementation="often", honest=True),
 )
