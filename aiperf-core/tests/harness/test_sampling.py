@@ -1,7 +1,11 @@
 """Sampling, with a judge and a worker that only say what they are asked."""
 
+import itertools
 import random
+from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
@@ -24,13 +28,16 @@ class Judge:
 class Worker:
     pid = 0
 
+    def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:  # noqa: B008
+        self.times = iter(times)
+
     def ask(self, do: str, *, timeout: float, on_notice: Any = None, **_: Any) -> Any:
         if do != "sample":
             return None
         on_notice("start")
         on_notice("stop")
         nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
-        return {"device_s": None, "wall_s": 1e-3, **nothing}
+        return {"device_s": None, "wall_s": next(self.times), **nothing}
 
 
 def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
@@ -61,3 +68,12 @@ def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
         fresh, repeated = judge.renewed[::2], judge.renewed[1::2]
         assert fresh == repeated
         assert len(set(fresh)) == len(fresh) == len(one.fresh_s) == len(one.repeated_s)
+
+
+@pytest.mark.parametrize(("repeated_s", "pairs"), [(1e-3, 6), (0.9e-3, 6), (0.5e-3, 30)])
+def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repeated_s: float, pairs: int) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    (one,) = sampling.contestants
+    one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
+    sampling.repeat(one)
+    assert len(one.fresh_s) == len(one.repeated_s) == pairs
