@@ -28,7 +28,7 @@ class Judge:
 class Worker:
     pid = 0
 
-    def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:  # noqa: B008
+    def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:
         self.times = iter(times)
 
     def ask(self, do: str, *, timeout: float, on_notice: Any = None, **_: Any) -> Any:
