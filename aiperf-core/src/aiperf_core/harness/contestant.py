@@ -21,7 +21,7 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there; `rank_times_s` the times of each rank, sample by sample.
+    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there; `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
     """
 
     declared: DescribedImplementation
@@ -59,7 +59,7 @@ class Contestant:
     census: list[Census] = field(factory=list)
     not_observed: dict[str, str] = field(factory=dict)
     steady: list[Steady] = field(factory=list)
-    rank_times_s: list[list[float]] = field(factory=list)
+    rank_times_s: list[list[tuple[float, float]]] = field(factory=list)
     ranks: list[Rank] = field(factory=list)
     log: list[str] = field(factory=list)
     confined: Confined | None = None

@@ -10,6 +10,8 @@ import socket
 import sys
 import tempfile
 
+import torch
+
 from aiperf_core.harness.channel import Channel, ChannelClosedError, Message
 from aiperf_core.harness.service import Service
 
@@ -64,6 +66,8 @@ def serve_rank(address: str, logs: list[str]) -> None:
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.close(out)
+    # The processors are shared fairly; ranks that each take all of them keep each other from running.
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // len(logs)))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(address)
     channel = Channel(connection)

@@ -44,7 +44,7 @@ class Rank(Child):
 class RankGroup:
     """The ranks of one implementation, in the place of a `Child`.
 
-    last_s: what each rank took for the last sample, in seconds.
+    last_s: what each rank took for the last sample by its clock, and of processors, in seconds.
     """
 
     name: str
@@ -55,7 +55,7 @@ class RankGroup:
     folder: Path
     listening: socket.socket
     guarded: bool = True
-    last_s: list[float] = field(factory=list)
+    last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
     ranks: list[Rank] = field(factory=list, init=False)
     _asked: str = field(default="", init=False)
@@ -310,7 +310,7 @@ def _sample(results: list[Any]) -> Message:
         **totals,
         "hidden": all(one["hidden"] for one in each),
         "output": _output(delivered) if None not in delivered else None,
-        "each_s": by_clock,
+        "each_s": list(zip(by_clock, (one["cpu_s"] for one in each), strict=True)),
     }
 
 

@@ -314,14 +314,17 @@ class TargetRun:
                 continue
             by_device = [seconds is not None for seconds in one.samples.device_s]
             pairs = zip(one.rank_times_s, by_device, strict=True)
-            times = [each for each, device in pairs if device == (self._clock == "device")]
+            samples = [each for each, device in pairs if device == (self._clock == "device")]
             for number, ((counts, sent), shard) in enumerate(zip(told, self._opened["shard_elements"], strict=True)):
+                # A GPU's rank is at work until its last kernel is done. On a processor one that waits for others uses none.
+                worked = [min(each[number]) if self.device == "cpu" else each[number][0] for each in samples]
+                longest = [max(time for time, _ in each) for each in samples]
                 one.ranks.append(
                     Rank(
                         rank=number,
                         device="cpu" if self.device == "cpu" else f"cuda:{number}",
-                        work_s=statistics.median(each[number] for each in times),
-                        waited_s=statistics.median(max(each) - each[number] for each in times),
+                        work_s=statistics.median(worked),
+                        waited_s=statistics.median(a - b for a, b in zip(longest, worked, strict=True)),
                         collectives=counts,
                         wire_bytes=sent,
                         shard_elements=shard,

@@ -1,10 +1,17 @@
-"""Cases of the issues of distributed: on recorded evidence, beside those of `recorded`, until targets have several ranks."""
+"""Cases of the issues of distributed. Those that the harness leaves no room for, or that need GPUs, rest on recorded evidence."""
 
 from aiperf_core.redteam.cases import Case, Recorded
 from aiperf_core.redteam.recorded import all_ranks, ranks
 from aiperf_core.validity.checks.ranks import CHECK
 
-CASES: tuple[Case, ...] = ()
+RANKS = "aiperf_core.redteam.several_ranks"
+
+CASES: tuple[Case, ...] = (
+    Case(issue="distributed.rank_skipping", module=RANKS, implementation="idle_rank", gains="silence"),
+    Case(issue="distributed.rank_skipping", module=RANKS, implementation="uneven", honest=True),
+    Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="local_guess", gains="silence"),
+    Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="gathered", honest=True),
+)
 
 RECORDED: tuple[Recorded, ...] = (
     Recorded(

@@ -230,8 +230,8 @@ class Trials:
         if need in offers:
             return offers[need]()
         number, _, least = need.partition(">=")
-        # No target has several ranks yet.
-        return number == "gpus" and self.session.hardware.gpus >= int(least)
+        # On processors any number of ranks can be had.
+        return number == "ranks" or (number == "gpus" and self.session.hardware.gpus >= int(least))
 
     # --- with runs
 

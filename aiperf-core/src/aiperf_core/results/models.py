@@ -161,8 +161,9 @@ class Audit:
 
 @frozen
 class RankTime:
-    """One rank of several: its device, the median of its own times in seconds, and what it sends in a call.
+    """One rank of several: its device, the seconds that it was at work in a call (median), and what it sends in one.
 
+    On a processor they are of processor time, so that waiting for other ranks does not count; on a GPU its own clock's.
     `collectives` counts operations of torch.distributed by name, `wire_bytes` those of the tensors handed to them.
     """
 
@@ -451,7 +452,8 @@ class Manifest:
     """The bundle's first page: what was run, where, with what, and whether it was finished.
 
     `files` maps the modules of the targets to the SHA-256 of their sources, `ceilings` the devices that were used to what
-    they were measured to reach. Device and seed stand with each target.
+    they were measured to reach. Device and seed stand with each target. `hashes` seal a bundle that was closed: the SHA-256
+    of each target's file by its path, and of this page by its own name.
     """
 
     aiperf: str
@@ -466,4 +468,5 @@ class Manifest:
     git: str | None
     complete: bool
     exit_code: int | None
+    hashes: dict[str, str] = field(factory=dict)
     schema_version: int = SCHEMA_VERSION
