@@ -584,7 +584,7 @@ def test_a_look_alike_is_tried_in_the_tier_that_its_attack_needs():
     [
         (case(device="cuda"), None, Outcome.NOT_OBSERVABLE, "needs cuda"),
         (case(device="cuda", needs=("cupti", "linux")), None, Outcome.NOT_OBSERVABLE, "needs cuda, cupti"),
-        (case(needs=("ranks>=2",)), None, Outcome.NOT_OBSERVABLE, "needs ranks>=2"),
+        (case(needs=("gpus>=2",)), None, Outcome.NOT_OBSERVABLE, "needs gpus>=2"),
         (case(needs=("gpus>=1",)), None, Outcome.NOT_OBSERVABLE, "needs gpus>=1"),
         (case(), "cuda", Outcome.NOT_OBSERVABLE, "left out by --device cuda"),
         (case(device="cuda"), "cpu", Outcome.NOT_OBSERVABLE, "left out by --device cpu"),
