@@ -17,7 +17,7 @@ from aiperf_core import Benchmark, Cost, fp32_reduction
 bench = Benchmark(goal="speed", cache="warm", threads=1)
 
 
-@bench.workload(smoke={"n": 61, "passes": 4}, cpu={"n": 1 << 14, "passes": 250}, cuda={"n": 1 << 24, "passes": 200})
+@bench.workload(smoke={"n": 61, "passes": 4}, cpu={"n": 1 << 14, "passes": 2000}, cuda={"n": 1 << 24, "passes": 200})
 def inputs(n, device, generator):
     return {"x": torch.rand(n, device=device, generator=generator)}
 
