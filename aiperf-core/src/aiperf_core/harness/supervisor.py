@@ -312,19 +312,22 @@ class TargetRun:
             told = self._guarded(one, request, answers.collectives)
             if told is None:
                 continue
-            by_device = [seconds is not None for seconds in one.samples.device_s]
-            pairs = zip(one.rank_times_s, by_device, strict=True)
-            samples = [each for each, device in pairs if device == (self._clock == "device")]
+            kept = zip(one.rank_times_s, one.samples.device_s, one.samples.calls, strict=True)
+            samples = [
+                (each, calls) for each, device, calls in kept if (device is not None) == (self._clock == "device")
+            ]
+            call_s = one.median(self._clock) or 0.0
             for number, ((counts, sent), shard) in enumerate(zip(told, self._opened["shard_elements"], strict=True)):
                 # A GPU's rank is at work until its last kernel is done. On a processor one that waits for others uses none.
-                worked = [min(each[number]) if self.device == "cpu" else each[number][0] for each in samples]
-                longest = [max(time for time, _ in each) for each in samples]
+                worked = [(min(each[number]) if self.device == "cpu" else each[number][0]) / n for each, n in samples]
+                work_s = statistics.median(worked)
                 one.ranks.append(
                     Rank(
                         rank=number,
                         device="cpu" if self.device == "cpu" else f"cuda:{number}",
-                        work_s=statistics.median(worked),
-                        waited_s=statistics.median(a - b for a, b in zip(longest, worked, strict=True)),
+                        work_s=work_s,
+                        # Until the slowest rank was done, whose time the row's is.
+                        waited_s=max(0.0, call_s - work_s),
                         collectives=counts,
                         wire_bytes=sent,
                         shard_elements=shard,
