@@ -12,12 +12,15 @@ Breaks     Messages of many megabytes: there the bytes count and not the meeting
            cannot read each other's memory.
 """
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.collectives import all_gather, exchange
-from aiperf_ch04.peers import open_peers, register
+from aiperf_ch04.collectives import all_gather, exchange, wait_for
+from aiperf_ch04.peers import everyone, open_peers, register
 from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source
 
 bench = Benchmark(goal="latency", clock="device", cache="warm")
@@ -68,18 +71,18 @@ class OneShotMessages:
 
     def run(self, x, rank):
         self.parts[rank] = x
-        exchange(dict.fromkeys(self.others, x), {one: self.parts[one] for one in self.others})
+        wait_for(exchange(dict.fromkeys(self.others, x), {one: self.parts[one] for one in self.others}))
         return x.copy_(add_up(self.parts))
 
 
 @bench.variant(device="cpu", name="two_shot", why="a rank adds and sends a share instead of everything")
 class TwoShotMessages:
-    def prepare(self, x, world_size):
+    def prepare(self, x, rank, world_size):
         share = -(-x.numel() // world_size)
         self.padded = torch.zeros(world_size * share, dtype=x.dtype)
         self.parts = torch.empty(world_size, share, dtype=x.dtype)
 
-    def run(self, x):
+    def run(self, x, rank):
         self.padded[: x.numel()] = x
         dist.all_to_all_single(self.parts, self.padded.view_as(self.parts))
         all_gather(self.padded, add_up(self.parts))
@@ -97,15 +100,21 @@ def add_up(parts):
 class PeerKernel:
     """A kernel that reads the memory of all ranks; calls take turns between two halves of the buffers."""
 
+    launch: Any
+
     def prepare(self, x, rank, world_size):
+        if world_size > MOST_RANKS:
+            raise SkipError(f"needs at most {MOST_RANKS} ranks; these are {world_size}")
         words = -(-x.numel() // WORD)
         share = words if self.launch is one_shot_kernel else -(-words // world_size)
         self.place = rank, world_size, min(MOST_BLOCKS, -(-share // THREADS))
         self.buffers = open_peers(2, words * WORD, dtype=x.dtype)
         self.flags = open_peers(MOST_BLOCKS * MOST_RANKS, dtype=torch.int32)
+        for name in source.names():
+            source.kernel(name)  # compiled here, not in the first call
         self.calls = 0
 
-    def run(self, x):
+    def run(self, x, rank):
         self.calls += 1
         self.launch(x, self.buffers.mine, self.buffers.addresses, self.flags.addresses, *self.place, self.calls)
         return x
@@ -117,7 +126,9 @@ def launch(kernel, x, buffer, buffers, flags, rank, world, blocks, call):
     source.launch(kernel, x, buffers, flags, x.numel(), first, rank, world, 2 * call, grid=blocks, block=THREADS)
 
 
-ARGUMENTS = "(Tensor(a!) x, Tensor(b!) buffer, Tensor buffers, Tensor flags, int rank, int world, int blocks, int call) -> ()"
+ARGUMENTS = (
+    "(Tensor(a!) x, Tensor(b!) buffer, Tensor buffers, Tensor flags, int rank, int world, int blocks, int call) -> ()"
+)
 one_shot_kernel = register(f"ch04_one_shot{ARGUMENTS}", lambda *given: launch("one_shot", *given))
 two_shot_kernel = register(f"ch04_two_shot{ARGUMENTS}", lambda *given: launch("two_shot", *given))
 
@@ -143,13 +154,44 @@ class TwoShotKernel(PeerKernel):
 
 
 class Auto:
-    """The algorithm for this size, by bytes: the thresholds are where the costs of meetings and of bytes cross."""
+    """One of the others, by the bytes that one shot would read."""
 
     shots: tuple[type, type]
 
     def prepare(self, x, rank, world_size):
-        self.steps = None
-        bytes_read = x.numel() * x.element_size() * (world_size - 1)
-        if bytes_read <= TWO_SHOT_BYTES:
-            self.steps = self.shots[bytes_read > ONE_SHOT_BYTES]()
-            self.steps.prepare(**({"x": x, "rank": rank, "world_size": world_size} if self.takes_rank() else {"x": x, "world_size": world_size}))
+        read = x.numel() * x.element_size() * (world_size - 1)
+        self.steps = None if read > TWO_SHOT_BYTES else self.shots[read > ONE_SHOT_BYTES]()
+        if self.steps:
+            self.steps.prepare(x, rank, world_size)
+
+    def run(self, x, rank):
+        return self.steps.run(x, rank) if self.steps else library(x)
+
+
+@bench.variant(device="cpu", name="auto", why="few bytes want few meetings, and many bytes want to move once")
+class AutoMessages(Auto):
+    shots = OneShotMessages, TwoShotMessages
+
+
+@bench.variant(
+    device="cuda",
+    requires=("gpus:2", "sm_80"),
+    name="auto",
+    why="few bytes want few meetings, and many bytes want to move once",
+)
+class AutoKernel(Auto):
+    shots = OneShotKernel, TwoShotKernel
+
+
+@bench.yardstick(device="cuda", requires="gpus:2", why="the one-shot operation of torch's symmetric memory")
+class SymmMem:
+    def prepare(self, x):
+        # The operation wants whole words.
+        self.peers = open_peers(-(-x.numel() // WORD) * WORD, dtype=x.dtype)
+        self.mine = self.peers.mine[: x.numel()]
+
+    def run(self, x):
+        self.mine.copy_(x)
+        x.copy_(torch.ops.symm_mem.one_shot_all_reduce(self.peers.mine, "sum", everyone().group_name)[: x.numel()])
+        self.peers.barrier()  # the next call overwrites what a slow peer may still read
+        return x

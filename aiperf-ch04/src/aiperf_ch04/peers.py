@@ -36,10 +36,9 @@ def open_peers(*shape: int, dtype: torch.dtype) -> Peers:
     """Make a tensor of zeros on each rank that all ranks can reach; to be called by all of them, untimed."""
     import torch.distributed._symmetric_memory as symmetric
 
-    # Multicast needs rights that a container may lack, and setting it up then fails.
-    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+    without_multicast()
     mine = symmetric.empty(*shape, dtype=dtype, device=torch.device("cuda", torch.cuda.current_device()))
-    handle = symmetric.rendezvous(mine, dist.group.WORLD)
+    handle = symmetric.rendezvous(mine, everyone())
     mine.zero_()
     views = [handle.get_buffer(rank, shape, dtype) for rank in range(dist.get_world_size())]
     addresses = torch.tensor([one.data_ptr() for one in views], dtype=torch.int64, device=mine.device)
@@ -49,8 +48,25 @@ def open_peers(*shape: int, dtype: torch.dtype) -> Peers:
     return Peers(mine, views, addresses, handle)
 
 
-def register(schema: str, function: Callable[..., None]) -> Any:
+def everyone() -> dist.ProcessGroup:
+    """The group of all ranks."""
+    group = dist.group.WORLD
+    assert group is not None  # a benchmark of ranks runs in one
+    return group
+
+
+def without_multicast() -> None:
+    """Keep torch from setting up multicast: it needs rights that a container may lack, and then fails."""
+    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+
+
+def register(schema: str, launch: Callable[..., object]) -> Any:
     """Register a launch as an operation on symmetric memory, by its schema, and return it as a callable."""
-    name = _LIBRARY.define(schema)
-    _LIBRARY.impl(name.partition("(")[0].rpartition("::")[2], function, "CUDA")
-    return getattr(torch.ops.symm_mem, name.partition("(")[0].rpartition("::")[2])
+
+    def operation(*arguments: Any) -> None:
+        launch(*arguments)
+
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema)
+    _LIBRARY.impl(name, operation, "CUDA")
+    return getattr(torch.ops.symm_mem, name)

@@ -1,0 +1,68 @@
+"""`aiperf ch04`: the chapter's diagnostics."""
+
+import json
+from typing import Any
+
+import click
+from attrs import asdict
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
+
+
+@click.group("ch04", context_settings={"help_option_names": ["-h", "--help"]})
+def ch04() -> None:
+    """Look at how ranks talk to each other."""
+
+
+@ch04.command("comm-sweep")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]")
+@click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
+@click.option(
+    "--collective", "names", type=click.Choice(COLLECTIVES), multiple=True, help="Only these; may be given often."
+)
+@click.option(
+    "--max-bytes", type=click.IntRange(min=1024), help="The largest message. [default: 4 MiB, 256 MiB on GPUs]"
+)
+@JSON
+def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes: int | None, as_json: bool) -> None:
+    """Time collectives against the size of their message, and fit what a call costs beside its bytes.
+
+    Times are those of the slowest rank, by its own clock. ALG is the message over the time; BUS is what a link carries, to be
+    compared with the link. ALPHA is what a call costs without bytes, RATE what each further byte costs, inverted.
+    """
+    from aiperf_ch04 import comm_sweep as study
+
+    points = study.sweep(device, ranks, names or COLLECTIVES, max_bytes)
+    fits = study.fit(points)
+    if as_json:
+        _print_json({"ranks": ranks, "points": [asdict(one) for one in points], "fits": [asdict(one) for one in fits]})
+        return
+    click.echo(f"{'COLLECTIVE':<16}{'BYTES':>12}{'TIME us':>12}{'ALG GB/s':>12}{'BUS GB/s':>12}")
+    for one in points:
+        rates = f"{one.alg_bytes_per_s / 1e9:>12.3f}{one.bus_bytes_per_s / 1e9:>12.3f}"
+        click.echo(f"{one.collective:<16}{one.message_bytes:>12,}{one.time_s * 1e6:>12.1f}{rates}")
+    click.echo(f"\n{'COLLECTIVE':<16}{'ALPHA us':>12}{'RATE GB/s':>12}{'WORST ERROR':>14}")
+    for fitted in fits:
+        rate = f"{fitted.bytes_per_s / 1e9:.3f}" if fitted.bytes_per_s else "none"
+        error = f"{fitted.worst_relative_error:.0%}"
+        click.echo(f"{fitted.collective:<16}{fitted.alpha_s * 1e6:>12.1f}{rate:>12}{error:>14}")
+
+
+@ch04.command("nccl-env")
+@JSON
+def nccl_env(as_json: bool) -> None:
+    """Show NCCL's settings as the ranks of a run get them, where each comes from, and what it does."""
+    from aiperf_ch04 import nccl_env as study
+
+    found, version = study.settings(), study.nccl_version()
+    if as_json:
+        _print_json({"nccl": version, "settings": [asdict(one) for one in found]})
+        return
+    click.echo(f"NCCL {version or 'is not here: torch finds no GPU'}\n")
+    for one in found:
+        click.echo(f"{one.name}={one.value}  [{one.source}]\n  {one.meaning}")
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(json.dumps(document, indent=2))

@@ -1,0 +1,160 @@
+"""Collectives against the size of their message, timed inside the ranks, and what a call costs beside its bytes."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from attrs import frozen
+from torch.multiprocessing.spawn import spawn
+
+from aiperf_ch04.collectives import all_gather, exchange, reduce_scatter, wait_for
+from aiperf_core.devices.probe import has_cuda_device
+from aiperf_core.errors import UsageError
+
+SAMPLES, WARM_UP = 9, 2
+# So many calls in a row are a sample on a GPU, so that what the host adds is paid once.
+CALLS = 10
+SMALLEST, LARGEST = 1 << 10, {"cpu": 1 << 22, "cuda": 1 << 28}
+STEP = 4
+
+
+@frozen
+class Point:
+    """One collective with one size.
+
+    message_bytes: the whole message: of a gather or scatter, that of all ranks together.
+    time_s: the median over samples of the time of the slowest rank.
+    alg_bytes_per_s: message bytes over time. bus_bytes_per_s: what a link carries for it, which can be compared with the
+        link's rate whatever the number of ranks (NVIDIA, nccl-tests, PERFORMANCE.md).
+    """
+
+    collective: str
+    message_bytes: int
+    time_s: float
+    alg_bytes_per_s: float
+    bus_bytes_per_s: float
+
+
+@frozen
+class Fit:
+    """Time as alpha + message bytes / rate, by least squares of relative errors (Hockney's model, 1994)."""
+
+    collective: str
+    alpha_s: float
+    bytes_per_s: float | None
+    worst_relative_error: float
+
+
+def bus_factor(collective: str, ranks: int) -> float:
+    """How many times the message's bytes a link carries."""
+    share = (ranks - 1) / ranks
+    return {"all_reduce": 2 * share, "broadcast": 1.0, "send_recv": 1.0}.get(collective, share)
+
+
+def sweep(device: str | None, ranks: int, collectives: Iterable[str], largest: int | None) -> list[Point]:
+    """Time each collective at sizes from 1 KiB, each four times the last. Raises `UsageError` without devices for the ranks."""
+    on_gpu = has_cuda_device() if device is None else device == "cuda"
+    if on_gpu and torch.cuda.device_count() < ranks:
+        found = torch.cuda.device_count()
+        raise UsageError(
+            f"{ranks} ranks on GPUs need as many; this machine has {found}. Measure processes: --device cpu"
+        )
+    sizes = []
+    size = SMALLEST
+    while size <= (largest or LARGEST["cuda" if on_gpu else "cpu"]):
+        sizes.append(size)
+        size *= STEP
+    chosen = list(collectives)
+    with tempfile.TemporaryDirectory(prefix="aiperf-sweep-") as folder:
+        spawn(_rank, args=(folder, on_gpu, ranks, chosen, sizes), nprocs=ranks)
+        times = torch.stack([torch.load(Path(folder) / f"{rank}.pt") for rank in range(ranks)])
+    slowest = times.amax(0).median(dim=-1).values
+    return [
+        Point(name, size, found, size / found, bus_factor(name, ranks) * size / found)
+        for name, row in zip(chosen, slowest.tolist(), strict=True)
+        for size, found in zip(sizes, row, strict=True)
+    ]
+
+
+def fit(points: Iterable[Point]) -> list[Fit]:
+    """The two costs of each collective."""
+    by_name: dict[str, list[Point]] = {}
+    for one in points:
+        by_name.setdefault(one.collective, []).append(one)
+    return [_fit(name, some) for name, some in by_name.items()]
+
+
+def _fit(name: str, points: list[Point]) -> Fit:
+    times = torch.tensor([one.time_s for one in points], dtype=torch.float64)
+    sizes = torch.tensor([one.message_bytes for one in points], dtype=torch.float64)
+    # alpha / t + beta * bytes / t = 1, with neither below zero.
+    rows = torch.stack([1 / times, sizes / times], dim=1)
+    alpha, beta = torch.linalg.lstsq(rows, torch.ones(len(points), 1, dtype=torch.float64)).solution.flatten().tolist()
+    if beta < 0 or len(points) < 2:
+        alpha, beta = len(points) / float(rows[:, 0].sum()), 0.0
+    elif alpha < 0:
+        alpha, beta = 0.0, float(rows[:, 1].sum() / rows[:, 1].square().sum())
+    errors = (alpha + beta * sizes - times).abs() / times
+    return Fit(name, alpha, 1 / beta if beta > 0 else None, float(errors.max()))
+
+
+def _rank(rank: int, folder: str, on_gpu: bool, ranks: int, collectives: list[str], sizes: list[int]) -> None:
+    """Be one rank: time everything and leave the times, in seconds, in the folder."""
+    device = torch.device("cuda", rank) if on_gpu else torch.device("cpu")
+    how: dict[str, Any] = {"device_id": device} if on_gpu else {}
+    if on_gpu:
+        # Multicast needs rights that a container may lack, and NCCL then fails.
+        os.environ["NCCL_NVLS_ENABLE"] = "0"
+        torch.cuda.set_device(device)
+    else:
+        torch.set_num_threads(1)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group(
+        "nccl" if on_gpu else "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=ranks, **how
+    )
+    times = [[_times(_call(name, size, device), device) for size in sizes] for name in collectives]
+    torch.save(torch.tensor(times, dtype=torch.float64), Path(folder) / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+def _call(name: str, size: int, device: torch.device) -> Callable[[], object]:
+    """A call with a message of that many bytes, all ranks together where each has a part."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    whole = torch.zeros(-(-size // (4 * ranks)) * ranks, device=device)
+    other, part = torch.zeros_like(whole), torch.zeros_like(whole[: len(whole) // ranks])
+    after, before = (rank + 1) % ranks, (rank - 1) % ranks
+    calls: dict[str, Callable[[], object]] = {
+        "all_reduce": lambda: dist.all_reduce(whole),
+        "all_gather": lambda: all_gather(whole, part),
+        "reduce_scatter": lambda: reduce_scatter(part, whole),
+        "all_to_all": lambda: dist.all_to_all_single(other, whole),
+        "broadcast": lambda: dist.broadcast(whole, 0),
+        "send_recv": lambda: wait_for(exchange({after: whole}, {before: other})),
+    }
+    return calls[name]
+
+
+def _times(call: Callable[[], object], device: torch.device) -> list[float]:
+    """Seconds a call on this rank, for each sample; all ranks begin a sample together."""
+    calls = CALLS if device.type == "cuda" else 1
+    times = []
+    for _ in range(WARM_UP + SAMPLES):
+        _wait(device)
+        dist.barrier()
+        _wait(device)
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        _wait(device)
+        times.append((time.perf_counter() - start) / calls)
+    return times[WARM_UP:]
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

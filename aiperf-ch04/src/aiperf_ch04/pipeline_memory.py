@@ -1,0 +1,32 @@
+"""Pipeline memory: a stage need not keep the activations of all micro-batches.
+
+Workload   That of `ch04.pipeline_schedule`. What counts is the most memory that a rank takes beside its inputs.
+Baseline   GPipe: all forward passes, then all backward passes; activations of m micro-batches are kept.
+Variants   `one_forward_one_backward` (1F1B): a stage goes back as soon as it can, and keeps those of at most p, the number of
+           ranks; the last rank those of one.
+Breaks     As many ranks as micro-batches. On a processor the process's own memory hides what small activations take.
+"""
+
+from aiperf_ch04 import pipeline_schedule as schedules
+from aiperf_core import Benchmark
+
+bench = Benchmark(goal="memory", clock="wall")
+
+bench.workload(
+    smoke={"blocks": 2, "width": 37, "rows": 11, "micro": 5, "world_size": 2},
+    cpu={"blocks": 2, "width": 128, "rows": 1024, "micro": 8, "world_size": 2},
+    cuda={"blocks": 8, "width": 4096, "rows": 2048, "micro": 16, "world_size": 2},
+)(schedules.inputs)
+bench.static(schedules.stage)
+bench.reference(tolerance=schedules.rounded_layers)(schedules.reference)
+bench.cost(schedules.cost)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="naive", name="gpipe")
+class GPipe(schedules.GPipe):
+    pass
+
+
+@bench.variant(device=("cpu", "cuda"), why="activations of p micro-batches are kept instead of m")
+class OneForwardOneBackward(schedules.OneForwardOneBackward):
+    pass

@@ -1,0 +1,143 @@
+"""Tensor-parallel MLP: one pair of collectives for each block, and then hide it.
+
+Workload   y = gelu(x U) D in bfloat16. Each rank has `tokens` tokens of `width`, and `hidden` of the hidden units: as many
+           columns of U and rows of D. Each rank shall hold y for its own tokens.
+Baseline   Both layers by columns: tokens are gathered for the first, all hidden values for the second, and its columns are
+           exchanged for the tokens' rows.
+Variants   `column_row`: the second layer by rows, so that hidden values stay where they are; partial sums of all tokens are
+           all-reduced.  `sequence_parallel`: they are reduce-scattered, since a rank needs only those of its tokens.
+           `chunked`: in four parts, so that one is sent while another is computed.
+Yardstick  `symm_mem` (cuda): the fused gather-product and product-scatter of torch's symmetric memory.
+Breaks     Few tokens: then the collectives are latency, and parts make it worse. Partial sums are rounded to bfloat16 before
+           they are added.
+"""
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import gelu
+
+from aiperf_ch04.collectives import all_gather, reduce_scatter
+from aiperf_ch04.peers import everyone, without_multicast
+from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core.errors import SkipError
+
+bench = Benchmark(goal="latency", clock="wall")
+
+PARTS = 4
+# What the fused operations want sizes to be multiples of: eight bfloat16 are 16 bytes.
+WHOLE = 8
+
+
+@bench.workload(
+    smoke={"tokens": 13, "width": 37, "hidden": 41, "world_size": 2},
+    cpu={"tokens": 64, "width": 256, "hidden": 512, "world_size": 2},
+    cuda={"tokens": 2048, "width": 8192, "hidden": 14336, "world_size": 2},
+)
+def inputs(tokens, width, device, generator):
+    return {"x": torch.randn(tokens, width, device=device, generator=generator).bfloat16()}
+
+
+@bench.static
+def weights(width, hidden, device, generator, world_size):
+    up = torch.randn(width, hidden, device=device, generator=generator) / width**0.5
+    down = torch.randn(hidden, width, device=device, generator=generator) / (hidden * world_size) ** 0.5
+    return {"up": up.bfloat16(), "down": down.bfloat16()}
+
+
+@bench.reference(tolerance=bf16)
+def reference(x, up, down):
+    hidden = [gelu(torch.cat(x) @ columns) for columns in up]
+    y = torch.cat(hidden, dim=1) @ torch.cat(down)
+    return list(y.chunk(len(x)))
+
+
+@bench.cost
+def cost(tokens, width, hidden, world_size):
+    return Cost(
+        bytes_read=2 * (2 * width * hidden + tokens * width),
+        bytes_written=2 * tokens * width,
+        flops=4 * world_size * tokens * width * hidden,
+        precision="bf16",
+        # Tokens to all others, and partial sums to those whose tokens they are.
+        wire_bytes=2 * (world_size - 1) * tokens * width * 2,
+        tokens=world_size * tokens,
+    )
+
+
+def gathered(x, world_size):
+    """The tokens of all ranks."""
+    whole = x.new_empty(world_size * len(x), x.shape[1])
+    all_gather(whole, x)
+    return whole
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="naive")
+class GatherEachLayer:
+    def prepare(self, x, down, rank, world_size):
+        whole = gathered(down, world_size)  # weights may be laid out ahead
+        columns = whole.tensor_split(world_size, dim=1)
+        self.columns = columns[rank].contiguous()
+        self.widths = [one.shape[1] for one in columns]
+
+    def run(self, x, up, world_size):
+        tokens, own = len(x), self.columns.shape[1]
+        mine = gelu(gathered(x, world_size) @ up)
+        parts = mine.new_empty(world_size, *mine.shape)
+        all_gather(parts, mine)
+        y = parts.movedim(0, 1).flatten(1) @ self.columns
+        received = y.new_empty(tokens * sum(self.widths))
+        to, source = [tokens * own] * world_size, [tokens * one for one in self.widths]
+        dist.all_to_all_single(received, y.view(-1), source, to)
+        return torch.cat([one.view(tokens, -1) for one in received.split(source)], dim=1)
+
+
+@bench.variant(device=("cpu", "cuda"), why="hidden values never travel, and partial sums are narrower")
+def column_row(x, up, down, rank, world_size):
+    y = gelu(gathered(x, world_size) @ up) @ down
+    dist.all_reduce(y)
+    return y.chunk(world_size)[rank]
+
+
+@bench.variant(
+    device=("cpu", "cuda"), builds_on="column_row", why="a rank receives the sums of its own tokens, not those of all"
+)
+def sequence_parallel(x, up, down, world_size):
+    y = torch.empty_like(x)
+    reduce_scatter(y, gelu(gathered(x, world_size) @ up) @ down)
+    return y
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    builds_on="sequence_parallel",
+    why="the tokens of the next part arrive, and the sums of the last one leave, while this one is computed",
+)
+def chunked(x, up, down, world_size):
+    parts = x.chunk(PARTS)
+    arriving = [x.new_empty(world_size * len(one), x.shape[1]) for one in parts]
+    arrivals = [all_gather(whole, one, async_op=True) for whole, one in zip(arriving, parts, strict=True)]
+    y = torch.empty_like(x)
+    leaving = []
+    for arrival, whole, part in zip(arrivals, arriving, y.chunk(PARTS), strict=True):
+        arrival.wait()
+        sums = gelu(whole @ up) @ down
+        leaving.append((reduce_scatter(part, sums, async_op=True), sums))
+    for work, _ in leaving:
+        work.wait()
+    return y
+
+
+@bench.yardstick(
+    device="cuda", requires="gpus:2", why="gather and product, product and scatter fused by torch's symm_mem"
+)
+class SymmMem:
+    def prepare(self, x, up):
+        sizes = (*x.shape, up.shape[1])
+        if any(one % WHOLE for one in sizes):
+            raise SkipError(f"needs tokens, width and hidden to be multiples of {WHOLE}; these are {sizes}")
+        without_multicast()
+
+    def run(self, x, up, down):
+        group = everyone().group_name
+        _, (hidden,) = torch.ops.symm_mem.fused_all_gather_matmul(x, [up], 0, group)
+        return torch.ops.symm_mem.fused_matmul_reduce_scatter(gelu(hidden), down, "sum", 0, group)

@@ -1,0 +1,100 @@
+"""`aiperf ch04`: its commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiperf_ch04 import nccl_env
+from aiperf_ch04.comm_sweep import Point, bus_factor, fit
+from aiperf_ch04.cli import COLLECTIVES, ch04
+from aiperf_core.errors import UsageError
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(ch04, list(arguments), standalone_mode=False)
+
+
+def points(alpha_s: float, bytes_per_s: float) -> list[Point]:
+    sizes = [1 << exponent for exponent in range(10, 24, 2)]
+    return [Point("broadcast", size, alpha_s + size / bytes_per_s, 0.0, 0.0) for size in sizes]
+
+
+def test_the_fit_finds_the_two_costs() -> None:
+    (found,) = fit(points(alpha_s=20e-6, bytes_per_s=5e9))
+    assert found.alpha_s == pytest.approx(20e-6)
+    assert found.bytes_per_s == pytest.approx(5e9)
+    assert found.worst_relative_error == pytest.approx(0, abs=1e-9)
+
+
+def test_the_fit_has_no_negative_costs() -> None:
+    falling = [Point("broadcast", size, 1e-3 / size, 0.0, 0.0) for size in (1024, 4096)]
+    (found,) = fit(falling)
+    assert found.alpha_s > 0
+    assert found.bytes_per_s is None
+
+
+def test_bus_bandwidth_is_what_a_link_carries() -> None:
+    assert bus_factor("all_reduce", 4) == 1.5
+    assert bus_factor("all_gather", 4) == 0.75
+    assert bus_factor("broadcast", 4) == 1.0
+
+
+def test_comm_sweep_times_every_collective() -> None:
+    result = invoke("comm-sweep", "--device", "cpu", "--max-bytes", "4096", "--json")
+    found = json.loads(result.output)
+    assert [(one["collective"], one["message_bytes"]) for one in found["points"]] == [
+        (name, size) for name in COLLECTIVES for size in (1024, 4096)
+    ]
+    assert all(one["time_s"] > 0 for one in found["points"])
+    assert [one["collective"] for one in found["fits"]] == list(COLLECTIVES)
+
+
+def test_comm_sweep_as_a_table() -> None:
+    result = invoke("comm-sweep", "--device", "cpu", "--max-bytes", "1024", "--collective", "send_recv")
+    assert [line.split()[0] for line in result.output.splitlines() if line] == [
+        "COLLECTIVE",
+        "send_recv",
+        "COLLECTIVE",
+        "send_recv",
+    ]
+
+
+def test_comm_sweep_says_how_many_gpus_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    result = invoke("comm-sweep", "--device", "cuda", "--ranks", "2")
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception) == (
+        "2 ranks on GPUs need as many; this machine has 1. Measure processes: --device cpu"
+    )
+
+
+@pytest.mark.gpu
+def test_comm_sweep_on_gpus() -> None:
+    found = json.loads(invoke("comm-sweep", "--device", "cuda", "--max-bytes", "67108864", "--json").output)
+    rates = {(one["collective"], one["message_bytes"]): one["bus_bytes_per_s"] for one in found["points"]}
+    assert rates["all_reduce", 67108864] > 10 * rates["all_reduce", 1024]
+
+
+def test_variables_win_over_files_and_the_later_file_over_the_first(tmp_path: Path) -> None:
+    first, second = tmp_path / "nccl.conf", tmp_path / ".nccl.conf"
+    first.write_text("# NCCL_PROTO=LL\nNCCL_ALGO=Ring\nNCCL_DEBUG=INFO\nNCCL_BUFFSIZE=1\n")
+    second.write_text("NCCL_ALGO = Tree\nNCCL_DEBUG=TRACE\n")
+    environment = {"NCCL_DEBUG": "WARN", "NCCL_STRANGE": "1", "NCCL_NVLS_ENABLE": "1", "PATH": "/bin"}
+    found = {one.name: one for one in nccl_env.settings(environment, (first, second))}
+    assert (found["NCCL_DEBUG"].value, found["NCCL_DEBUG"].source) == ("WARN", "environment")
+    assert (found["NCCL_ALGO"].value, found["NCCL_ALGO"].source) == ("Tree", str(second))
+    assert (found["NCCL_BUFFSIZE"].value, found["NCCL_BUFFSIZE"].source) == ("1", str(first))
+    assert found["NCCL_PROTO"].source == "default"
+    assert (found["NCCL_NVLS_ENABLE"].value, found["NCCL_NVLS_ENABLE"].source) == ("0", "aiperf")
+    assert found["NCCL_SOCKET_IFNAME"].source == "aiperf"
+    assert found["NCCL_STRANGE"].meaning == nccl_env.UNEXPLAINED
+    assert "PATH" not in found
+
+
+def test_nccl_env_explains_every_setting() -> None:
+    found = json.loads(invoke("nccl-env", "--json").output)
+    assert {one["name"] for one in found["settings"]} >= nccl_env.KNOWN.keys()
+    assert all(one["meaning"] for one in found["settings"])
+    assert "NCCL_NVLS_ENABLE=0  [aiperf]\n" in invoke("nccl-env").output

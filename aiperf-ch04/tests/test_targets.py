@@ -1,0 +1,129 @@
+"""Every target of the chapter is right on every rank: at the sizes of a run and at awkward ones, on two ranks and three."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from aiperf_ch04.plugin import aiperf_targets
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results.models import TargetResult
+from aiperf_core.testing import Measuring, problems
+
+Size = dict[str, float]
+
+# Single elements, primes, and what no number of ranks divides.
+SIZES: dict[str, list[Size]] = {
+    "allreduce_fusion": [{"count": 1, "n": 1}, {"count": 3, "n": 1009}],
+    "allreduce_small": [{"n": 1}, {"n": 8197}],
+    "ddp_overlap": [
+        {"layers": 1, "width": 61, "rows": 1, "bucket_bytes": 1},
+        {"layers": 5, "width": 31, "rows": 67, "bucket_bytes": 5000},
+    ],
+    "grad_accum_sync": [
+        {"layers": 1, "width": 61, "rows": 1, "micro": 1},
+        {"layers": 4, "width": 31, "rows": 13, "micro": 7},
+    ],
+    "grad_compression": [{"rounds": 1, "n": 1009}, {"rounds": 7, "n": 5003}],
+    "tensor_parallel_mlp": [
+        {"tokens": 1, "width": 31, "hidden": 1},
+        {"tokens": 101, "width": 61, "hidden": 67},
+    ],
+    "comm_compute_overlap": [{"n": 1, "m": 1, "products": 1}, {"n": 4099, "m": 61, "products": 5}],
+    "optimizer_sharding": [{"layers": 2, "n": 1, "steps": 1}, {"layers": 5, "n": 1009, "steps": 5}],
+    "all_to_all": [
+        {"tokens": 1, "width": 31, "experts": 1},
+        {"tokens": 997, "width": 61, "experts": 7},
+    ],
+    "pipeline_schedule": [
+        {"blocks": 1, "width": 61, "rows": 1, "micro": 1},
+        {"blocks": 3, "width": 31, "rows": 13, "micro": 7},
+    ],
+    "pipeline_memory": [{"blocks": 1, "width": 61, "rows": 5, "micro": 3}],
+    "kv_transfer": [{"layers": 1, "blocks": 1, "block_bytes": 2}, {"layers": 5, "blocks": 31, "block_bytes": 202}],
+}
+CASES = [(name, size) for name, sizes in SIZES.items() for size in sizes]
+
+
+@pytest.fixture(scope="module")
+def measuring() -> Iterator[Measuring]:
+    # Threads that wait for others sleep instead of spinning: the ranks share the machine with each other.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_WAIT_POLICY", "passive")
+        with Measuring() as measuring:
+            yield measuring
+
+
+def identity(value: str | Size) -> str:
+    return value if isinstance(value, str) else "-".join(f"{name}={size}" for name, size in value.items())
+
+
+def check(measuring: Measuring, name: str, device: str, ranks: int, **how: Any) -> TargetResult:
+    result = measuring.measure(f"ch04.{name}", device=device, world_size=ranks, **how)
+    assert problems(result) == []
+    for row in result.rows:
+        if row.verdict == "SKIPPED":
+            assert device == "cuda", (row.name, row.reason)
+            assert str(row.reason).startswith("needs ")
+        else:
+            assert [one.rank for one in row.ranks] == list(range(ranks))
+    return result
+
+
+def test_the_readme_lists_the_targets_as_the_contents_page_does() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
+    listed = [f"| `ch04.{one.name}` | {one.goal} | {one.summary} |" for one in aiperf_targets()]
+    assert [line for line in readme if line.startswith("| `ch04.")] == listed
+
+
+def test_every_target_has_sizes() -> None:
+    assert {target.name for target in aiperf_targets()} == SIZES.keys()
+
+
+@pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
+def test_right_on_the_cpu(measuring: Measuring, name: str, size: Size) -> None:
+    check(measuring, name, "cpu", 2, **size)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_right_with_three_ranks(measuring: Measuring, name: str) -> None:
+    check(measuring, name, "cpu", 3)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_right_at_the_sizes_of_the_lesson(measuring: Measuring, name: str) -> None:
+    check(measuring, name, "cpu", 2, size="cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
+def test_right_on_gpus(measuring: Measuring, name: str, size: Size) -> None:
+    result = check(measuring, name, "cuda", 2, **size)
+    assert {one.device for row in result.rows for one in row.ranks} == {"cuda:0", "cuda:1"}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        *((name, "cuda") for name in SIZES),
+        ("allreduce_fusion", "large"),
+        ("allreduce_small", "tiny"),
+        ("allreduce_small", "large"),
+        ("grad_compression", "drift"),
+    ],
+)
+def test_right_on_gpus_at_the_sizes_of_the_lesson(measuring: Measuring, name: str, size: str) -> None:
+    check(measuring, name, "cuda", 2, size=size)
+
+
+def test_no_judge_can_be_fooled() -> None:
+    result = CliRunner().invoke(Shell(load_plugins()), ["lint", "ch04", "--device", "cpu", "--json"])
+    targets = json.loads(result.stdout)["targets"]
+    outcomes = [{"target": one["target"], **outcome} for one in targets for outcome in one["outcomes"]]
+    assert [one for one in outcomes if one["verdict"] == "problem"] == []
+    assert [one["failed"] or one["skipped"] for one in targets] == [""] * len(SIZES)
