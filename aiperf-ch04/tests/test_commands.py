@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from aiperf_ch04 import nccl_env
-from aiperf_ch04.comm_sweep import Point, bus_factor, fit
 from aiperf_ch04.cli import COLLECTIVES, ch04
+from aiperf_ch04.comm_sweep import Point, bus_factor, fit
 from aiperf_core.errors import UsageError
 
 
