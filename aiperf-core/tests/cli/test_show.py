@@ -233,6 +233,29 @@ def test_a_bundle(bundle):
     assert rest.endswith("2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n")
 
 
+def test_a_target_of_a_bundle(bundle):
+    bundle.write_target(attrs.evolve(example.result(), target="ch07.other"))
+    result = show(load_plugins([]), f"{bundle.path}:ch07.other")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "ch07.other - cuda" in result.stdout
+    assert "ch07.memory_access - cuda" not in result.stdout
+    assert "warp_specialized_gemm  SKIPPED" not in result.stdout
+
+
+def test_an_implementation_of_a_target_of_a_bundle(bundle):
+    (found,) = json.loads(show(load_plugins([]), f"{bundle.path}:ch07.memory_access:wide", "--json").stdout)["targets"]
+    assert [row["name"] for row in found["rows"]] == ["wide"]
+    assert len(found["rows"][0]["samples"]["block"]) == 3
+
+
+def test_a_target_that_a_bundle_lacks(bundle):
+    result = show(load_plugins([]), f"{bundle.path}:ch07.memory")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"aiperf: '{bundle.path}' has no result of 'ch07.memory'. Did you mean 'ch07.memory_access'?\n"
+    )
+
+
 def test_a_bundle_as_json(bundle):
     found = json.loads(show(load_plugins([]), bundle.path, "--json").stdout)
     assert found["bundle"] == str(bundle.path)

@@ -30,6 +30,10 @@ def bundle(tmp_path):
     return made
 
 
+def without_seal(manifest):
+    return attrs.evolve(manifest, hashes={})
+
+
 def message_of(action, *arguments):
     with pytest.raises(BundleError) as caught:
         action(*arguments)
@@ -122,7 +126,7 @@ def test_the_parent_is_read_only(tmp_path, monkeypatch):
 
 def test_what_is_written_is_read_back(bundle):
     opened = Bundle.open(bundle.path)
-    assert opened.manifest == MANIFEST
+    assert without_seal(opened.manifest) == MANIFEST
     assert opened.target("ch07.memory_access") == RESULT
     assert dict(opened.targets) == {"ch07.memory_access": RESULT}
     assert sorted(str(one.relative_to(bundle.path)) for one in bundle.path.rglob("*") if one.is_file()) == [
@@ -154,7 +158,7 @@ def test_a_wrong_type_is_not_written(bundle):
         f"'{file}' was not written, since the result does not keep to the format: "
         'at exit_code: found "0"; expected an integer or null.'
     )
-    assert bundle.manifest == MANIFEST
+    assert without_seal(bundle.manifest) == MANIFEST
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,7 @@ def test_a_disk_that_is_really_full(tiny_disk):
         "folder with --out; files written before are whole."
     )
     assert list((bundle.path / "targets").iterdir()) == []
-    assert bundle.manifest == MANIFEST
+    assert without_seal(bundle.manifest) == MANIFEST
 
 
 def test_a_killed_writer_leaves_no_half_file(bundle):

@@ -1,10 +1,14 @@
 import copy
+import json
 import time
 
 import attrs
+import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from aiperf_core.results import example, jsontext, records
+from aiperf_core.results import example, jsontext, records, schema
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.validate import validate
 
@@ -116,11 +120,73 @@ def test_both_ways_through_a_column_agree():
     assert _is_plain_column(items, [0, 10.0, None])
     for wrong in (["1"], [True], [-1], [10.5], [float("nan")], [[1]]):
         assert not _is_plain_column(items, wrong), wrong
-    assert not _is_plain_column({"type": "string"}, ["x"])
+    assert _is_plain_column({"type": "string"}, ["x"])
+    assert not _is_plain_column({"type": "string"}, [1])
+    assert not _is_plain_column({"type": "string", "pattern": "y"}, ["x"])
+    assert not _is_plain_column({"type": "number", "exclusiveMinimum": 0}, [0])
     assert not _is_plain_column({"type": "number", "multipleOf": 2}, [1])
     assert not _is_plain_column(True, [1])
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "wrong"),
+    [
+        ({"type": "string"}, ["", "x"], [None, 1, []]),
+        ({"type": ["integer", "null"], "minimum": 0}, [0, None], [-1, True, 1.0, "1", [1]]),
+        ({"type": "number", "exclusiveMinimum": 0}, [0.1], [0, -1, None]),
+        ({"type": ["string", "null"], "enum": ["a", None]}, ["a", None], ["b", 1]),
+        ({"type": "string", "minLength": 1}, ["a"], ["", None]),
+        ({"type": "array", "items": {"type": "string"}}, [[], ["a"]], [[1], {}, "a", None]),
+        ({"anyOf": [{"$ref": "#"}, {"type": "null"}]}, [None], [1, {}]),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}}},
+            [{"a": 1}],
+            [{}, {"a": "1"}, {"a": 1, "b": 2}, 1],
+        ),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}, "if": {}}, [], [{"a": 1}]),
+        ({"$ref": "#"}, [], [1, None, {}]),
+    ],
+)
+def test_the_short_way_through_properties_accepts_no_more(rule, right, wrong):
+    from aiperf_core.results.validate import _is_plain
+
+    assert all(_is_plain(rule, value) for value in right)
+    assert not any(_is_plain(rule, value) for value in wrong)
 
 
 def test_evolve_keeps_the_example_valid():
     result = attrs.evolve(example.result(), rows=[])
     validate("target", jsontext.loads(jsontext.to_bytes(records.document(result))))
+
+
+def places(document, place=()):
+    yield place
+    if isinstance(document, dict | list):
+        for step, item in document.items() if isinstance(document, dict) else enumerate(document):
+            yield from places(item, (*place, step))
+
+
+DOCUMENTS = {"target": TARGET, "manifest": MANIFEST}
+PLACES = [(kind, place) for kind, one in DOCUMENTS.items() for place in places(one) if place]
+VALUES = st.sampled_from([None, True, -1, 0, 1.5, 1e300, "x", "", "FASTER", [], {}, [1], ["a"], [None], {"a": 1}])
+
+
+@settings(deadline=None)
+@given(where=st.sampled_from(PLACES), value=VALUES, how=st.sampled_from(["set", "remove", "add"]))
+def test_the_short_ways_accept_nothing_that_jsonschema_refuses(where, value, how):
+    kind, place = where
+    document = copy.deepcopy(DOCUMENTS[kind])
+    inner = document
+    for step in place[:-1]:
+        inner = inner[step]
+    if how == "set" or isinstance(inner, list):
+        inner[place[-1]] = value
+    elif how == "remove":
+        del inner[place[-1]]
+    else:
+        inner["extra"] = value
+    try:
+        validate(kind, document)
+    except JsonError:
+        return
+    jsonschema.Draft202012Validator(json.loads(schema.file_of(kind).read_text())).validate(document)

@@ -120,7 +120,11 @@ def _report(error: BaseException) -> int:
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
-    click.echo(f"aiperf: {message}", err=True)
+    from aiperf_core.results.look import words
+
+    # A message may quote a file that somebody else made.
+    lines = [words(line) for line in message.splitlines()]
+    click.echo("\n".join(["aiperf: " + "".join(lines[:1]), *lines[1:]]), err=True)
     return int(code)
 
 

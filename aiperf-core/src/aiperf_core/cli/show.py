@@ -1,26 +1,31 @@
 """`aiperf show`: the results in a bundle, or what a target declares."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiperf_core.errors import BundleError, ExitCode
 from aiperf_core.plugins import Plugins
 
+if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
+
 
 @click.command("show")
-@click.argument("what", metavar="TARGET_OR_BUNDLE")
+@click.argument("what", metavar="TARGET_OR_BUNDLE[:TARGET]")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every sample.")
 @click.pass_obj
 def show(plugins: Plugins, what: str, as_json: bool) -> ExitCode:
     """Show the results of a run, or what a target declares.
 
-    A folder is shown as the results of a run. Anything else is a target (ch07.memory_access) or a pattern of several:
+    A folder is shown as the results of a run, BUNDLE:TARGET as one of them. Anything else is a target (ch07.memory_access) or a pattern of several:
     their sizes and costs, how their answers are judged, and their implementations.
     """
-    if _is_path(what):
-        return _show_bundle(Path(what), as_json)
+    from aiperf_core.results import address
+
+    if _is_path(address.split(what)[0]):
+        return show_bundle(address.find(what), as_json)
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
 
@@ -32,18 +37,18 @@ def _is_path(what: str) -> bool:
     return "/" in what or what in (".", "..") or Path(what).is_file() or (Path(what) / MANIFEST).exists()
 
 
-def _show_bundle(path: Path, as_json: bool) -> ExitCode:
+def show_bundle(address: "Address", as_json: bool) -> ExitCode:
+    """Print what an address names: the manifest, the results, and what is wrong with those that cannot be read."""
     from aiperf_core.cli.bundle_view import render_manifest
     from aiperf_core.cli.run_view import Finished, consoles, print_result, print_summary
-    from aiperf_core.results.bundle import Bundle
 
-    bundle = Bundle.open(path)
+    bundle, path = address.bundle, address.bundle.path
     manifest = bundle.manifest
     results: list[Finished] = []
     broken: list[BundleError] = []
-    for name in bundle.targets:
+    for name in address.targets:
         try:
-            results.append(bundle.target(name))
+            results.append(address.narrowed(bundle.target(name) if as_json else bundle.outline(name)))
         except BundleError as error:
             broken.append(error)
     out, _ = consoles()
@@ -51,7 +56,7 @@ def _show_bundle(path: Path, as_json: bool) -> ExitCode:
         out.write(_as_json(path, manifest, results))
     else:
         out.print(render_manifest(manifest, path, out.look))
-        results += manifest.skipped
+        results += manifest.skipped if address.target is None else []
         for result in results:
             print_result(out, result)
         if len(results) > 1:

@@ -106,6 +106,7 @@ class TargetRun:
     _fds: tuple[int, ...] = field(default=(), init=False)
     _scratch: Scratch | None = field(default=None, init=False)
     _watchers: dict[str, Watcher] = field(factory=dict, init=False)
+    _costs: dict[str, float] = field(factory=dict, init=False)
     _frozen: tuple[str, str] = field(init=False)
     _policy: Policy = field(init=False)
     _first_seed: int = field(init=False)
@@ -203,7 +204,7 @@ class TargetRun:
     def _enter(self, judge: Child) -> None:
         """Decide how samples are taken."""
         assert self._opened is not None
-        costs = self._clock_costs
+        costs = self._costs = self._clock_costs
         ceilings = self.ceilings(False) if self.device == "cuda" else None
         for one in self._contestants:
             one.clock_cost_s = costs
@@ -653,7 +654,7 @@ class TargetRun:
             stopped=self._stopped,
             tier=self.options.tier,
             rounds=self.options.rounds,
-            clock_overhead_s=self._clock_costs.get(self._clock),
+            clock_overhead_s=self._costs.get(self._clock),
             floor=self.options.floor,
             complete=not self.interrupted,
         )

@@ -12,7 +12,7 @@ may come from anybody: nothing in it is followed out of its folder.
 import errno
 import os
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -103,11 +103,14 @@ class Bundle:
         """Read one target's result. Raises BundleError if the bundle has none of that name."""
         from aiperf_core.results import records
 
+        return self._target(name, records.read_target)
+
+    def _target(self, name: str, read: Callable[[Path], "TargetResult"]) -> "TargetResult":
         file = self.target_path(name)
         if not os.path.lexists(file):
             known = ", ".join(f"'{one}'" for one in self.targets) or "none"
             raise BundleError(f"'{name}' has no result in '{self.path}'; results there: {known}.")
-        result = records.read_target(self._readable(file))
+        result = read(self._readable(file))
         if result.target != name:
             raise BundleError(f"'{file}' holds the result of '{result.target}'; its name says '{name}'.")
         return result
@@ -124,10 +127,24 @@ class Bundle:
             folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{file_name(implementation)}.log"
 
-    def write_manifest(self, manifest: "Manifest") -> Path:
-        """Write or replace `manifest.json`."""
+    def outline(self, name: str) -> "TargetResult":
+        """Read one target's result without its samples, which are most of its file. Raises BundleError as `target` does."""
         from aiperf_core.results import records
 
+        return self._target(name, records.read_outline)
+
+    def target_bytes(self, name: str) -> bytes:
+        """The file of target `name`, which exists. Raises BundleError if it cannot be read or leads out of the bundle."""
+        path = self._readable(self.target_path(name))
+        with _explained("read", path):
+            return path.read_bytes()
+
+    def write_manifest(self, manifest: "Manifest") -> Path:
+        """Write or replace `manifest.json`. One with an exit code closes the bundle: it is sealed by hashes."""
+        from aiperf_core.results import records, seal
+
+        if manifest.exit_code is not None:
+            manifest = seal.sealed(self, manifest)
         return self._write(self.path / MANIFEST, records.manifest_bytes(manifest, self.path / MANIFEST))
 
     def write_target(self, result: "TargetResult") -> Path:

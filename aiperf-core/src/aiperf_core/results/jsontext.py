@@ -20,10 +20,16 @@ class JsonError(ValueError):
     """A document that cannot be written or read. `place` is the JSON path, `found` and `expected` are for people."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
+        place, found = _printable(place), _printable(found)
         super().__init__(f"at {place}: found {found}; expected {expected}")
         self.place = place
         self.found = found
         self.expected = expected
+
+
+def _printable(text: str) -> str:
+    """Text of a document for a message, in which it must not be able to move a terminal's cursor."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def place_name(place: Place) -> str:

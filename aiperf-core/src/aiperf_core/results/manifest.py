@@ -107,6 +107,13 @@ def git_commit(folder: Path) -> str | None:
     return f"{commit}-dirty" if changed else commit
 
 
+def changed_sources(folder: Path) -> list[str]:
+    """What git sees changed or new in `folder`, except its expectations; nothing where there is no repository."""
+    options = ("--porcelain", "--untracked-files=all", "--", ".", ":(exclude)expectations")
+    changed = _git(folder, "status", *options) or ""
+    return [line.strip().partition(" ")[2].strip() for line in changed.splitlines()]
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     # Without the lock, `status` does not write the index: a look at a repository must not change it.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}

@@ -5,17 +5,24 @@ field and no other, each of its very type: a number in quotes is not a number.
 """
 
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from attrs import fields
+
 from aiperf_core.errors import BundleError
 from aiperf_core.results import jsontext
-from aiperf_core.results.models import SCHEMA_VERSION, Manifest, TargetResult
+from aiperf_core.results.models import SCHEMA_VERSION, Manifest, Samples, TargetResult
 
 if TYPE_CHECKING:
     from cattrs import Converter
 
-Record = TypeVar("Record", Manifest, TargetResult)
+Record = TypeVar("Record")
+
+# A column of samples. In JSON a quote within a string is escaped, so that a key is found nowhere else.
+_NAMES = "|".join(one.name for one in fields(Samples)).encode()
+_COLUMN = re.compile(rb'(?<!\\)("(?:' + _NAMES + rb')"\s*:\s*)\[[-+.,0-9a-zE\s]*\]')
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -26,6 +33,11 @@ def read_manifest(path: Path) -> Manifest:
 def read_target(path: Path) -> TargetResult:
     """Read a target's result. Raises BundleError for a file that is missing, unreadable or not of this format."""
     return structure(_document("target", path), TargetResult)
+
+
+def read_outline(path: Path) -> TargetResult:
+    """Read a target's result with empty columns of samples, in a fraction of the time. Raises as `read_target` does."""
+    return structure(_document("target", path, without_samples=True), TargetResult)
 
 
 def manifest_bytes(manifest: Manifest, path: Path) -> bytes:
@@ -61,11 +73,12 @@ def _checked(kind: str, record: Any, path: Path) -> bytes:
     return data
 
 
-def _document(kind: str, path: Path) -> Any:
+def _document(kind: str, path: Path, *, without_samples: bool = False) -> Any:
     from aiperf_core.results.validate import validate
 
     try:
-        found = jsontext.loads(path.read_bytes())
+        data = path.read_bytes()
+        found = jsontext.loads(_COLUMN.sub(rb"\1[]", data) if without_samples else data)
         _check_version(found, path)
         validate(kind, found)
     except FileNotFoundError:

@@ -76,6 +76,11 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Manifest, "schema_version"): {"const": models.SCHEMA_VERSION},
 }
 
+# Fields that older files of this version lack; read as their default.
+LATER: frozenset[tuple[type, str]] = frozenset(
+    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Steady, "waited_s")}
+)
+
 # A row that may not be believed says why, and has no speedup that somebody could quote.
 RULES: dict[type, dict[str, Any]] = {
     models.Row: {
@@ -116,7 +121,7 @@ def _of_record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
         "description": _description(record),
         "type": "object",
         "properties": {name: _of_field(record, name, hints[name], definitions) for name in fields},
-        "required": fields,
+        "required": [name for name in fields if (record, name) not in LATER],
         "additionalProperties": False,
         **RULES.get(record, {}),
     }

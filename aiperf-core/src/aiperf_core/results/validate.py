@@ -5,6 +5,7 @@ Beside the schema stand the few rules that JSON Schema cannot express: columns o
 
 import functools
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,13 @@ NOUNS = {
     "array": "a list",
     "object": "an object",
 }
-PLAIN: dict[str, set[type]] = {"integer": {int}, "number": {int, float}, "boolean": {bool}, "null": {type(None)}}
+PLAIN: dict[str, set[type]] = {
+    "string": {str},
+    "integer": {int},
+    "number": {int, float},
+    "boolean": {bool},
+    "null": {type(None)},
+}
 
 
 def validate(kind: str, document: Any) -> None:
@@ -67,8 +74,25 @@ def _validator(kind: str) -> Any:
     types = base.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
-    strict = jsonschema.validators.extend(base, {"items": _items}, type_checker=types)
-    return strict(json.loads(schema.file_of(kind).read_text("utf-8")))
+    strict = jsonschema.validators.extend(base, {"items": _items, "properties": _properties}, type_checker=types)
+    return strict(_inlined(json.loads(schema.file_of(kind).read_text("utf-8"))))
+
+
+def _inlined(kind: dict[str, Any]) -> Any:
+    """A schema with its definitions where they are referred to: looking one up costs more than checking a number."""
+
+    def inline(rule: Any) -> Any:
+        if isinstance(rule, list):
+            return [inline(one) for one in rule]
+        if not isinstance(rule, dict):
+            return rule
+        if "$ref" in rule:
+            found = inline(kind["$defs"][rule["$ref"].rpartition("/")[2]])
+            beside = {name: one for name, one in rule.items() if name != "$ref"}
+            return {"allOf": [beside, found]} if beside else found
+        return {name: inline(one) for name, one in rule.items() if name != "$defs"}
+
+    return inline(kind)
 
 
 def _items(validator: Any, items: Any, instance: Any, parent: Any) -> Iterator[Any]:
@@ -80,17 +104,62 @@ def _items(validator: Any, items: Any, instance: Any, parent: Any) -> Iterator[A
     yield from jsonschema.Draft202012Validator.VALIDATORS["items"](validator, items, instance, parent)
 
 
+def _properties(validator: Any, properties: Any, instance: Any, parent: Any) -> Iterator[Any]:
+    """The keyword `properties`, with the same short way for numbers, strings and columns of them."""
+    if isinstance(instance, dict):
+        properties = {
+            name: rule for name, rule in properties.items() if name in instance and not _is_plain(rule, instance[name])
+        }
+    import jsonschema
+
+    yield from jsonschema.Draft202012Validator.VALIDATORS["properties"](validator, properties, instance, parent)
+
+
+def _is_plain(rule: dict[str, Any], value: Any) -> bool:
+    """Whether a value surely keeps to a rule about a scalar, or about a list of them. False says nothing."""
+    if "anyOf" in rule:
+        return any(_is_plain(one, value) for one in rule["anyOf"])
+    if isinstance(value, dict):
+        return _is_plain_record(rule, value)
+    if isinstance(value, list):
+        return set(rule) == {"type", "items"} and rule["type"] == "array" and _is_plain_column(rule["items"], value)
+    if set(rule) == {"type", "enum"}:
+        return (value is None or isinstance(value, str)) and value in rule["enum"]
+    if set(rule) == {"type", "minLength"}:
+        return isinstance(value, str) and len(value) >= rule["minLength"]
+    return "items" not in rule and _is_plain_column(rule, [value])
+
+
+def _is_plain_record(rule: dict[str, Any], value: dict[str, Any]) -> bool:
+    """Whether an object has all fields of a record without rules of its own, each plain."""
+    properties = rule.get("properties")
+    if properties is None or "if" in rule or properties.keys() != value.keys():
+        return False
+    return all(_is_plain(properties[name], one) for name, one in value.items())
+
+
 def _is_plain_column(items: Any, values: list[Any]) -> bool:
     """Whether all values surely keep to `items`. False says nothing: the full check then finds the culprit."""
-    if not isinstance(items, dict) or not set(items) <= {"type", "minimum", "maximum"}:
+    if not values:
+        return True
+    if not isinstance(items, dict) or not set(items) <= {"type", "minimum", "exclusiveMinimum", "maximum"}:
         return False
-    names = items.get("type")
-    types = {one for name in ([names] if isinstance(names, str) else names or []) for one in PLAIN.get(name, set())}
+    names = _names(items)
+    types = {one for name in names for one in PLAIN.get(name, set())}
     if not set(map(type, values)) <= types:
         return False
+    if "string" in names:
+        return True
     numbers = [value for value in values if value is not None]
     least, most = items.get("minimum", -schema.LARGEST), items.get("maximum", schema.LARGEST)
-    return not numbers or (min(numbers) >= least and max(numbers) <= most)
+    above = items.get("exclusiveMinimum", -math.inf)
+    return not numbers or (min(numbers) >= least and min(numbers) > above and max(numbers) <= most)
+
+
+def _names(rule: dict[str, Any]) -> list[str]:
+    """The types that a rule allows."""
+    found = rule.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
 
 
 def _explained(error: Any) -> JsonError:
@@ -127,13 +196,13 @@ def _shown(value: Any) -> str:
 def _wanted(error: Any) -> str:
     rule = error.schema
     if error.validator == "anyOf":
-        record = rule["anyOf"][0]["$ref"].rpartition("/")[2]
+        record = rule["anyOf"][0]["title"]
         return f"{_with_article(record)} or null"
     if "const" in rule:
         return json.dumps(rule["const"])
     if "enum" in rule:
         return "one of " + ", ".join("null" if one is None else f"'{one}'" for one in rule["enum"])
-    names = [rule["type"]] if isinstance(rule.get("type"), str) else rule["type"]
+    names = _names(rule)
     numeric = {"number", "integer"} & set(names)
     nouns = [NOUNS[name] + (_bounds(rule) if name in numeric else "") for name in names]
     if "pattern" in rule:

@@ -1,0 +1,126 @@
+"""`aiperf results`: the bundles that runs left behind."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from aiperf_core.results.listing import Listed
+
+IN = click.option(
+    "--in",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("artifacts/runs"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where the bundles lie.",
+)
+
+
+@click.group("results")
+def results() -> None:
+    """List, show and remove the bundles that runs left behind."""
+
+
+@results.command("list")
+@IN
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def list_results(folder: Path, as_json: bool) -> None:
+    """List the bundles, newest first."""
+    from aiperf_core.cli.run_view import consoles
+    from aiperf_core.cli.tables import print_table
+    from aiperf_core.results import jsontext
+    from aiperf_core.results.listing import bundles
+    from aiperf_core.results.look import words
+
+    found = bundles(folder)
+    out, _ = consoles()
+    if as_json:
+        out.write(jsontext.dumps([_record(folder, one) for one in found]))
+    elif found:
+        rows = [(words(one.name), one.targets, *_facts(one)) for one in found]
+        print_table(("bundle", "targets", "run", "ended", "device", "command"), rows)
+    else:
+        click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
+
+
+def _facts(one: "Listed") -> tuple[str, str, str, str]:
+    """When it ran, how it ended, on what, and the command; of one that cannot be read, why."""
+    from aiperf_core.results.look import words
+
+    manifest = one.manifest
+    if manifest is None:
+        return "", "unreadable", "", words(one.problem or "")
+    return (
+        words(manifest.created)[:19],
+        _ended(manifest.complete, manifest.exit_code),
+        words(_device(one)),
+        words(" ".join(manifest.command)),
+    )
+
+
+def _device(one: "Listed") -> str:
+    assert one.manifest is not None
+    machine = one.manifest.machine
+    names = [str(gpu.get("name")) for gpu in machine.gpus if gpu.get("name")]
+    return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else machine.cpu
+
+
+def _ended(complete: bool, code: int | None) -> str:
+    if code is None:
+        return "still running or killed"
+    return f"{'complete' if complete else 'interrupted'}, {code}"
+
+
+def _record(folder: Path, one: "Listed") -> dict[str, object]:
+    manifest = one.manifest
+    known = (
+        {}
+        if manifest is None
+        else {
+            "created": manifest.created,
+            "complete": manifest.complete,
+            "exit_code": manifest.exit_code,
+            "device": _device(one),
+            "command": manifest.command,
+        }
+    )
+    return {"path": str(folder / one.name), "targets": one.targets, "problem": one.problem, **known}
+
+
+@results.command("show")
+@click.argument("name", metavar="NAME[:TARGET]")
+@IN
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every sample.")
+def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
+    """Show a bundle by its name, or one target of it."""
+    from aiperf_core.cli.show import show_bundle
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.listing import named
+
+    plain, _, target = name.rpartition(":") if not (folder / name).is_dir() and ":" in name else (name, "", "")
+    return show_bundle(Address(Bundle.open(named(folder, plain)), target or None), as_json)
+
+
+@results.command("rm")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@IN
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
+    """Remove bundles by their names. A folder that is not surely a bundle, and nothing else, is left alone."""
+    from aiperf_core.results.listing import removable, remove
+    from aiperf_core.results.look import words
+
+    paths = [removable(folder, name) for name in dict.fromkeys(names)]
+    if not yes:
+        for path in paths:
+            click.echo(words(str(path)))
+        click.confirm(f"Remove {'this bundle' if len(paths) == 1 else f'these {len(paths)} bundles'}?", abort=True)
+    for path in paths:
+        remove(path)
+        click.echo(f"removed {words(str(path))}")

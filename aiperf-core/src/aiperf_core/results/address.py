@@ -1,0 +1,74 @@
+"""How a command names what it works on: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`."""
+
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from aiperf_core.errors import UsageError
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.look import words
+from aiperf_core.results.models import Row, TargetResult
+from aiperf_core.targets import nearest
+
+PARTS = 2  # that may follow a bundle
+
+
+@frozen
+class Address:
+    """A bundle, and what is meant of it: everything, a target, or one implementation of a target."""
+
+    bundle: Bundle
+    target: str | None = None
+    implementation: str | None = None
+
+    @property
+    def targets(self) -> list[str]:
+        """The names of the targets that are meant. Raises UsageError for one that the bundle lacks."""
+        known = list(self.bundle.targets)
+        if self.target is None:
+            return known
+        if self.target not in known:
+            raise UsageError(f"'{self.bundle.path}' has no result of '{self.target}'.{_hint(self.target, known)}")
+        return [self.target]
+
+    def outlines(self) -> list[TargetResult]:
+        """The results that are meant, without samples, and of a target only the rows that are meant."""
+        return [self.narrowed(self.bundle.outline(name)) for name in self.targets]
+
+    def narrowed(self, result: TargetResult) -> TargetResult:
+        """The result with the rows that are meant. Raises UsageError as `row` does."""
+        return evolve(result, rows=[self.row(result)]) if self.implementation is not None else result
+
+    def row(self, result: TargetResult) -> Row:
+        """The implementation's row of a result. Raises UsageError where there is none of that name."""
+        for row in result.rows:
+            if row.name == self.implementation:
+                return row
+        hint = _hint(self.implementation or "", [row.name for row in result.rows])
+        raise UsageError(
+            f"'{words(result.target)}' has no implementation '{self.implementation}' in this bundle.{hint}"
+        )
+
+
+def _hint(name: str, known: list[str]) -> str:
+    """What was meant perhaps. A bundle may come from anybody, and so may the names in it."""
+    known = [words(one) for one in known]
+    return nearest(name, known) or f" There are: {', '.join(known) or 'none'}"
+
+
+def split(text: str) -> tuple[str, list[str]]:
+    """The folder's part of an address, and the others. A folder's name may itself hold colons: one that exists wins."""
+    for count in range(PARTS + 1):
+        folder, *parts = text.rsplit(":", count)
+        if len(parts) == count and Path(folder).is_dir():
+            return folder, parts
+    folder, *parts = text.rsplit(":", PARTS)
+    return folder, parts
+
+
+def find(text: str) -> Address:
+    """Open what `text` names. Raises BundleError where there is no bundle, UsageError for an empty part."""
+    folder, parts = split(text)
+    if not folder or not all(parts):
+        raise UsageError(f"{text!r} names no bundle. An address looks like 'artifacts/runs/NAME:ch07.memory_access'.")
+    return Address(Bundle.open(Path(folder)), *parts)

@@ -1,0 +1,275 @@
+"""Results for other programs and for people without aiperf: a table with a row an implementation.
+
+Numbers are SI, as on disk, and their names carry the units. Whatever text a benchmark or a machine put into a bundle is
+escaped for the format, and without control characters in all of them but JSON, which spells them.
+"""
+
+import csv
+import html
+import importlib
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from attrs import asdict, fields, frozen
+
+from aiperf_core.errors import UsageError
+from aiperf_core.results import jsontext, units
+from aiperf_core.results.look import words
+from aiperf_core.results.models import Manifest, Row, TargetResult
+from aiperf_core.results.notes import DISBELIEVED
+from aiperf_core.results.table import problem_size
+
+FORMATS = ("csv", "markdown", "html", "json", "parquet")
+# A spreadsheet takes a cell that begins so for a formula, and runs it.
+FORMULA = ("=", "+", "-", "@")
+CSS = """\
+body { font: 16px/1.4 system-ui, sans-serif; margin: 2rem; color: #1a1a1a; background: #fff; }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; vertical-align: top; }
+td.number { text-align: right; white-space: nowrap; }
+.interval { color: #555; font-size: .85em; display: block; }
+.FASTER { color: #04680f; font-weight: bold; }
+.INVALID, .UNTRUSTED, .FAILED { color: #a30000; font-weight: bold; }
+"""
+
+
+@frozen
+class Exported:
+    """A row of the table. A figure that was not measured, or is not believed, is None."""
+
+    target: str
+    device: str
+    sizes: str
+    implementation: str
+    role: str
+    kind: str | None
+    verdict: str
+    reason: str | None
+    clock: str
+    cache: str
+    time_s: float | None
+    time_low_s: float | None
+    time_high_s: float | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    bytes_per_s: float | None
+    flop_per_s: float | None
+    light_fraction: float | None
+    light_bound: str | None
+    peak_bytes: int | None
+    joules_per_call: float | None
+    findings: str
+    why: str | None
+    complete: bool
+
+
+COLUMNS = tuple(one.name for one in fields(Exported))
+
+
+def table(results: Iterable[TargetResult]) -> list[Exported]:
+    """The rows of all results, in their order."""
+    return [_row(result, row) for result in results for row in result.rows]
+
+
+def _row(result: TargetResult, row: Row) -> Exported:
+    believed = row.verdict not in DISBELIEVED
+    time, speedup = (one if believed else None for one in (row.time_s, row.speedup))
+    light = row.light if believed else None
+    return Exported(
+        target=result.target,
+        device=result.device,
+        sizes=problem_size(result.problem),
+        implementation=row.name,
+        role=row.role,
+        kind=row.kind,
+        verdict=row.verdict.value,
+        reason=row.reason,
+        clock=result.clock,
+        cache=result.cache,
+        time_s=time.value if time else None,
+        time_low_s=time.low if time else None,
+        time_high_s=time.high if time else None,
+        speedup=speedup.value if speedup else None,
+        speedup_low=speedup.low if speedup else None,
+        speedup_high=speedup.high if speedup else None,
+        bytes_per_s=row.bytes_per_s if believed else None,
+        flop_per_s=row.flop_per_s if believed else None,
+        light_fraction=light.fraction if light else None,
+        light_bound=light.bound if light else None,
+        peak_bytes=peak_bytes(row),
+        joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
+        findings=" ".join(one.issue for one in row.findings),
+        why=row.why,
+        complete=result.complete,
+    )
+
+
+def peak_bytes(row: Row) -> int | None:
+    """The peak of the device's memory, or of the host's where the device has none of its own."""
+    memory = row.memory
+    if memory is None:
+        return None
+    return memory.host_peak_bytes if memory.peak_bytes is None else memory.peak_bytes
+
+
+def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:
+    """The table in a format of `FORMATS`. Raises UsageError for parquet without pyarrow."""
+    if kind == "parquet":
+        return _parquet(rows)
+    text = {"csv": _csv, "markdown": _markdown, "html": _html, "json": _json}[kind](name, manifest, rows)
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def _csv(_: str, __: Manifest, rows: Sequence[Exported]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([_cell(value) for value in _values(row)])
+    return text.getvalue()
+
+
+def _values(row: Exported) -> list[Any]:
+    return [getattr(row, name) for name in COLUMNS]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        plain = words(value)
+        return f"'{plain}" if plain.startswith(FORMULA) else plain
+    return {None: "", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else value
+
+
+def _json(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
+    facts = dict(_facts(manifest))
+    return jsontext.dumps({"bundle": name, "run": facts, "rows": [asdict(row) for row in rows]})
+
+
+def _facts(manifest: Manifest) -> list[tuple[str, str]]:
+    machine = manifest.machine
+    gpus = ", ".join(str(gpu.get("name") or "unnamed") for gpu in machine.gpus)
+    packages = ", ".join(f"{name} {version}" for name, version in manifest.packages.items())
+    found = [
+        ("created", manifest.created),
+        ("command", " ".join(manifest.command)),
+        ("ended", f"{'complete' if manifest.complete else 'not complete'}, exit code {manifest.exit_code}"),
+        ("machine", f"{machine.hostname}, {machine.system}"),
+        ("processor", f"{machine.cpu}, {machine.cores} logical CPUs"),
+        ("GPU", f"{gpus}, driver {machine.driver}" if gpus else "none"),
+        ("software", f"aiperf {manifest.aiperf}, {machine.python}, {packages}"),
+        ("git", manifest.git or "none"),
+    ]
+    seal = manifest.hashes.get("manifest.json")
+    return [*found, ("seal", seal)] if seal else found
+
+
+HEADS = ("target", "implementation", "median", "speedup", "verdict", "of light", "peak memory", "why, or why not")
+
+
+def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
+    """A row for people: each cell with what stands below it."""
+    from aiperf_core.results.models import Estimate
+
+    def estimate(value: float | None, low: float | None, high: float | None, show: Any) -> tuple[str, str]:
+        if value is None or low is None or high is None:
+            return "", ""
+        shown = show(Estimate(value, low, high))
+        return shown.value, shown.interval
+
+    return (
+        (row.target, row.sizes),
+        (row.implementation, f"{row.kind} {row.role}" if row.kind else row.role),
+        estimate(row.time_s, row.time_low_s, row.time_high_s, units.time_estimate),
+        estimate(row.speedup, row.speedup_low, row.speedup_high, units.ratio_estimate),
+        (row.verdict, ""),
+        ("" if row.light_fraction is None else units.percent(row.light_fraction), row.light_bound or ""),
+        ("" if row.peak_bytes is None else units.size(row.peak_bytes), ""),
+        (row.reason or row.why or "", row.findings),
+    )
+
+
+def _markdown(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
+    lines = [f"# {_plain(name)}", "", *(f"- {label}: {_plain(value)}" for label, value in _facts(manifest)), ""]
+    lines += [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
+    for row in rows:
+        cells = [" ".join(filter(None, map(_plain, cell))) for cell in _shown(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is: neither markup nor HTML nor the end of a cell."""
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|~&])", r"\\\1", words(text))
+
+
+def _html(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
+    facts = "\n".join(f"<tr><th>{label}</th><td>{_safe(value)}</td></tr>" for label, value in _facts(manifest))
+    heads = "".join(f"<th>{head}</th>" for head in HEADS)
+    lines = "\n".join(_line(row) for row in rows)
+    # Nothing is loaded and nothing runs, whatever a bundle holds.
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return f"""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{_safe(name)}</title>
+<style>
+{CSS}</style>
+</head>
+<body>
+<h1>{_safe(name)}</h1>
+<table>
+{facts}
+</table>
+<table>
+<thead><tr>{heads}</tr></thead>
+<tbody>
+{lines}
+</tbody>
+</table>
+</body>
+</html>
+"""
+
+
+def _line(row: Exported) -> str:
+    cells = []
+    for head, (text, below) in zip(HEADS, _shown(row), strict=True):
+        kind = "number" if head in ("median", "speedup", "of light", "peak memory") else ""
+        kind = row.verdict if head == "verdict" else kind
+        small = f'<span class="interval">{_safe(below)}</span>' if below else ""
+        cells.append(f'<td class="{_safe(kind)}">{_safe(text)}{small}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _safe(text: str) -> str:
+    return html.escape(words(text))
+
+
+def _parquet(rows: Sequence[Exported]) -> bytes:
+    try:
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise UsageError(
+            f"--format parquet needs pyarrow, which is not installed. Get it: pip install pyarrow, "
+            f"or choose another: {', '.join(FORMATS[:-1])}"
+        ) from None
+    buffer = io.BytesIO()
+    columns = {name: [_text(getattr(row, name)) for row in rows] for name in COLUMNS}
+    kinds = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
+    types = {one.name: kinds[getattr(one.type, "__name__", str(one.type)).partition(" ")[0]] for one in _typed()}
+    parquet.write_table(arrow.table(columns, schema=arrow.schema(list(types.items()))), buffer)
+    return buffer.getvalue()
+
+
+def _text(value: Any) -> Any:
+    return words(value) if isinstance(value, str) else value
+
+
+def _typed() -> Iterable[Any]:
+    return fields(Exported)

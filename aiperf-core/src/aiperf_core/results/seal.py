@@ -1,0 +1,41 @@
+"""The hashes that a bundle gets when it is closed: whoever changes a file afterwards is found out.
+
+The seal of the manifest covers those of the targets' files, so it stands for the whole bundle but its logs. It is no
+signature: who changes files can seal them again. Keep the seal (`aiperf recheck` prints it) elsewhere to tell that too.
+"""
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from aiperf_core.results import jsontext, records
+from aiperf_core.results.bundle import MANIFEST, TARGETS, Bundle, file_name
+
+if TYPE_CHECKING:
+    from aiperf_core.results.models import Manifest
+
+
+def sealed(bundle: Bundle, manifest: "Manifest") -> "Manifest":
+    """The manifest with the hashes of the targets' files as they are now, and its own."""
+    with_targets = evolve(manifest, hashes=target_hashes(bundle))
+    document = jsontext.loads(records.manifest_bytes(with_targets, bundle.path / MANIFEST))
+    return evolve(manifest, hashes={**with_targets.hashes, MANIFEST: seal_of(document)})
+
+
+def target_hashes(bundle: Bundle) -> dict[str, str]:
+    """The SHA-256 of each target's file by its path in the bundle. Raises BundleError for one that cannot be read."""
+    return {hash_key(name): hashlib.sha256(bundle.target_bytes(name)).hexdigest() for name in bundle.targets}
+
+
+def hash_key(target: str) -> str:
+    """A target's file as `hashes` name it: `targets/ch07.memory_access.json`."""
+    return f"{TARGETS}/{file_name(target)}.json"
+
+
+def seal_of(document: dict[str, Any]) -> str:
+    """The SHA-256 of a manifest's document without this very hash, as compact JSON with sorted keys in ASCII."""
+    hashes = {path: digest for path, digest in document["hashes"].items() if path != MANIFEST}
+    text = json.dumps({**document, "hashes": hashes}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,112 @@
+import json
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import Verdict
+
+BELIEVED = [example.rows()[0], example.rows()[1], example.rows()[-1]]
+
+
+def make(path, factor=1.0, **changes):
+    rows = [
+        attrs.evolve(row, time_s=example.estimate(row.time_s.value * factor)) if row.name == "coalesced" else row
+        for row in BELIEVED
+    ]
+    made = Bundle.create_at(path)
+    made.write_target(attrs.evolve(example.result(), **{"rows": rows, **changes}))
+    made.write_manifest(example.manifest())
+    return path
+
+
+def compare(*arguments):
+    return CliRunner().invoke(Shell(load_plugins([])), ["compare", *map(str, arguments)])
+
+
+def test_the_same(tmp_path):
+    left, right = make(tmp_path / "a"), make(tmp_path / "b")
+    found = compare(left, right)
+    assert (found.exit_code, found.stderr) == (0, "")
+    assert found.stdout == (
+        f"left   {left}\nright  {right}\n\n"
+        "machine, software, sources and options are the same\n\n"
+        "target              implementation  left      right     ratio   95 % interval   verdict\n"
+        "ch07.memory_access  strided         5.213 ms  5.213 ms  1.000x  [0.996, 1.004]  SAME\n"
+        "ch07.memory_access  coalesced       652.3 us  652.3 us  1.000x  [0.996, 1.004]  SAME\n"
+        "ch07.memory_access  memcpy          552.3 us  552.3 us  1.000x  [0.996, 1.004]  SAME\n\n"
+        "3 SAME; of two runs, not paired\n"
+    )
+
+
+def test_a_regression_is_4_and_an_improvement_is_not(tmp_path):
+    fast, slow = make(tmp_path / "a"), make(tmp_path / "b", 1.1)
+    found = compare(fast, slow)
+    assert found.exit_code == 4
+    line = next(line for line in found.stdout.splitlines() if "coalesced" in line)
+    assert line.split()[1:7] == ["coalesced", "652.3", "us", "718", "us", "0.909x"]
+    assert line.endswith("SLOWER")
+    assert found.stdout.endswith("\n1 SLOWER, 2 SAME; of two runs, not paired\n")
+    assert compare(slow, fast).exit_code == 0
+    assert compare(fast, slow, "--floor", "0.2").exit_code == 0
+
+
+def test_a_row_that_became_invalid_is_3(tmp_path):
+    left = make(tmp_path / "a")
+    invalid = attrs.evolve(BELIEVED[1], verdict=Verdict.INVALID, reason="a lie", speedup=None)
+    right = make(tmp_path / "b", rows=[BELIEVED[0], invalid])
+    found = compare(left, right)
+    assert found.exit_code == 3
+    assert "ch07.memory_access  coalesced       right: INVALID\n" in found.stdout
+    assert "ch07.memory_access  memcpy          only in the left run\n" in found.stdout
+
+
+def test_other_work_is_1_since_nothing_was_compared(tmp_path):
+    found = compare(make(tmp_path / "a"), make(tmp_path / "b", cache="warm"))
+    assert found.exit_code == 1
+    assert found.stdout.endswith("\nnothing was compared; of two runs, not paired\n")
+    assert "not the same work: cache cold and warm" in found.stdout
+
+
+def test_as_json(tmp_path):
+    left, right = make(tmp_path / "a"), make(tmp_path / "b", 1.1, tier="audit")
+    result = compare(left, right, "--json")
+    assert result.exit_code == 4
+    found = json.loads(result.stdout)
+    assert (found["left"], found["right"], found["paired"]) == (str(left), str(right), False)
+    assert found["differences"] == [
+        {"what": "ch07.memory_access tier", "left": "quick, 1 rounds", "right": "audit, 1 rounds"}
+    ]
+    row = found["rows"][1]
+    assert (row["implementation"], row["verdict"], row["reason"]) == ("coalesced", "SLOWER", None)
+    assert row["ratio"]["value"] == pytest.approx(1 / 1.1)
+    assert row["left_s"]["value"] == 0.6523e-3
+
+
+@pytest.mark.parametrize("floor", ["nan", "-0.1", "1", "inf"])
+def test_a_floor_that_is_none(tmp_path, floor):
+    found = compare(tmp_path, tmp_path, "--floor", floor)
+    assert found.exit_code == 2
+    assert found.stderr.startswith("aiperf: --floor takes a fraction from 0 to below 1, such as 0.01; got ")
+
+
+def test_hostile_words_do_not_reach_the_terminal(tmp_path):
+    hostile = attrs.evolve(BELIEVED[1], name="\x1b[2Jname\n")
+    left = make(tmp_path / "a", rows=[BELIEVED[0], hostile])
+    right = make(tmp_path / "b", rows=[BELIEVED[0], hostile], tier="audit", target="ch07.memory_access")
+    found = compare(left, right)
+    assert found.exit_code == 0
+    assert "\x1b" not in found.stdout
+    assert "?" not in found.stdout
+
+
+def test_what_is_no_bundle(tmp_path):
+    found = compare(make(tmp_path / "a"), tmp_path / "nowhere")
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr == (
+        f"aiperf: '{tmp_path / 'nowhere'}' does not exist; a result bundle is a folder with a manifest.json in it.\n"
+    )

@@ -1,0 +1,316 @@
+import contextlib
+import hashlib
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.errors import BundleError, UsageError
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results import example
+from aiperf_core.results import expectations as rules
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import Estimate, Memory, Verdict
+
+spec = importlib.util.spec_from_file_location("measured", Path(__file__).parents[1] / "results/measured.py")
+measured = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(measured)
+
+KEY = "nvidia-h200-x1"
+PLUGIN = """
+@hookimpl
+def aiperf_targets():
+    yield Target("memory_access", "Neighbours", "speed", "cuda")
+"""
+SURE = {"strided": 1.0, "coalesced": 0.5, "wide": 0.8, "memcpy": 0.4}
+
+
+def git(folder, *arguments):
+    name = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *name, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def package(site):
+    """An installed package with one target, in a repository of its own."""
+    site.install("aiperf-lesson", PLUGIN)
+    site.write("aiperf_lesson/memory_access.py", "the source\n")
+    folder = site.folder / "aiperf_lesson"
+    (folder / ".gitignore").write_text("__pycache__\n")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "x")
+    return folder
+
+
+@pytest.fixture
+def bundle(tmp_path, package):
+    return make(tmp_path / "run", package)
+
+
+def make(path, package, factors=SURE, **changes):
+    """A bundle of the package's source, of rows that are all sure unless told otherwise."""
+    found = measured.result(factors=factors)
+    found = attrs.evolve(found, target="lesson.memory_access", rows=found.rows[:-1])
+    made = Bundle.create_at(path)
+    made.write_target(attrs.evolve(found, rows=measured.scored(found)))
+    source = hashlib.sha256((package / "memory_access.py").read_bytes()).hexdigest()
+    facts = {"files": {"aiperf_lesson.memory_access": source}, "git": "0" * 40, "skipped": [], "exit_code": 0}
+    made.write_manifest(attrs.evolve(measured.manifest(), **{**facts, **changes}))
+    return made
+
+
+@pytest.fixture
+def command(site):
+    def call(*arguments):
+        return CliRunner().invoke(Shell(site.load()), ["expectations", *map(str, arguments)])
+
+    return call
+
+
+def page(package):
+    return json.loads((package / f"expectations/{KEY}.json").read_text())
+
+
+def test_an_update_and_a_check(command, bundle, package):
+    found = command("update", bundle.path)
+    assert (found.exit_code, found.stderr) == (0, "")
+    lines = found.stdout.splitlines()
+    assert lines[0] == f"{KEY}  {package}/expectations/{KEY}.json"
+    assert [line.split()[0] for line in lines[2:]] == ["lesson.memory_access:coalesced", "lesson.memory_access:wide"]
+    assert all(line.endswith("new") for line in lines[2:])
+    entry = page(package)["expected"]["lesson.memory_access:wide"]
+    row = bundle.target("lesson.memory_access").rows[2]
+    assert entry["at_least"] == row.speedup.low * 0.99
+    assert (entry["measured"], entry["low"], entry["high"]) == attrs.astuple(row.speedup)
+    manifest = bundle.manifest
+    assert (entry["bundle"], entry["seal"]) == ("run", manifest.hashes["manifest.json"])
+    assert (entry["date"], entry["git"], entry["metric"]) == (manifest.created, "0" * 40, "speedup")
+    assert entry["source"] == manifest.files["aiperf_lesson.memory_access"]
+    assert entry["versions"] == {"aiperf": "0.1.0", "torch": "2.13.0", "triton": "3.9.0", "driver": "570.86.15"}
+    found = command("check", bundle.path)
+    assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "0 of 2 below expectation")
+
+
+def test_below_is_4_and_above_is_not(command, bundle, package, tmp_path):
+    command("update", bundle.path)
+    slow = make(tmp_path / "slow", package, {**SURE, "wide": 0.85})
+    found = command("check", slow.path)
+    assert found.exit_code == 4
+    line = next(line for line in found.stdout.splitlines() if ":wide" in line)
+    assert "BELOW" in line
+    assert found.stdout.endswith("\n1 of 2 below expectation\n")
+    assert command("report", slow.path).exit_code == 0
+    assert command("check", f"{slow.path}:lesson.memory_access:coalesced").exit_code == 0
+    assert command("check", make(tmp_path / "fast", package, {**SURE, "wide": 0.7}).path).exit_code == 0
+    assert command("check", bundle.path, "--min-speedup", "1.5").exit_code == 4
+
+
+def test_what_changes_is_shown(command, bundle, package, tmp_path):
+    command("update", bundle.path)
+    before = page(package)
+    changed = make(tmp_path / "b", package, {"strided": 1.0, "coalesced": 0.4, "wide": 0.9, "memcpy": 0.4})
+    found = command("update", changed.path, "--dry-run")
+    assert found.stdout.splitlines()[0].endswith("  (not written)")
+    assert page(package) == before
+    lines = command("update", changed.path).stdout.splitlines()
+    assert lines[2].endswith("RAISED")
+    assert lines[3].endswith("LOWERED")
+    lines = command("update", make(tmp_path / "c", package, {**SURE, "wide": 0.97}).path).stdout.splitlines()
+    assert "removed: 1.0" in lines[3]
+    assert lines[3].endswith("is below 1.05")
+    assert list(page(package)["expected"]) == ["lesson.memory_access:coalesced"]
+
+
+@pytest.mark.parametrize("verdict", ["INVALID", "UNTRUSTED", "INCONCLUSIVE", "FAILED"])
+def test_a_row_that_is_not_sure_is_refused(command, bundle, package, verdict):
+    found = bundle.target("lesson.memory_access")
+    wide = attrs.evolve(found.rows[2], verdict=Verdict(verdict), reason="x", speedup=None)
+    bundle.write_target(attrs.evolve(found, rows=[*found.rows[:2], wide, found.rows[3]]))
+    bundle.write_manifest(bundle.manifest)
+    answer = command("update", bundle.path)
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        f"aiperf: expectations were not updated: lesson.memory_access:wide is {verdict}. Run again until every row is sure, or "
+        "choose others: BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION\n"
+    )
+    assert not (package / "expectations").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"complete": False, "exit_code": 130}, "is not complete"),
+        ({"exit_code": None}, "is not complete"),
+        ({"git": "0" * 40 + "-dirty"}, "was measured with changed sources"),
+        ({"exit_code": 3}, "does not hold (manifest.json: exit_code)"),
+    ],
+)
+def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, package, changes, message):
+    made = make(tmp_path / "run", package, **changes)
+    answer = command("update", made.path)
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert message in answer.stderr
+    assert not (package / "expectations").exists()
+
+
+def test_a_tampered_bundle_is_refused(command, bundle, package):
+    file = bundle.path / "targets/lesson.memory_access.json"
+    file.write_text(file.read_text().replace("Neighbours in a warp", "neighbours in a warp"))
+    assert "does not hold (targets/lesson.memory_access.json: SHA-256)" in command("update", bundle.path).stderr
+    assert not (package / "expectations").exists()
+
+
+def test_a_source_that_was_not_measured_is_refused(command, bundle, package):
+    (package / "memory_access.py").write_text("another\n")
+    assert command("update", bundle.path).stderr == (
+        f"aiperf: '{package}/memory_access.py' is not the source that was measured. Run again with this one.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["plugin.py", "new.py"])
+def test_a_dirty_tree_is_refused(command, bundle, package, name):
+    (package / name).write_text((package / "plugin.py").read_text() + "\n")
+    answer = command("update", bundle.path)
+    assert answer.stderr == (
+        f"aiperf: the source tree of '{package}' is dirty ({name}). Commit or remove that first.\n"
+    )
+    assert not (package / "expectations").exists()
+
+
+def test_expectations_of_before_do_not_make_it_dirty(command, bundle, package):
+    assert command("update", bundle.path).exit_code == 0
+    found = command("update", bundle.path)
+    assert (found.exit_code, found.stdout.count("the same")) == (0, 2)
+
+
+def test_unknown_hardware_is_said_and_passes(command, bundle, package):
+    command("update", bundle.path)
+    found = command("check", bundle.path, "--hardware", "nvidia-b200-x8")
+    assert found.exit_code == 0
+    assert found.stdout == (
+        f"no expectations for 'nvidia-b200-x8' ({package}/expectations/nvidia-b200-x8.json). "
+        "Make them: aiperf expectations update\nnothing is expected of these rows\n"
+    )
+
+
+def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp_path):
+    command("update", bundle.path)
+    found = bundle.target("lesson.memory_access")
+    wide = attrs.evolve(found.rows[2], verdict=Verdict.INVALID, reason="a lie", speedup=None)
+    bundle.write_target(attrs.evolve(found, rows=[*found.rows[:2], wide, found.rows[3]]))
+    answer = command("check", bundle.path)
+    assert answer.exit_code == 4
+    assert "BELOW    INVALID: a lie" in answer.stdout
+
+
+def test_other_sizes_are_not_held_to_it(command, bundle):
+    command("update", bundle.path)
+    found = bundle.target("lesson.memory_access")
+    smaller = attrs.evolve(found.problem, params={"n": 4096})
+    bundle.write_target(attrs.evolve(found, problem=smaller))
+    answer = command("check", bundle.path, "--min-speedup", "100")
+    assert (answer.exit_code, answer.stdout.count("OTHER SIZE")) == (0, 2)
+
+
+def test_only_a_goal(command, bundle):
+    assert command("check", bundle.path, "--goal", "memory").stdout == "nothing is expected of these rows\n"
+
+
+def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path):
+    def call(*arguments):
+        return CliRunner().invoke(Shell(load_plugins([])), ["expectations", *map(str, arguments)])
+
+    found = call("check", bundle.path)
+    assert (found.exit_code, found.stderr) == (
+        0,
+        "lesson.memory_access is not installed here; name its expectations with --file\n",
+    )
+    file = tmp_path / "own/mine.json"
+    assert call("update", bundle.path, "--file", file).exit_code == 0
+    assert call("check", bundle.path, "--file", file).stdout.endswith("0 of 2 below expectation\n")
+    other = call("check", bundle.path, "--file", file, "--hardware", "abacus")
+    assert (other.exit_code, other.stderr) == (
+        2,
+        f"aiperf: '{file}' is for '{KEY}', and these results are of 'abacus'. To use it all the same: --hardware {KEY}\n",
+    )
+
+
+@pytest.mark.parametrize("key", ["../../etc/passwd", "/etc/passwd", "A", "a b", "a--b", "", "x" * 101, "\x1b[2J"])
+def test_a_key_is_one_plain_word(key):
+    with pytest.raises(UsageError, match="cannot name a kind of hardware"):
+        rules.checked_key(key)
+
+
+def test_keys():
+    machine = example.manifest().machine
+    assert rules.hardware_key(machine, "cuda") == KEY
+    assert rules.hardware_key(attrs.evolve(machine, gpus=machine.gpus * 2), "cuda") == "nvidia-h200-x2"
+    assert rules.hardware_key(machine, "cpu") == "amd-epyc-9654-96-core-processor-x16"
+    hostile = attrs.evolve(machine, gpus=[{"name": "../../x\x1b[2J" * 50}])
+    assert rules.KEY.fullmatch(rules.hardware_key(hostile, "cuda"))
+
+
+def test_a_link_out_of_the_package_is_not_followed(command, bundle, package, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (package / "expectations").symlink_to(outside)
+    answer = command("update", bundle.path)
+    assert (answer.exit_code, list(outside.iterdir())) == (1, [])
+    assert "outside its package; aiperf follows no such link" in answer.stderr
+
+
+def test_memory_is_expected_of_targets_for_memory():
+    rows = [
+        attrs.evolve(example.rows()[0], memory=Memory(peak_bytes=400)),
+        attrs.evolve(example.rows()[1], memory=Memory(peak_bytes=100)),
+    ]
+    result = attrs.evolve(example.result(), goal="memory", rows=rows)
+    assert rules.figure(result, rows[1]) == Estimate(4.0, 4.0, 4.0)
+    assert rules.figure(attrs.evolve(result, goal="speed"), rows[1]) == rows[1].speedup
+    none = attrs.evolve(rows[1], memory=Memory(peak_bytes=0))
+    assert rules.figure(attrs.evolve(result, rows=[rows[0], none]), none) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [(2.0, 2.1, "MET"), (1.9, 2.1, "UNCLEAR"), (1.8, 2.05, "UNCLEAR"), (1.8, 1.99, "BELOW"), (3.0, 4.0, "MET")],
+)
+def test_the_interval_decides(low, high, outcome):
+    row = attrs.evolve(example.rows()[1], speedup=Estimate((low + high) / 2, low, high))
+    result = attrs.evolve(example.result(), target="lesson.memory_access", rows=[row])
+    expected = rules.Expectation(
+        metric="speedup", at_least=2.0, measured=2.1, low=2.0, high=2.2, sizes={"n": 1 << 28},
+        bundle="x", seal="", date="", versions={}, source=None, git=None,
+    )  # fmt: skip
+    (found,) = rules.check(result, rules.Page(KEY, {"lesson.memory_access:coalesced": expected}))
+    assert found.outcome == outcome
+
+
+VALUES = st.sampled_from([None, True, -1, 0, 1.5, 10**40, "x", "\x1b[2J", [], {}, [1]])
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    field=st.sampled_from(["hardware", "expected", "format", "at_least", "metric", "sizes", "versions", "low"]),
+    value=VALUES,
+    cut=st.none() | st.integers(0, 300),
+)
+def test_any_file_is_read_or_refused(tmp_path, field, value, cut):
+    entry = {
+        "metric": "speedup", "at_least": 2.0, "measured": 2.1, "low": 2.0, "high": 2.2, "sizes": {"n": 4.0},
+        "bundle": "x", "seal": "", "date": "", "versions": {}, "source": None, "git": None,
+    }  # fmt: skip
+    document = {"hardware": KEY, "expected": {"a:b": entry}, "format": 1}
+    (document if field in document else entry)[field] = value
+    file = tmp_path / "page.json"
+    file.write_text(json.dumps(document)[:cut])
+    with contextlib.suppress(BundleError):
+        assert isinstance(rules.read(file), rules.Page)

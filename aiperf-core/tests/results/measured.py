@@ -1,0 +1,70 @@
+"""A bundle whose figures follow from its samples, for tests of what reads bundles."""
+
+import attrs
+import numpy as np
+
+from aiperf_core.harness.verdicts import Scoring
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import Row, Samples, Verdict
+from aiperf_core.results.replay import contestant
+
+PASSES, BLOCK = 8, 3
+FACTORS = {"strided": 1.0, "coalesced": 0.5, "wide": 1.02, "memcpy": 0.4}
+
+
+def samples(index, rows, factor, seed):
+    count = PASSES * BLOCK
+    times = 4e-3 * factor * np.random.default_rng([seed, index]).normal(1, 0.002, count)
+    return Samples(
+        round=[k // (count // 2) for k in range(count)],
+        block=[(k // BLOCK) * rows + index for k in range(count)],
+        step=list(range(count)),
+        device_s=[float(one) for one in times],
+        wall_s=[None] * count,
+        cpu_s=[None] * count,
+        bracket_s=[float(one) + 1e-5 for one in times],
+        hidden=[True] * count,
+        judged=[False] * count,
+        calls=[1] * count,
+        voluntary_switches=[0] * count,
+        involuntary_switches=[0] * count,
+        throttled=[False] * count,
+    )
+
+
+def manifest():
+    packages = {**example.manifest().packages, "numpy": np.__version__}
+    return attrs.evolve(example.manifest(), packages=packages, git="0123456789abcdef" * 2 + "01234567", exit_code=3)
+
+
+def result(seed=0, factors=FACTORS):
+    """A baseline, a faster and an undecided variant, a yardstick, and one that is INVALID."""
+    kinds = {"strided": "baseline", "memcpy": "yardstick"}
+    rows = [
+        Row(name, kinds.get(name, "variant"), "cuda", Verdict.MEASURED, samples=samples(index, 5, factor, seed))
+        for index, (name, factor) in enumerate(factors.items())
+    ]
+    rows.append(next(row for row in example.rows() if row.verdict is Verdict.INVALID))
+    found = attrs.evolve(example.result(), rows=rows, clock_overhead_s=1e-7, rounds=2)
+    return attrs.evolve(found, rows=scored(found))
+
+
+def scored(found):
+    ceilings, problem = manifest().ceilings["cuda"], found.problem
+    return Scoring(
+        [contestant(found, row, ceilings) for row in found.rows],
+        clock=found.clock,
+        cache=found.cache,
+        cost={name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")},
+        tolerance=problem.tolerance,
+        floor=found.floor,
+        ceilings=lambda _: ceilings,
+    ).rows()
+
+
+def bundle(path, seed=0, factors=FACTORS, **changes):
+    made = Bundle.create_at(path)
+    made.write_target(result(seed, factors))
+    made.write_manifest(attrs.evolve(manifest(), **changes))
+    return made

@@ -1,0 +1,95 @@
+import json
+
+import attrs
+import pytest
+
+from aiperf_core.errors import BundleError
+from aiperf_core.results import example, records, seal
+from aiperf_core.results.bundle import Bundle
+
+FILE = "targets/ch07.memory_access.json"
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    made = Bundle.create_at(tmp_path / "run")
+    made.write_target(example.result())
+    made.write_manifest(example.manifest())
+    return made
+
+
+def test_a_bundle_is_sealed_when_it_is_closed(bundle):
+    found = bundle.manifest.hashes
+    assert list(found) == [FILE, "manifest.json"]
+    assert found == {**seal.target_hashes(bundle), "manifest.json": found["manifest.json"]}
+    document = json.loads((bundle.path / "manifest.json").read_text())
+    assert seal.seal_of(document) == found["manifest.json"]
+
+
+def test_a_run_in_progress_is_not_sealed(tmp_path):
+    made = Bundle.create_at(tmp_path / "run")
+    made.write_manifest(attrs.evolve(example.manifest(), exit_code=None))
+    assert made.manifest.hashes == {}
+
+
+def test_closing_again_seals_anew(bundle):
+    before = bundle.manifest
+    bundle.write_target(attrs.evolve(example.result(), wall_s=13.0))
+    bundle.write_manifest(before)
+    after = bundle.manifest
+    assert set(after.hashes) == set(before.hashes)
+    assert all(after.hashes[name] != before.hashes[name] for name in before.hashes)
+
+
+@pytest.mark.parametrize("field", ["exit_code", "complete", "git", "packages", "hashes"])
+def test_the_seal_covers_the_whole_manifest(bundle, field):
+    document = json.loads((bundle.path / "manifest.json").read_text())
+    before = seal.seal_of(document)
+    document[field] = {"a": "b"}
+    assert seal.seal_of(document) != before
+
+
+def test_the_seal_does_not_depend_on_how_the_file_is_laid_out(bundle):
+    document = json.loads((bundle.path / "manifest.json").read_text())
+    assert seal.seal_of(dict(reversed(document.items()))) == document["hashes"]["manifest.json"]
+
+
+def test_what_cannot_be_written_is_not_sealed(bundle):
+    with pytest.raises(BundleError, match="was not written"):
+        bundle.write_manifest(_not_finite())
+
+
+def _not_finite():
+    ceilings = attrs.evolve(example.manifest().ceilings["cuda"], copy_bytes_per_s=float("nan"))
+    return attrs.evolve(example.manifest(), ceilings={"cuda": ceilings})
+
+
+def test_a_manifest_from_before_there_were_seals_is_read(bundle):
+    file = bundle.path / "manifest.json"
+    document = json.loads(file.read_text())
+    del document["hashes"]
+    file.write_text(json.dumps(document))
+    assert records.read_manifest(file) == example.manifest()
+
+
+# --- outlines
+
+
+def test_an_outline_is_the_result_without_its_samples(bundle):
+    whole, outline = bundle.target("ch07.memory_access"), bundle.outline("ch07.memory_access")
+    empty = [attrs.evolve(row, samples=type(row.samples)()) for row in whole.rows]
+    assert outline == attrs.evolve(whole, rows=empty)
+
+
+def test_what_looks_like_a_column_in_a_text_stays(bundle):
+    text = 'said "block": [1, 2] and \\"step": [3], {"round":[4]}'
+    row = attrs.evolve(example.rows()[0], log=[text], why=text)
+    bundle.write_target(attrs.evolve(example.result(), rows=[row]))
+    assert (bundle.outline("ch07.memory_access").rows[0].log, row.why) == ([text], text)
+
+
+def test_an_outline_of_a_column_that_is_none_is_refused(bundle):
+    file = bundle.path / FILE
+    file.write_text(file.read_text().replace('"block": [0, 0, 1]', '"block": ["\\u001b"]', 1))
+    with pytest.raises(BundleError, match=r"rows\[0\]\.samples\.block\[0\]: found .* expected an integer"):
+        bundle.outline("ch07.memory_access")
