@@ -29,7 +29,15 @@ from aiperf_core.results.models import TargetResult, Verdict
 TARGETS = ("ch07.memory_access", "ch01.batched_gemm")
 WANTED = 1.5
 LOOP = ("fresh_values", "judged_output", "inputs_intact", "late_write", "poison", "seeds")
-AFTER: tuple[str, ...] = ("clocks_agree", "faster_than_light", "cupti_ledger", "aliasing", "global_state", "process_census", "machine")
+AFTER: tuple[str, ...] = (
+    "clocks_agree",
+    "faster_than_light",
+    "cupti_ledger",
+    "aliasing",
+    "global_state",
+    "process_census",
+    "machine",
+)
 AFTER += ("conditions", "versions", "conduct", "repeat_against_fresh", "ranks")
 
 

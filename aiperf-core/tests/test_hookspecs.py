@@ -8,11 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_core import events, hookspecs
 from aiperf_core.cli.main import Shell
 from aiperf_core.observers import HOOKS
+from aiperf_core.results.models import Samples
+from aiperf_core.validity.check import NotObserved
+from aiperf_core.validity.evidence import Evidence
 
 DOCS = Path(__file__).parents[2] / "docs" / "hooks.md"
 
@@ -87,6 +91,21 @@ def test_aiperf_issues(site):
     assert (
         "serving.dropped_requests  request_census  -      none yet  Requests that are dropped are not counted\n"
         in shown
+    )
+
+
+def test_aiperf_checks(site):
+    site.install("aiperf-acme", example("aiperf_checks"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    (one,) = [one.check for one in plugins.checks if one.distribution == "aiperf-acme"]
+    evidence = Evidence(name="a", role="variant", device="cpu", clock="wall", cache="cold")
+    assert one.look(evidence) == NotObserved("0 samples have a wall time; it takes 20")
+    assert one.look(evolve(evidence, samples=Samples(wall_s=[1.0] * 20))) == []
+    (seen,) = one.look(evolve(evidence, samples=Samples(wall_s=[1.0] * 19 + [100.0])))
+    assert (seen.issue, seen.message) == (
+        "serving.work_put_off",
+        "a call takes 5.95 s on average, and 1 s in the middle",
     )
 
 

@@ -13,8 +13,8 @@ from aiperf_core.plugins import LoadedPlugin, load_plugins
 from aiperf_core.targets import InstalledTarget
 
 KNOWN = (
-    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_attacks', 'aiperf_run_started', 'aiperf_target_started', "
-    "'aiperf_progress', 'aiperf_target_finished', 'aiperf_run_finished'"
+    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_checks', 'aiperf_attacks', 'aiperf_run_started', "
+    "'aiperf_target_started', 'aiperf_progress', 'aiperf_target_finished', 'aiperf_run_finished'"
 )
 
 GOOD = """
@@ -41,6 +41,7 @@ def test_a_good_plugin_is_loaded_under_the_name_of_its_distribution(site):
             targets=2,
             commands=0,
             issues=0,
+            checks=0,
             attacks=0,
             hooks=("aiperf_targets",),
         ),
@@ -479,3 +480,25 @@ def test_a_command_s_module_is_not_imported_when_it_is_listed(site):
     assert plugins.commands["tea"].distribution == "aiperf-acme"
     assert plugins.commands["tea"].command == Command("tea", "Make tea", "aiperf_acme.command:tea")
     assert "aiperf_acme.command" not in sys.modules
+
+
+CHECKS = """
+from aiperf_core.validity.check import Check
+
+
+@hookimpl
+def aiperf_checks():
+    yield Check("{}", lambda evidence: [])
+"""
+
+
+def test_a_plugin_with_a_check_of_a_guard_that_another_one_has_is_set_aside(site):
+    site.install("aiperf-acme", CHECKS.format("census"))
+    site.install("aiperf-bolt", CHECKS.format("census"))
+    site.install("aiperf-crux", CHECKS.format("judged_output"))
+    plugins = site.load()
+    assert reasons(plugins) == [
+        "skipped plugin aiperf-bolt 0.3: guard 'census' is already provided by aiperf-acme 0.3",
+        f"skipped plugin aiperf-crux 0.3: guard 'judged_output' is already provided by aiperf-core {__version__}",
+    ]
+    assert [(one.check.guard, one.distribution) for one in plugins.checks] == [("census", "aiperf-acme")]

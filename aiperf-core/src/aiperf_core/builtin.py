@@ -36,6 +36,7 @@ def aiperf_commands() -> Iterable[Command]:
         "aiperf_core.cli.selftest:selftest",
     )
     yield Command("kernels", "Compile every kernel of the installed benchmarks.", "aiperf_core.cli.kernels:kernels")
+    yield Command("new", "Make a package of benchmarks of your own.", "aiperf_core.cli.new:new")
     yield Command(
         "plugins", "List the plugins, and those set aside with the reason.", "aiperf_core.cli.plugins:plugins"
     )

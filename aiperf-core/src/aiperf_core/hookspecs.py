@@ -4,8 +4,8 @@ A plugin is a module, named by an entry point in the group `aiperf_core`, whose 
 names below. It may implement any of them, and may leave out arguments that it does not need. Every hook stands with an
 example in `docs/hooks.md`.
 
-Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_attacks`) return records
-and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
+Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`, `aiperf_attacks`)
+return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -20,6 +20,7 @@ from aiperf_core.commands import Command
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import Target
+from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 
 PROJECT = "aiperf_core"
@@ -53,6 +54,16 @@ def aiperf_issues() -> Iterable[Issue]:  # type: ignore[empty-body]
 
     Called once, whenever plugins are loaded. Forbidden: importing the checks that guard them, and ids that another plugin
     has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_checks() -> Iterable[Check]:  # type: ignore[empty-body]
+    """Contribute checks, which look at the evidence of each implementation after its samples were taken.
+
+    Called once, whenever plugins are loaded; a check looks in the supervisor's process, at plain data. What it raises is a
+    failure of the check, and stands as a warning beside the row. Forbidden: importing here what only the check needs, and
+    the guards of other plugins, ours included.
     """
 
 

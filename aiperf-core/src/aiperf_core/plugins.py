@@ -25,7 +25,9 @@ from aiperf_core.errors import UsageError
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
 from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import InstalledTarget, Selection, Target, UnknownTarget, is_group, select
+from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
+from aiperf_core.validity.registry import GUARDS
 
 # Enough for any honest plugin, and an end for one that yields without end.
 MAX_RECORDS = 10_000
@@ -55,6 +57,15 @@ class InstalledIssue:
 
 
 @frozen
+class InstalledCheck:
+    """A check as the loaded plugins offer it, with where it comes from."""
+
+    check: Check
+    distribution: str
+    version: str
+
+
+@frozen
 class InstalledAttack:
     """An attack or a look-alike as the loaded plugins offer it, with where it comes from."""
 
@@ -73,6 +84,7 @@ class LoadedPlugin:
     targets: int
     commands: int
     issues: int
+    checks: int
     attacks: int
     hooks: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -85,6 +97,7 @@ class Plugins:
     targets: tuple[InstalledTarget, ...] = ()
     commands: Mapping[str, InstalledCommand] = field(factory=dict)
     issues: Mapping[str, InstalledIssue] = field(factory=dict)
+    checks: tuple[InstalledCheck, ...] = ()
     attacks: tuple[InstalledAttack, ...] = ()
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
@@ -149,6 +162,7 @@ class _Loader:
         self.targets: dict[str, InstalledTarget] = {}
         self.commands: dict[str, InstalledCommand] = {}
         self.issues: dict[str, InstalledIssue] = {}
+        self.checks: list[InstalledCheck] = []
         self.attacks: dict[tuple[str, ...], InstalledAttack] = {}
         self.loaded: list[LoadedPlugin] = []
         self.set_aside: list[SetAside] = []
@@ -159,6 +173,7 @@ class _Loader:
             targets=tuple(self.targets.values()),
             commands=MappingProxyType(self.commands),
             issues=MappingProxyType(self.issues),
+            checks=tuple(self.checks),
             attacks=tuple(self.attacks.values()),
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
@@ -179,6 +194,7 @@ class _Loader:
                 targets = self._targets(origin, name)
                 commands = self._commands(origin, name)
                 issues = self._issues(origin, name)
+                checks = self._checks(origin, name)
                 attacks = self._attacks(origin, name)
         except _Rejected as rejected:
             if self.manager.has_plugin(name):
@@ -189,6 +205,7 @@ class _Loader:
         self.targets |= targets
         self.commands |= commands
         self.issues |= issues
+        self.checks += checks
         self.attacks |= attacks
         self.loaded.append(
             LoadedPlugin(
@@ -198,6 +215,7 @@ class _Loader:
                 targets=len(targets),
                 commands=len(commands),
                 issues=len(issues),
+                checks=len(checks),
                 attacks=len(attacks),
                 hooks=hooks,
                 notes=_notes(printed.getvalue(), HEAVY & (set(sys.modules) - imported_before)),
@@ -258,6 +276,18 @@ class _Loader:
                 provider = f"{first.distribution} {first.version}"
                 raise _Rejected(f"validity issue '{issue.id}' is already provided by {provider}")
             found[issue.id] = InstalledIssue(issue, origin.distribution, origin.version)
+        return found
+
+    def _checks(self, origin: Origin, name: str) -> list[InstalledCheck]:
+        found: list[InstalledCheck] = []
+        for check in self._collect(name, "aiperf_checks", Check):
+            if check.guard in {one.name for one in GUARDS}:
+                raise _Rejected(f"guard '{check.guard}' is already provided by aiperf-core {__version__}")
+            for first in self.checks:
+                if first.check.guard == check.guard:
+                    provider = f"{first.distribution} {first.version}"
+                    raise _Rejected(f"guard '{check.guard}' is already provided by {provider}")
+            found.append(InstalledCheck(check, origin.distribution, origin.version))
         return found
 
     def _attacks(self, origin: Origin, name: str) -> dict[tuple[str, ...], InstalledAttack]:

@@ -1,31 +1,80 @@
-"""For the tests of a package of benchmarks: measure a target as `aiperf run` does, without a bundle."""
+"""For the tests of a package of benchmarks: measure a target as `aiperf run` does, and hold a plugin to its contract.
 
+Nothing is written to a bundle. `pytest --aiperf` tries every implementation by itself; see `aiperf_core.pytest_plugin`.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from aiperf_core.benchmark import load_benchmark
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Session
-from aiperf_core.plugins import load_plugins
-from aiperf_core.results.models import SkippedTarget, TargetResult
+from aiperf_core.observers import describe
+from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.redteam.cases import Case
+from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
+from aiperf_core.targets import DEVICES, InstalledTarget, Selection
 
 BUDGET_S = 0.02
+
+# Longer lines break in the listings of a terminal.
+SUMMARY_WIDTH = 100
+
+# Loads the plugins as every command does, where what must not be imported ends whoever imports it, and says who that was.
+_DISCOVERY = """
+import json
+import sys
+
+from aiperf_core.plugins import HEAVY, load_plugins
+
+
+class HeavyImport(BaseException):
+    pass
+
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HEAVY:
+            raise HeavyImport(f"the import of {name!r}, which slows every command")
+
+
+sys.meta_path.insert(0, Refusing())
+plugins = load_plugins()
+json.dump(
+    {
+        "aside": [[one.distribution, one.entry_point, one.reason] for one in plugins.set_aside],
+        "notes": [[one.distribution, one.entry_point, note] for one in plugins.loaded for note in one.notes],
+    },
+    sys.stdout,
+)
+"""
 
 
 class Measuring:
     """Measures installed targets, one call each; a context manager, since its fork server imports torch only once.
 
-    The budget is short: the verdicts of such runs say nothing about speed, and everything about right and wrong.
+    The budget is short: the verdicts of such runs say nothing about speed, and everything about right and wrong. `session` has
+    the processes.
     """
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
-        self._session = Session(Options(), Path(self._folder.name))
+        self.session = Session(Options(), Path(self._folder.name))
 
     def __enter__(self) -> "Measuring":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.__exit__()
+        self.session.__exit__()
         self._folder.cleanup()
 
     def measure(self, target: str, *, device: str = "cpu", size: str = "smoke", **params: float) -> TargetResult:
@@ -33,12 +82,22 @@ class Measuring:
 
         Raises `UsageError` for what is not there, and `AssertionError` with the reason where it could not be run.
         """
-        self._session.options = Options(device=device, size=size, params=params, budget_s=BUDGET_S)
-        plans, skipped = self._session.plan(load_plugins().select([target]))
-        result = skipped[0] if skipped else self._session.run(plans[0], self._log_path, _Silent())
+        (selection,) = load_plugins().select([target])
+        result = self.attempt(selection, Options(device=device, size=size, params=params, budget_s=BUDGET_S))
         if isinstance(result, SkippedTarget):
             raise AssertionError(f"{result.verdict}: {result.reason}")
         return result
+
+    def attempt(self, selection: Selection, options: Options) -> TargetResult | SkippedTarget:
+        """Measure a chosen target, or say why it was not. Raises `UsageError` for options that it does not take."""
+        self.session.options = options
+        plans, skipped = self.session.plan([selection])
+        return skipped[0] if skipped else self.session.run(plans[0], self._log_path, _Silent())
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that are here."""
+        return DEVICES if self.session.hardware.gpus else ("cpu",)
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"
@@ -57,3 +116,132 @@ def problems(result: TargetResult) -> list[str]:
     wrong = [f"{row.name}: {row.verdict}: {row.reason}" for row in result.rows if row.verdict in ("INVALID", "FAILED")]
     unjudged = [f"{row.name}: never judged" for row in result.rows if row.verdict != "SKIPPED" and not row.judgement]
     return wrong + unjudged
+
+
+def conformance(distribution: str) -> list[str]:
+    """What is wrong with the plugins of an installed distribution, a sentence each; nothing where they keep the contract.
+
+    They load, and importing and asking them imports nothing heavy and prints nothing. Targets and commands are told apart by
+    their summaries; commands and issues are whole. Every implementation is right at the smallest sizes on every device that
+    is here, and one that is skipped says why. Raises `UsageError` where the distribution is not installed or has no plugin.
+    """
+    plugins = load_plugins()
+    entry_points = {one.entry_point for one in plugins.loaded if _same(one.distribution, distribution)}
+    aside = {one.entry_point for one in plugins.set_aside if _same(one.distribution, distribution)}
+    if not entry_points | aside:
+        raise UsageError(f"{distribution!r} {_instead(distribution, plugins)}")
+    targets = [one for one in plugins.targets if _same(one.distribution, distribution)]
+    return [
+        *_discovery(distribution),
+        *_summaries(targets),
+        *_commands(distribution, plugins),
+        *_issues(distribution, plugins),
+        *_implementations(targets),
+    ]
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two spellings name one distribution."""
+    return re.sub(r"[-_.]+", "-", one).lower() == re.sub(r"[-_.]+", "-", other).lower()
+
+
+def _instead(distribution: str, plugins: Plugins) -> str:
+    """What is found of a distribution that has no plugin."""
+    try:
+        found = f"{version(distribution)} is installed, but declares no entry point in the group 'aiperf_core'"
+    except PackageNotFoundError:
+        found = "is not installed"
+    others = ", ".join(sorted({one.distribution for one in plugins.loaded}))
+    return f"{found}. Distributions with plugins: {others}. Install yours with: pip install -e FOLDER"
+
+
+def _discovery(distribution: str) -> list[str]:
+    """What a fresh process sees of the plugins, in which nothing heavy can be imported."""
+    search = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", _DISCOVERY], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": search}
+    )
+    if done.returncode:
+        return [f"loading the plugins in a fresh process failed: {done.stderr.strip()[-500:]}"]
+    told = json.loads(done.stdout)
+    wrong = [f"{point!r} is set aside: {reason}" for name, point, reason in told["aside"] if _same(name, distribution)]
+    return wrong + [f"{point!r} {note}" for name, point, note in told["notes"] if _same(name, distribution)]
+
+
+def _summaries(targets: list[InstalledTarget]) -> Iterator[str]:
+    """What is wrong with the lines by which targets are chosen."""
+    seen: dict[str, str] = {}
+    for target in targets:
+        if len(target.summary) > SUMMARY_WIDTH:
+            yield f"{target.name!r} has a summary of {len(target.summary)} characters; {SUMMARY_WIDTH} fit a line"
+        first = seen.setdefault(target.summary, target.name)
+        if first != target.name:
+            yield f"{target.name!r} has the summary of {first!r}"
+
+
+def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:
+    """Commands that cannot be loaded, or that are called otherwise in their own help."""
+    for installed in plugins.commands.values():
+        if not _same(installed.distribution, distribution):
+            continue
+        name = installed.command.name
+        try:
+            found = installed.command.resolve().name
+        except Exception as error:
+            yield f"command {name!r} cannot be loaded: {describe(error)}"
+            continue
+        if found != name:
+            yield f"command {name!r} calls itself {found!r} in its help"
+
+
+def _issues(distribution: str, plugins: Plugins) -> Iterator[str]:
+    """Issues without an attack or a look-alike, and cases that cannot be tried."""
+    cases = [one.case for one in plugins.attacks]
+    for issue in plugins.issues.values():
+        if _same(issue.distribution, distribution):
+            honest = {one.honest for one in cases if one.issue == issue.issue.id}
+            lacking = [kind for kind, is_honest in (("attack", False), ("look-alike", True)) if is_honest not in honest]
+            yield from (f"issue {issue.issue.id!r} has no {kind}, so nothing is proven of it" for kind in lacking)
+    for attack in plugins.attacks:
+        if _same(attack.distribution, distribution):
+            yield from _case(attack.case, plugins)
+
+
+def _case(case: Case, plugins: Plugins) -> Iterator[str]:
+    """Why a case cannot be tried."""
+    name = f"{case.module}:{case.implementation}"
+    if case.issue not in plugins.issues:
+        yield f"case {name!r} is of issue {case.issue!r}, which nobody registers"
+    if case.candidate:
+        return
+    try:
+        here = load_benchmark(TargetRef(name, case.module)).on(case.device)
+    except AiperfError as error:
+        yield f"case {name!r} cannot be tried: {error}"
+        return
+    if case.implementation not in [one.name for one in here]:
+        yield f"case {name!r} is no implementation on {case.device!r}; there are {', '.join(one.name for one in here)}"
+
+
+def _implementations(targets: list[InstalledTarget]) -> Iterator[str]:
+    """What is wrong with the targets at their smallest sizes, on every device that is here."""
+    with Measuring() as measuring:
+        for target in targets:
+            for device in measuring.devices:
+                options = Options(device=device, size="smoke", budget_s=BUDGET_S)
+                try:
+                    result = measuring.attempt(Selection(target), options)
+                except UsageError as error:
+                    yield f"{target.name!r} on {device}: {error}"
+                    continue
+                yield from (f"{target.name!r} on {device}: {one}" for one in _complaints(result))
+
+
+def _complaints(result: TargetResult | SkippedTarget) -> list[str]:
+    """What is wrong with a result, a skip without a reason included."""
+    if isinstance(result, SkippedTarget):
+        return [f"{result.verdict}: {result.reason}"] if result.verdict is Verdict.FAILED or not result.reason else []
+    silent = [
+        f"{row.name}: skipped without a reason" for row in result.rows if row.verdict == "SKIPPED" and not row.reason
+    ]
+    return [*problems(result), *silent]

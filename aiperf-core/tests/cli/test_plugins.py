@@ -40,6 +40,7 @@ def test_json(site):
         "targets": 1,
         "commands": 0,
         "issues": 0,
+        "checks": 0,
         "attacks": 0,
         "hooks": ["aiperf_targets"],
         "notes": ["printed while it was loaded: 'hello'"],

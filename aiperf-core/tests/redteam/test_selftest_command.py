@@ -38,7 +38,7 @@ OURS = (
     issue("play.idle", "judged_output"),
     issue("play.brisk", "judged_output"),
     issue("play.kept", "fresh_values"),
-    issue("play.spread", "judged_output", needs=("ranks>=2",)),
+    issue("play.spread", "judged_output", needs=("gpus>=98",)),
     issue("rest.alone", "judged_output"),
     issue("rest.broken", "judged_output"),
 )
@@ -143,7 +143,7 @@ def test_every_outcome_by_category_with_its_reason(shell):
         "play.idle    judged_output  does not work   none             0.0      -\n"
         "play.brisk   judged_output  missed          none             0.0      -\n"
         "play.kept    fresh_values   found           wrongly flagged  0.0      -\n"
-        "play.spread  judged_output  not observable  none             0.0      needs ranks>=2\n"
+        "play.spread  judged_output  not observable  none             0.0      needs gpus>=98\n"
         "\n"
         "rest (2)\n"
         "ISSUE        GUARD          ATTACK  LOOK-ALIKE  SECONDS  NOTE\n"
@@ -159,7 +159,7 @@ def test_every_outcome_by_category_with_its_reason(shell):
         f"ImportError at {TARGETS / 'broken.py'}:3: a module with a bug\n"
         "rest.nobody: attack guarded:zeros on cpu: error: 'rest.nobody' is in no registry\n"
         "\n"
-        "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 1 not observable here (needs ranks>=2: 1), "
+        "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 1 not observable here (needs gpus>=98: 1), "
         "1 unproven (no case), 2 missed, 1 look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
     )
     assert timeless(result.stderr) == (
@@ -259,7 +259,7 @@ def test_the_counts_of_all_issues_add_up(monkeypatch):
         ended("play.idle", Outcome.PREVENTED),
         ended("play.brisk", Outcome.RECORDED),
         ended("play.kept", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
-        ended("play.spread", Outcome.NOT_OBSERVABLE, reason="needs ranks>=2"),
+        ended("play.spread", Outcome.NOT_OBSERVABLE, reason="needs gpus>=98"),
         ended("rest.broken", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
     )
     with scripted(monkeypatch, *given):
@@ -267,7 +267,7 @@ def test_the_counts_of_all_issues_add_up(monkeypatch):
         result = ask(shell_of(load_plugins([])), "selftest", "--quiet")
     assert timeless(result.stdout).splitlines()[-1] == (
         "7 issues: 2 proven here (found 1, prevented 1), 1 on recorded evidence, 3 not observable here (needs cuda: 2; "
-        "needs ranks>=2: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+        "needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
     )
 
 
@@ -305,7 +305,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
         "play.idle    judged_output  -         not tried here  play.idle\n"
         "play.brisk   judged_output  -         not tried here  play.brisk\n"
         "play.kept    fresh_values   -         not tried here  play.kept\n"
-        "play.spread  judged_output  ranks>=2  not tried here  play.spread\n"
+        "play.spread  judged_output  gpus>=98  not tried here  play.spread\n"
     )
     given = (
         ended("play.zeros", Outcome.FOUND),
@@ -325,7 +325,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
         "play.idle    judged_output  -         missed on YYYY-MM-DD              play.idle",
         "play.brisk   judged_output  -         on recorded evidence, YYYY-MM-DD  play.brisk",
         "play.kept    fresh_values   -         not observable on YYYY-MM-DD      play.kept",
-        "play.spread  judged_output  ranks>=2  not tried here                    play.spread",
+        "play.spread  judged_output  gpus>=98  not tried here                    play.spread",
     ]
     shown = re.sub(r"\d{4}-\d\d-\d\d", "YYYY-MM-DD", ask(shell, "validity", "play.zeros").stdout)
     assert shown.splitlines()[-3:] == [

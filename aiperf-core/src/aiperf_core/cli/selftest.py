@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from aiperf_core.cli.screen import Screen
     from aiperf_core.redteam.cases import Case
+    from aiperf_core.validity.check import Check
 
 
 @click.command("selftest")
@@ -68,7 +69,7 @@ def selftest(
 
     with _Course(err, quiet) as course:
         try:
-            _prove(issues, chosen, cases, device, course, take)
+            _prove(issues, chosen, cases, tuple(one.check for one in plugins.checks), device, course, take)
         finally:
             catalogue.write(state, results)
     if len(chosen) == len(issues):
@@ -100,6 +101,7 @@ def _prove(
     issues: Sequence[Issue],
     chosen: Sequence[Issue],
     cases: "Sequence[Case]",
+    checks: "tuple[Check, ...]",
     device: str | None,
     course: "_Course",
     take: Callable[[Proven], None],
@@ -116,7 +118,8 @@ def _prove(
                     "The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried "
                     "on the CPU; see what is missing with: aiperf doctor"
                 )
-            for one in Prover(session, scratch, issues, device, course).prove(chosen, cases, catalogue.recorded()):
+            prover = Prover(session, scratch, issues, device, course, of_plugins=checks)
+            for one in prover.prove(chosen, cases, catalogue.recorded()):
                 take(one)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

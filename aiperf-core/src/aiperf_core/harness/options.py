@@ -1,8 +1,12 @@
 """What a user asked of a run."""
 
+from collections.abc import Mapping
+
 from attrs import field, frozen
 
 from aiperf_core.harness.candidate import CandidateSource
+from aiperf_core.validity.check import Check
+from aiperf_core.validity.issues import Severity
 
 
 @frozen
@@ -42,6 +46,7 @@ class Options:
     off: guards of the validity registry that are switched off, to prove what each of them is good for. A result that was
         taken without one says so and is believed by nobody.
     candidate: code that nobody trusts, to be measured against the baseline alone, confined.
+    checks: those of plugins, beside ours. severities: of the issues of plugins, by their ids.
     baseline: the implementation that counts as the baseline; None takes the declared one.
     energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
         implementation.
@@ -61,6 +66,8 @@ class Options:
     policy: str = "standard"
     off: frozenset[str] = frozenset()
     candidate: CandidateSource | None = None
+    checks: tuple[Check, ...] = ()
+    severities: Mapping[str, Severity] = field(factory=dict)
     baseline: str | None = None
 
     @property

@@ -44,12 +44,21 @@ class Run:
         """
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
-            with Session(self.options, scratch) as session:
+            with Session(self._with_plugins(), scratch) as session:
                 plans, skipped = session.plan(self.selections)
                 self.bundle = self._create_bundle(plans, skipped)
                 return self._measure(session, plans, skipped, on_result)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _with_plugins(self) -> Options:
+        """The options, with what plugins add to the rules of a run."""
+        checks = tuple(one.check for one in self.plugins.checks)
+        return evolve(
+            self.options,
+            checks=checks,
+            severities={one.issue.id: one.issue.severity for one in self.plugins.issues.values()},
+        )
 
     def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
         if self.out is not None:

@@ -121,7 +121,8 @@ class TargetRun:
 
     @_policy.default
     def _chosen_policy(self) -> Policy:
-        return Policy(self.options.policy)
+        ours = Policy().severities
+        return Policy(self.options.policy, {**self.options.severities, **ours})
 
     @_first_seed.default
     def _drawn_seed(self) -> int:
@@ -677,7 +678,7 @@ class TargetRun:
             evidence = evidence_of(one, conduct=conduct, baseline=baseline, views=views, **shared)
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":
-                settle(one, assess(evidence, built_in(), off))
+                settle(one, assess(evidence, (*built_in(), *self.options.checks), off))
 
     def _problem(self, opened: dict[str, Any], tolerance: str) -> Problem:
         cost = opened["cost"]

@@ -60,7 +60,7 @@ class Prover:
     """Proves cases one after the other, in one session.
 
     issues: the registry, that of plugins included. device: the only one to use; None takes every one that is here.
-    checks: those that recorded evidence is shown to.
+    checks: those that recorded evidence is shown to. of_plugins: the checks of plugins.
     """
 
     session: ProofSession
@@ -69,6 +69,7 @@ class Prover:
     device: str | None
     reporter: ProofReporter
     checks: Sequence[Check] = field(factory=built_in)
+    of_plugins: tuple[Check, ...] = ()
     _trials: Trials = field(init=False)
     _guards: dict[str, str] = field(init=False)
     _policy: Policy = field(init=False)
@@ -78,7 +79,8 @@ class Prover:
 
     @_trials.default
     def _in_session(self) -> Trials:
-        return Trials(self.session, self.logs, self.device, self.reporter)
+        severities = {one.id: one.severity for one in self.issues}
+        return Trials(self.session, self.logs, self.device, self.reporter, self.of_plugins, severities)
 
     @_guards.default
     def _by_issue(self) -> dict[str, str]:

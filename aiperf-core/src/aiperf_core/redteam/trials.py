@@ -8,7 +8,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -29,7 +29,8 @@ from aiperf_core.redteam.catalogue import Outcome
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Ceilings, Estimate, Row, SkippedTarget, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.validity.issues import Issue
+from aiperf_core.validity.check import Check
+from aiperf_core.validity.issues import Issue, Severity
 
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
 BUDGET_S = {"quick": 0.2, "standard": 0.9}
@@ -151,13 +152,16 @@ _Shared = tuple[str, str, str, frozenset[str]]
 class Trials:
     """Runs of cases, in one session.
 
-    logs: the folder for what processes print. device: the only one to use; None takes every one that is here.
+    logs: the folder for what processes print. device: the only one to use; None takes every one that is here. checks,
+    severities: of plugins, as in `Options`.
     """
 
     session: ProofSession
     logs: Path
     device: str | None
     reporter: Reporter
+    checks: tuple[Check, ...] = ()
+    severities: Mapping[str, Severity] = field(factory=dict)
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
     _shared: dict[tuple[_Shared, frozenset[str]], dict[str, Row]] = field(factory=dict, init=False)
     _numbers: Iterator[int] = field(factory=count, init=False)
@@ -204,7 +208,16 @@ class Trials:
 
     def _options(self, case: Case, *, tier: str, budget_s: float, off: frozenset[str]) -> Options:
         source = check_candidate(file_of(case), "aiperf") if case.candidate else None
-        return Options(device=case.device, tier=tier, budget_s=budget_s, energy=False, off=off, candidate=source)
+        return Options(
+            device=case.device,
+            tier=tier,
+            budget_s=budget_s,
+            energy=False,
+            off=off,
+            candidate=source,
+            checks=self.checks,
+            severities=self.severities,
+        )
 
     def _lacking(self, issue: Issue, case: Case) -> str:
         """What this machine lacks for a case; empty where it has all."""

@@ -1,11 +1,13 @@
 """A check that looks at evidence after the samples were taken."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import field, frozen
 
-from aiperf_core.validity.evidence import Evidence
+# Plugins contribute checks when they are loaded, which must be quick.
+if TYPE_CHECKING:
+    from aiperf_core.validity.evidence import Evidence
 
 
 @frozen
@@ -24,7 +26,7 @@ class NotObserved:
     reason: str
 
 
-Look = Callable[[Evidence], Iterable[Seen] | NotObserved]
+Look: TypeAlias = "Callable[[Evidence], Iterable[Seen] | NotObserved]"
 
 
 @frozen

@@ -1,0 +1,207 @@
+"""`aiperf new`: what it makes is installed, listed, linted, run and tested as it is."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import aiperf_core
+from aiperf_core.cli import new as module
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+
+# The plugin is loaded by its entry point, unless the core was installed before it had one.
+PYTEST = [] if entry_points(group="pytest11", name="aiperf") else ["-p", "aiperf_core.pytest_plugin"]
+PYTEST += ["-p", "no:cacheprovider", "-W", "error"]
+
+
+def new(*arguments):
+    return CliRunner().invoke(Shell(load_plugins([])), ["new", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module", params=["chapter", "plugin"])
+def package(request, tmp_path_factory):
+    """A new package of each kind, and the environment in which it is installed."""
+    folder = tmp_path_factory.mktemp(request.param)
+    made = folder / "aiperf-acme"
+    result = new("aiperf-acme", "--kind", request.param, "--out", made)
+    assert result.exit_code == 0, result.output
+    project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
+    (points,) = project["entry-points"].values()
+    info = folder / "site" / "aiperf_acme-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[aiperf_core]", *lines, ""]))
+    search = [str(made / "src"), str(info.parent), os.environ.get("PYTHONPATH", "")]
+    return made, {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, search))}
+
+
+def run(package, *arguments):
+    folder, environment = package
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def kind_of(package):
+    return package[0].parent.name.rstrip("0123456789")
+
+
+def test_it_is_listed(package):
+    done = run(package, "aiperf_core", "list", "acme")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1:] == [
+        "acme.scale_and_shift  speed  cpu, cuda  One pass over the data instead of two"
+    ]
+
+
+def test_it_runs(package, tmp_path):
+    done = run(
+        package, "aiperf_core", "run", "acme", "--device", "cpu", "--size", "smoke", "--budget", "0.2",
+        "--out", str(tmp_path / "bundle"), "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fused_loop" in done.stdout
+    assert "bit-exact" in done.stdout
+
+
+def test_what_its_workflow_runs_passes(package):
+    workflow = (package[0] / ".github/workflows/tests.yml").read_text()
+    install, *lines = re.findall(r"- run: (.*)", workflow)
+    assert install == 'pip install -e ".[test]"'
+    assert lines == ["aiperf list acme", "aiperf lint acme", "aiperf kernels acme", "pytest --aiperf=acme"]
+    for line in lines[1:]:
+        program, *arguments = shlex.split(line)
+        done = run(package, *(["aiperf_core"] if program == "aiperf" else ["pytest", *PYTEST]), *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "failed" not in done.stdout
+        if program == "pytest":
+            assert {"chapter": "10 passed", "plugin": "12 passed"}[kind_of(package)] in done.stdout
+
+
+def test_the_readme_lists_the_target_as_the_contents_page_does(package):
+    rows = [line for line in (package[0] / "README.md").read_text().splitlines() if line.startswith("| `acme.")]
+    assert rows == ["| `acme.scale_and_shift` | cpu, cuda | One pass over the data instead of two |"]
+
+
+def test_a_plugin_has_a_command(package):
+    done = run(package, "aiperf_core", "acme")
+    if kind_of(package) == "plugin":
+        assert done.stdout == "acme.scale_and_shift: aiperf-acme 0.1.0\n"
+    else:
+        assert done.stderr == "aiperf: 'acme' is not a command. See them all: aiperf --help\n"
+
+
+def test_its_form_is_good(package):
+    """What is made has no name of ours left in it, and linters have nothing to say."""
+    texts = {path: path.read_text() for path in package[0].rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert not [path for path, text in texts.items() if "$package" in text or "$group" in text or "PACKAGE" in text]
+    assert f"~={aiperf_core.__version__.rpartition('.')[0]}.0" in texts[package[0] / "pyproject.toml"]
+    assert "python-version: ${{ matrix.python }}\n" in texts[package[0] / ".github/workflows/tests.yml"]
+    ruff = Path(sys.executable).with_name("ruff")
+    if ruff.exists():
+        for check in (["check", "--select", "B,C4,E,F,I,PT,RUF,SIM,UP,W"], ["format", "--check"]):
+            command = [ruff, *check, "--isolated", "--line-length", "120"]
+            done = subprocess.run(command, cwd=package[0], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_says_what_to_do_next(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = new("Acme_Kernels")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "'Acme_Kernels' holds the package 'Acme_Kernels'. Try it:\n\n"
+        "  cd Acme_Kernels\n"
+        '  pip install -e ".[test]"\n'
+        "  aiperf run acme-kernels\n"
+        "  pytest --aiperf=acme-kernels\n",
+    )
+    assert (tmp_path / "Acme_Kernels/src/acme_kernels/plugin.py").exists()
+    assert os.listdir(tmp_path) == ["Acme_Kernels"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("-acme", "letters, digits, '-', '_' and '.' can, between letters or digits"),
+        ("ac me", "letters, digits, '-', '_' and '.' can, between letters or digits"),
+        ("3d", "it would be imported as '3d', which Python cannot"),
+        ("class", "it would be imported as 'class', which Python cannot"),
+        ("aiperf-all", "its benchmarks would be called 'all.*', which a pattern cannot say"),
+        ("aiperf-7", "its benchmarks would be called '7.*', which a pattern cannot say"),
+    ],
+)
+def test_names_that_cannot_be(tmp_path, name, reason):
+    result = new("--out", tmp_path / "new", "--", name)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"aiperf: {name!r} cannot name a package of benchmarks: {reason}. A name that can: 'aiperf-acme'.\n",
+    )
+    assert os.listdir(tmp_path) == []
+
+
+def test_names_that_are_taken(site, tmp_path):
+    site.install("aiperf-acme", "@hookimpl\ndef aiperf_commands():\n    yield Command('zap', 'Zap.', lambda: None)\n")
+    site.install("aiperf-broken", "1 / 0")
+    plugins = site.load()
+
+    def refused(*arguments):
+        result = CliRunner().invoke(Shell(plugins), ["new", "--out", str(tmp_path / "new"), *arguments])
+        assert result.exit_code == 2
+        assert not (tmp_path / "new").exists()
+        return result.stderr
+
+    taken = "aiperf: The group 'acme' is already provided by aiperf-acme 0.3. Choose another name.\n"
+    assert refused("acme") == taken
+    assert refused("aiperf-broken") == (
+        "aiperf: The group 'broken' is already provided by aiperf-broken 0.3. Choose another name.\n"
+    )
+    assert refused("aiperf-zap", "--kind", "plugin") == (
+        "aiperf: The command 'zap' is already provided by aiperf-acme 0.3. "
+        "Choose another name, or --kind chapter, which has no command.\n"
+    )
+    assert refused("torch") == "aiperf: The module 'torch' is already installed here. Choose another name.\n"
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "there").mkdir()
+    assert new("aiperf-acme", "--out", tmp_path / "there").stderr == (
+        f"aiperf: '{tmp_path}/there' is already there, and nothing is overwritten. Make it elsewhere: --out FOLDER\n"
+    )
+    assert new("aiperf-acme", "--out", tmp_path / "no/where").stderr == (
+        f"aiperf: '{tmp_path}/no' is no folder, so that nothing can be made in it. Make it first.\n"
+    )
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_nothing_half_made_stays(tmp_path, monkeypatch, error):
+    written = []
+
+    def fail(path, text, encoding):
+        written.append(path)
+        if len(written) == 3:
+            raise error
+        return write_text(path, text, encoding)
+
+    write_text = Path.write_text
+    monkeypatch.setattr(Path, "write_text", fail)
+    result = new("aiperf-acme", "--out", tmp_path / "new")
+    assert result.exit_code != 0
+    if isinstance(error, OSError):
+        assert result.stderr == (
+            f"aiperf: '{tmp_path}/new' cannot be made: No space left on device. Make it elsewhere: --out FOLDER\n"
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_kind_has_its_templates():
+    folders = {path.name for path in (Path(module.__file__).parents[1] / "templates").iterdir()}
+    assert folders == set().union(*module.KINDS.values())

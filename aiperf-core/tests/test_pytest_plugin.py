@@ -1,0 +1,360 @@
+"""`pytest --aiperf` and `aiperf_core.testing.conformance`, on made-up packages: good, wrong, broken, slow to import."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from aiperf_core.errors import UsageError
+from aiperf_core.pytest_plugin import prime_after
+from aiperf_core.testing import conformance
+
+# The plugin is loaded by its entry point, unless the core was installed before it had one.
+PLUGIN = [] if entry_points(group="pytest11", name="aiperf") else ["-p", "aiperf_core.pytest_plugin"]
+
+TARGET = """
+@hookimpl
+def aiperf_targets():
+    yield Target("double", "Twice as much", "speed", ("cpu", "cuda"))
+"""
+HEAD = '''"""Doubling.
+
+Workload   b = 2a.
+Baseline   A product.
+Variants   A sum, and what a test needs.
+Breaks     Nothing.
+"""
+import torch
+
+from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.errors import SkipError
+
+bench = Benchmark(goal="speed")
+
+
+@bench.workload(smoke={"n": 4096, "bits": 4})
+def inputs(n, bits, device, generator):
+    if bits != 4:
+        raise ValueError("bits must be 4")
+    return {"a": torch.rand(n, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=exact)
+def reference(a):
+    return 2 * a
+
+
+@bench.cost
+def cost(n):
+    return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=n)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+def product(a):
+    return 2 * a
+'''
+# Each is right at the sizes of `smoke`; the second is wrong where vectors of four overhang, and says nothing of it.
+VARIANTS = """
+
+@bench.variant(device="cpu", why="no product")
+def sum(a):
+    return a + a
+
+
+@bench.variant(device="cpu", why="whole vectors")
+def vectors(a):
+    whole = a.numel() // 4 * 4
+    out = torch.zeros_like(a)
+    out[:whole] = 2 * a[:whole]
+    return out
+
+
+@bench.variant(device="cpu", why="whole vectors, and says so")
+class Declining:
+    def prepare(self, a):
+        if a.numel() % 4:
+            raise SkipError("needs whole vectors of 4")
+
+    def run(self, a):
+        return 2 * a
+
+
+@bench.variant(device="cpu", why="it crashes")
+def crash(a):
+    import os
+    os.abort()
+
+
+@bench.variant(device="cpu", why="for other machines", requires="package:no_such_package")
+def elsewhere(a):
+    return 2 * a
+"""
+RANKS = '''"""All-reduce."""
+import torch
+import torch.distributed as dist
+
+from aiperf_core import Benchmark, Cost, fp32
+
+bench = Benchmark(goal="latency", clock="wall", cache="warm")
+
+
+@bench.workload(smoke={"n": 8, "world_size": 2})
+def inputs(n, device, generator):
+    return {"x": torch.randn(n, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=fp32)
+def reference(x):
+    return [sum(x)] * len(x)
+
+
+@bench.cost
+def cost(n):
+    return Cost(bytes_read=4 * n, bytes_written=4 * n)
+
+
+@bench.baseline(device="cpu", kind="reasonable")
+def all_reduce(x):
+    out = x.clone()
+    dist.all_reduce(out)
+    return out
+
+
+@bench.variant(device="cpu", why="it keeps to itself")
+def alone(x):
+    return 2 * x
+'''
+
+
+@pytest.fixture(autouse=True)
+def found_by_children(site, monkeypatch):
+    """Let the processes that a test starts find what is installed in the site."""
+    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
+
+
+@pytest.fixture
+def acme(site):
+    site.install("aiperf-acme", TARGET)
+    site.write("aiperf_acme/double.py", HEAD + VARIANTS)
+    return site
+
+
+def run(site, *arguments):
+    """Run pytest in the folder of a site, in a process of its own; what it says of each test, and all of it."""
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "-v", "-W", "error", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=site.folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    told = {}
+    for line in done.stdout.splitlines():
+        name, _, rest = line.partition("] ")
+        if name.startswith(("acme.", "test_")) and rest.startswith(("PASSED", "FAILED", "SKIPPED")):
+            told[f"{name}]"] = rest.rpartition(" [")[0].strip()
+    return done, told
+
+
+def test_every_implementation_is_a_test(acme):
+    done, told = run(acme, "--aiperf=acme")
+    needs = "SKIPPED (needs a device 'cuda'; here is cpu)"
+    expected = {
+        "acme.double[cpu-lint]": "PASSED",
+        "acme.double:product[cpu-smoke]": "PASSED",
+        "acme.double:product[cpu-awkward]": "PASSED",
+        "acme.double:sum[cpu-smoke]": "PASSED",
+        "acme.double:sum[cpu-awkward]": "PASSED",
+        "acme.double:vectors[cpu-smoke]": "PASSED",
+        "acme.double:vectors[cpu-awkward]": "FAILED",
+        "acme.double:declining[cpu-smoke]": "PASSED",
+        "acme.double:declining[cpu-awkward]": "SKIPPED (needs whole vectors of 4)",
+        "acme.double:crash[cpu-smoke]": "FAILED",
+        "acme.double:crash[cpu-awkward]": "FAILED",
+    }
+    package = "SKIPPED (needs the package 'no_such_package' (pip install it))"
+    expected |= {f"acme.double:elsewhere[cpu-{size}]": package for size in ("smoke", "awkward")}
+    on_gpu = {name: state for name, state in told.items() if "[cuda-" in name}
+    assert {name: state for name, state in told.items() if name not in on_gpu} == expected
+    assert list(on_gpu) == [
+        "acme.double[cuda-lint]",
+        "acme.double:product[cuda-smoke]",
+        "acme.double:product[cuda-awkward]",
+    ]
+    assert set(on_gpu.values()) in ({needs}, {"PASSED"})
+    assert done.returncode == 1
+    # What failed and where, without our frames. The workload takes no other `bits`.
+    assert "acme.double:vectors on cpu at n=4099, bits=4: gives a wrong answer on draw 1 of 5: " in done.stdout
+    line = (HEAD + VARIANTS).splitlines().index('@bench.variant(device="cpu", why="whole vectors")') + 1
+    assert f"\n    {acme.folder}/aiperf_acme/double.py:{line} (vectors)\n" in done.stdout
+    assert "acme.double:crash on cpu at n=4096, bits=4: " in done.stdout
+    assert "SIGABRT" in done.stdout
+    assert "pytest_plugin.py" not in done.stdout.partition("short test summary")[0]
+
+
+def test_it_runs_beside_an_author_s_tests_and_is_chosen_from_by_name(acme):
+    acme.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
+    _, told = run(acme, "--aiperf=acme", "-k", "sum and smoke or test_own")
+    assert told == {"test_own.py::test_one[1]": "PASSED", "acme.double:sum[cpu-smoke]": "PASSED"}
+
+
+def test_one_implementation(acme):
+    done, told = run(acme, "--aiperf=acme.double:sum")
+    assert [name for name in told if "cuda" not in name] == [
+        "acme.double[cpu-lint]",
+        "acme.double:sum[cpu-smoke]",
+        "acme.double:sum[cpu-awkward]",
+    ]
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("acme.duble", "'acme.duble' is not a target. Did you mean 'acme.double'?"),
+        (
+            "acme.double:sun",
+            "'acme.double' has no implementation named 'sun'; it has crash, declining, elsewhere, product, sum, vectors.",
+        ),
+    ],
+)
+def test_what_is_not_there(acme, pattern, message):
+    done, _ = run(acme, f"--aiperf={pattern}")
+    assert (done.returncode, done.stderr) == (4, f"ERROR: --aiperf: {message}\n\n")
+
+
+def test_a_target_that_cannot_be_imported_and_one_that_lints_badly(acme):
+    acme.install("aiperf-acme", TARGET + "    yield Target('broken', 'Broken', 'speed', 'cpu')\n")
+    acme.write("aiperf_acme/broken.py", "1 / 0\n")
+    acme.write("aiperf_acme/double.py", HEAD.replace("bytes_read=4 * n", "bytes_read=40 * n"))
+    done, told = run(acme, "--aiperf=acme", "-k", "not cuda and not awkward")
+    assert told == {
+        "acme.double[cpu-lint]": "FAILED",
+        "acme.double:product[cpu-smoke]": "PASSED",
+        "acme.broken[import]": "FAILED",
+    }
+    assert "cost.bytes_read: declares 163,840 bytes read; the inputs have 16,384\n" in done.stdout
+    assert f"ZeroDivisionError at {acme.folder}/aiperf_acme/broken.py:1: division by zero" in done.stdout
+
+
+def test_ranks_are_measured_together(acme):
+    acme.write("aiperf_acme/double.py", RANKS)
+    _, told = run(acme, "--aiperf=acme.double", "-k", "not lint")
+    assert told == {
+        "acme.double:all_reduce[cpu-smoke]": "PASSED",
+        "acme.double:all_reduce[cpu-awkward]": "PASSED",
+        "acme.double:alone[cpu-smoke]": "FAILED",
+        "acme.double:alone[cpu-awkward]": "FAILED",
+    }
+
+
+def test_the_fixture_measures(acme):
+    acme.write("aiperf_acme/double.py", HEAD)
+    acme.write(
+        "test_own.py",
+        "import pytest\nfrom aiperf_core.testing import problems\n"
+        "@pytest.mark.parametrize('n', [3])\n"
+        "def test_measured(aiperf_measure, n):\n"
+        "    result = aiperf_measure('acme.double', n=n)\n"
+        "    assert problems(result) == []\n"
+        "    assert [row.name for row in result.rows] == ['product']\n"
+        "    assert result.problem.params == {'n': 3, 'bits': 4}\n",
+    )
+    assert run(acme)[1] == {"test_own.py::test_measured[3]": "PASSED"}
+
+
+def test_it_costs_nothing_when_it_is_not_asked_for(site):
+    for name in ("torch", "triton", "numpy", "cattrs"):
+        site.write(f"{name}.py", f"raise BaseException('{name} was imported')\n")
+    site.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
+    done, told = run(site)
+    assert told == {"test_own.py::test_one[1]": "PASSED"}, done.stdout + done.stderr
+    asked, _ = run(site, "--aiperf=practice.softmax")
+    assert "was imported" in asked.stdout + asked.stderr
+
+
+@pytest.mark.parametrize(("size", "prime"), [(0, 2), (1, 2), (2, 3), (4, 5), (8, 11), (4096, 4099), (4099, 4111)])
+def test_primes(size, prime):
+    assert prime_after(size) == prime
+
+
+def test_conformance_of_a_good_plugin(acme):
+    acme.write("aiperf_acme/double.py", HEAD)
+    assert conformance("Aiperf.Acme") == []
+
+
+def test_conformance_says_all_that_is_wrong(site):
+    site.install(
+        "aiperf-acme",
+        TARGET
+        + """
+    yield Target("again", "Twice as much", "speed", ("cpu",))
+    yield Target("long", "Long" * 30, "speed", ("cuda",))
+
+
+@hookimpl
+def aiperf_commands():
+    import click
+    yield Command("grow", "Grow.", lambda: click.Command("shrink"))
+    yield Command("lost", "Lost.", "aiperf_acme.lost:command")
+
+
+@hookimpl
+def aiperf_issues():
+    from aiperf_core.validity.issues import Issue
+    yield Issue(id="acme.odd", title="Odd", happens="It is odd.", guard="oddness", protection="None.")
+
+
+@hookimpl
+def aiperf_attacks():
+    from aiperf_core.redteam.cases import Case
+    yield Case(issue="acme.odd", module="aiperf_acme.double", implementation="sun")
+    yield Case(issue="acme.even", module="aiperf_acme.double", implementation="product", honest=True)
+    yield Case(issue="acme.odd", module="aiperf_acme.lost", implementation="sum")
+""",
+    )
+    site.write("aiperf_acme/double.py", HEAD + VARIANTS[: VARIANTS.index('@bench.variant(device="cpu", why="whole')])
+    site.write(
+        "aiperf_acme/again.py", HEAD.replace("return 2 * a\n", "return 3 * a\n").replace("return 3", "return 2", 1)
+    )
+    site.write("aiperf_acme/long.py", HEAD.replace('("cpu", "cuda")', '"cuda"'))
+    lines = conformance("aiperf-acme")
+    wrong = "'acme.again' on cpu: product: INVALID: "
+    assert [line for line in lines if not line.startswith((wrong, "'acme.long' on cuda"))] == [
+        "'acme.again' has the summary of 'acme.double'",
+        "'acme.long' has a summary of 120 characters; 100 fit a line",
+        "command 'grow' calls itself 'shrink' in its help",
+        "command 'lost' cannot be loaded: ModuleNotFoundError: No module named 'aiperf_acme.lost'",
+        "issue 'acme.odd' has no look-alike, so nothing is proven of it",
+        "case 'aiperf_acme.double:sun' is no implementation on 'cpu'; there are product, sum",
+        "case 'aiperf_acme.double:product' is of issue 'acme.even', which nobody registers",
+        "case 'aiperf_acme.lost:sum' cannot be tried: 'aiperf_acme.lost:sum' cannot be used: importing 'aiperf_acme.lost' "
+        "raised ModuleNotFoundError: No module named 'aiperf_acme.lost'",
+    ]
+    assert [line for line in lines if line.startswith(wrong)]
+
+
+def test_conformance_of_a_plugin_that_imports_torch_is_refused(site):
+    site.install("aiperf-acme", "try:\n    import torch\nexcept ImportError:\n    pass\n")
+    (line,) = conformance("aiperf-acme")
+    assert (
+        line == "'acme' is set aside: its import raised HeavyImport: the import of 'torch', which slows every command"
+    )
+
+
+def test_conformance_of_a_plugin_that_prints(site):
+    site.install("aiperf-acme", "print('hello')\n")
+    assert conformance("aiperf-acme") == ["'acme' printed while it was loaded: 'hello'"]
+
+
+def test_conformance_of_what_is_no_plugin(site):
+    site.declare("aiperf-empty", "0.3", "")
+    with pytest.raises(UsageError) as absent:
+        conformance("aiperf-acme")
+    assert str(absent.value).startswith("'aiperf-acme' is not installed. Distributions with plugins: aiperf-c")
+    assert str(absent.value).endswith(". Install yours with: pip install -e FOLDER")
+    with pytest.raises(UsageError, match="^'aiperf-empty' 0.3 is installed, but declares no entry point in the group"):
+        conformance("aiperf-empty")

@@ -1,0 +1,46 @@
+"""Norms of rows: square and sum in one pass.
+
+Workload   y[i] = the sum of x[i, :] squared, for float32 rows.
+Baseline   Two operations: all the squares go to memory and come back.
+Variants   `one_pass`: a product of each row with itself, in which a square is added as soon as it is computed.
+Breaks     Rows so few that the squares stay in the cache.
+"""
+
+# The file's docstring says what there is to say; an implementation has its `why`.
+# ruff: noqa: D103
+
+import torch
+
+from aiperf_core import Benchmark, Cost, fp32_reduction
+
+bench = Benchmark(goal="speed", clock="device")
+BOTH = ("cpu", "cuda")
+
+
+@bench.workload(
+    smoke={"rows": 61, "columns": 1021},
+    cpu={"rows": 1 << 14, "columns": 1 << 11},
+    cuda={"rows": 1 << 17, "columns": 1 << 11},
+)
+def inputs(rows, columns, device, generator):
+    return {"x": torch.randn(rows, columns, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=fp32_reduction)
+def reference(x):
+    return (x * x).sum(-1)
+
+
+@bench.cost
+def cost(rows, columns):
+    return Cost(bytes_read=4 * rows * columns, bytes_written=4 * rows, flops=2 * rows * columns)
+
+
+@bench.baseline(device=BOTH, kind="reasonable")
+def two_passes(x):
+    return (x * x).sum(-1)
+
+
+@bench.variant(device=BOTH, why="no square is ever in memory: the rows are read once and nothing else is")
+def one_pass(x):
+    return torch.linalg.vecdot(x, x)
