@@ -29,11 +29,11 @@ SIZES: dict[str, list[Size]] = {
         {"batch": 7, "m": 97, "n": 101, "k": 103},
     ],
     "batch_size": [
-        {"requests": 1, "width": 521, "hidden": 61},
+        {"requests": 3, "width": 521, "hidden": 61},
         {"requests": 131, "width": 31, "hidden": 67},
     ],
     "precision_ladder": [
-        {"tokens": 1, "width": 521, "hidden": 61},
+        {"tokens": 3, "width": 521, "hidden": 61},
         {"tokens": 31, "width": 61, "hidden": 1031},
     ],
     "metric_sync": [

@@ -30,7 +30,7 @@ SIZES: dict[str, list[Size]] = {
     ],
     "grad_compression": [{"rounds": 1, "n": 1009}, {"rounds": 7, "n": 5003}],
     "tensor_parallel_mlp": [
-        {"tokens": 1, "width": 31, "hidden": 1},
+        {"tokens": 3, "width": 31, "hidden": 61},
         {"tokens": 101, "width": 61, "hidden": 67},
     ],
     "comm_compute_overlap": [{"n": 1, "m": 1, "products": 1}, {"n": 4099, "m": 61, "products": 5}],
