@@ -1,4 +1,4 @@
-import runpy
+import subprocess
 import sys
 
 import attrs
@@ -22,11 +22,11 @@ def test_nothing_else_is_shipped():
     assert sorted(file.name for file in schema.FOLDER.iterdir()) == [f"{kind}-1.json" for kind in KINDS]
 
 
-def test_the_module_rewrites_the_files(monkeypatch, capsys):
+def test_the_module_rewrites_the_files():
     before = {kind: schema.file_of(kind).read_bytes() for kind in KINDS}
-    monkeypatch.delitem(sys.modules, schema.__name__)
-    runpy.run_module(schema.__name__, run_name="__main__")
-    assert capsys.readouterr().out == "".join(f"{schema.file_of(kind)}\n" for kind in schema.ROOTS)
+    command = [sys.executable, "-m", schema.__name__]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "".join(f"{schema.file_of(kind)}\n" for kind in schema.ROOTS)
     assert {kind: schema.file_of(kind).read_bytes() for kind in KINDS} == before
 
 
