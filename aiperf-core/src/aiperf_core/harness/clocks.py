@@ -138,6 +138,8 @@ def _too_fast_for_steady(one: Contestant, slowed: float) -> tuple[str, dict[str,
     slowdown, by_worker = _slowdown(one), one.median("wall")
     if slowdown is None or by_worker is None or slowdown <= (1 + STEADY) * slowed:
         return None
+    if STEADY * by_worker > MESSAGES_S:  # of calls so long, the brackets of single samples tell more
+        return None
     steady = slowdown * by_worker
     if steady - by_worker <= AGREE_S:
         return None
