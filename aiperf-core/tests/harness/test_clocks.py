@@ -212,3 +212,11 @@ def test_a_suspect_is_looked_at_again(
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
     clocks.refuse_work_beside([baseline, one])
     assert one.ended is ended
+
+
+@pytest.mark.parametrize(("call_s", "active"), [(3.3e-3, True), (100e-6, False)])
+def test_of_long_calls_single_samples_tell_more_than_runs_without_pauses(call_s: float, active: bool) -> None:
+    one = waited_for(call_s, call_s + 50e-6)
+    one.steady = [Steady(200, 200 * 1.4 * call_s, None)]
+    clocks.compare_with_supervisor([waited_for(call_s, call_s + 50e-6), one])
+    assert one.active is active
