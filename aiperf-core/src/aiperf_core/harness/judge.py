@@ -224,7 +224,7 @@ class Judge(Service):
         """The reference's arguments: copies of what it might change, floating-point tensors in float64 if `wide`."""
         arguments = self._by_name()
         if wide:
-            return {key: _widen(one) for key, one in arguments.items()}
+            return {key: tree.mapped(one, _widen) for key, one in arguments.items()}
         return {key: copy.deepcopy(one) if key in self._benchmark.task.state else one for key, one in arguments.items()}
 
     def _by_name(self) -> dict[str, Any]:
@@ -233,7 +233,10 @@ class Judge(Service):
             return {**self._fresh, **self._static}
         places = [{**values, **self._static.get(place, {})} for place, values in self._fresh.items()]
         # The reference is one program on one device, whichever GPUs the ranks have.
-        return {name: [_moved(one[name], self._device_of(0)) for one in places] for name in places[0]}
+        return {
+            name: [tree.mapped(one[name], lambda tensor: tensor.to(self._device_of(0))) for one in places]
+            for name in places[0]
+        }
 
     def _right_answer(self, *, wide: bool) -> Any:
         """The reference's answer for the present values. Raises `BenchmarkError` for one of ranks that has none for each."""
@@ -399,16 +402,11 @@ class Judge(Service):
         return unequal
 
 
-def _widen(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        if value.is_floating_point():
-            return value.detach().to(torch.float64, copy=True)
-        return value.detach().to(torch.complex128, copy=True) if value.is_complex() else value.clone()
-    if isinstance(value, dict):
-        return {key: _widen(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_widen(one) for one in value)
-    return value
+def _widen(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of a tensor, in the widest dtype of its kind where it rounds."""
+    if tensor.is_floating_point():
+        return tensor.detach().to(torch.float64, copy=True)
+    return tensor.detach().to(torch.complex128, copy=True) if tensor.is_complex() else tensor.clone()
 
 
 def rank_name(rank: int) -> str:
@@ -423,15 +421,6 @@ def _part(shape: tree.Shape, names: Sequence[str]) -> tree.Shape:
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
     return {key: one for key, one in values.items() if isinstance(one, bool | int | float)}
-
-
-def _moved(value: Any, device: str) -> Any:
-    """A value with its tensors on a device; those that lie there are not copied."""
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        return {key: _moved(one, device) for key, one in value.items()}
-    return type(value)(_moved(one, device) for one in value) if isinstance(value, list | tuple) else value
 
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:

@@ -141,6 +141,15 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors(one)
 
 
+def mapped(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
+    """A value with each tensor in its dicts, lists and tuples replaced by what a function makes of it."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, dict):
+        return {key: mapped(one, function) for key, one in value.items()}
+    return type(value)(mapped(one, function) for one in value) if isinstance(value, list | tuple) else value
+
+
 def match(shape: Shape, value: Any, device: str, path: str = "") -> None:
     """Raise `ContractError` unless a value has this shape: structure, plain tensors, dtypes, sizes and device."""
     name = path or "the output"

@@ -63,7 +63,7 @@ class OneProcess(Service):
     def sample(self, side: Side, *, counted: bool) -> str | None:
         """Time some calls on new values; return what is wrong with the last output."""
         values = self.values()
-        expected = _wide(self.benchmark.answer(self.params, values))
+        expected = tree.mapped(self.benchmark.answer(self.params, values), _wide)
         call = timing.in_a_row(bind(side.run, values), self.calls)
         started = time.perf_counter()
         out = call()
@@ -98,13 +98,9 @@ class OneProcess(Service):
         return dict(call_with(draw, {**self.params, "device": self.device, "generator": generator}))
 
 
-def _wide(value: Any) -> Any:
-    """The same with floating-point tensors in float64, in memory of its own."""
-    if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value.clone()
-    if isinstance(value, dict):
-        return {key: _wide(one) for key, one in value.items()}
-    return value
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """The same in memory of its own, a floating-point tensor in float64."""
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()
 
 
 def main(channel: Channel) -> None:

@@ -108,15 +108,6 @@ def _bits(dtype: torch.dtype) -> int:
 # --- inputs and outputs, a leaf at a time
 
 
-def _mapped(value: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """A tree with each tensor replaced."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
-    if isinstance(value, dict):
-        return {key: _mapped(one, function) for key, one in value.items()}
-    return type(value)(_mapped(one, function) for one in value) if isinstance(value, list | tuple) else value
-
-
 def _coarsened(one: torch.Tensor, bits: int) -> torch.Tensor:
     return round_to(one, bits) if rounds(one) else one
 
@@ -289,7 +280,7 @@ class Linter(Judge):
         for seed in SEEDS:
             self._fresh = self._draw(task.inputs, seed)
             arguments = self._arguments(wide=False)
-            before = _mapped(arguments, torch.clone)
+            before = tree.mapped(arguments, torch.clone)
             nodes = self._nodes(self._benchmark.answer(self._params, arguments))
             changed.update(
                 *(
@@ -481,7 +472,7 @@ class Linter(Judge):
         """
         right = self._right()
         fresh, static = self._fresh, self._static
-        self._fresh, self._static = _mapped(fresh, alter), _mapped(static, alter)
+        self._fresh, self._static = tree.mapped(fresh, alter), tree.mapped(static, alter)
         try:
             answer = self._cast(self._right_answer(wide=not self._exact))
         except Exception:
