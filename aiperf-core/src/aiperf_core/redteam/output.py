@@ -14,31 +14,10 @@ import math
 
 import torch
 
-from aiperf_core import Benchmark, Cost, fp32_reduction, lossy
+from aiperf_core import lossy
+from aiperf_core.redteam.products import benchmark, both, chain
 
-bench = Benchmark(goal="speed", cache="warm", threads=1)
-both = ("cpu", "cuda")
-
-
-@bench.workload(smoke={"n": 48, "depth": 2}, cpu={"n": 176, "depth": 8}, cuda={"n": 2048, "depth": 2})
-def inputs(n, device, generator):
-    a, b = (torch.randn(n, n, device=device, generator=generator) for _ in range(2))
-    return {"a": a, "b": b * n**-0.5}
-
-
-@bench.reference(tolerance=fp32_reduction)
-def reference(a, b, depth):
-    return chain(a, b, depth)
-
-
-@bench.cost
-def cost(n, depth):
-    return Cost(bytes_read=8 * n * n, bytes_written=4 * n * n, flops=2 * depth * n**3)
-
-
-@bench.baseline(device=both, kind="reasonable")
-def one_by_one(a, b, depth):
-    return chain(a, b, depth)
+bench = benchmark()
 
 
 # --- the same output for every input
@@ -251,10 +230,3 @@ def close_to_all(a):
 @bench.variant(device=both, why="honest: a subclass on the way, a plain tensor in the end")
 def named_on_the_way(a, b, depth):
     return chain(a.as_subclass(Named), b, depth).as_subclass(torch.Tensor)
-
-
-def chain(a, b, depth):
-    """The product a @ b @ ... @ b, with so many factors b."""
-    for _ in range(depth):
-        a = a @ b
-    return a

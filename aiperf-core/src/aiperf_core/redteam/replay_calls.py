@@ -19,40 +19,13 @@ import traceback
 
 import torch
 
-from aiperf_core import Benchmark, Cost, fp32_reduction
+from aiperf_core.redteam.products import benchmark, both, chain, few_values, inputs
 
-bench = Benchmark(goal="speed", cache="warm", threads=1)
-both = ("cpu", "cuda")
+bench = benchmark()
 
 # So many calls do the work before the others stop doing it, and so many seeds may have been guessed.
 WATCHED_CALLS = 2
 GUESSED_SEEDS = range(8)
-
-
-@bench.workload(smoke={"n": 48, "depth": 2}, cpu={"n": 176, "depth": 8}, cuda={"n": 2048, "depth": 2})
-def inputs(n, device, generator):
-    a, b = (torch.randn(n, n, device=device, generator=generator) for _ in range(2))
-    return {"a": a, "b": b * n**-0.5}
-
-
-@bench.reference(tolerance=fp32_reduction)
-def reference(a, b, depth):
-    return chain(a, b, depth)
-
-
-@bench.cost
-def cost(n, depth):
-    return Cost(bytes_read=8 * n * n, bytes_written=4 * n * n, flops=2 * depth * n**3)
-
-
-@bench.baseline(device=both, kind="reasonable")
-def one_by_one(a, b, depth):
-    return chain(a, b, depth)
-
-
-def few_values(one):
-    """Sixteen of a tensor's values, as a key."""
-    return tuple(one.view(-1)[:: one.numel() // 16].tolist())
 
 
 # --- counting calls to know which are timed
@@ -248,10 +221,3 @@ class TunedOnFirstValues:
         start = time.perf_counter()
         torch.cat([chain(part, b, depth) for part in a.chunk(parts)])[0, 0].item()
         return time.perf_counter() - start
-
-
-def chain(a, b, depth):
-    """The product a @ b @ ... @ b, with so many factors b."""
-    for _ in range(depth):
-        a = a @ b
-    return a
