@@ -39,6 +39,7 @@ from aiperf_core.harness.statistics import half_width
 from aiperf_core.results.manifest import machine
 from aiperf_core.results.models import Ceilings, Estimate, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.testing import Silent
 
 TARGETS = Path(__file__).parent / "trust_targets"
 SAME = ("same_a", "same_b")
@@ -91,16 +92,6 @@ class TrustSession(Session):
     def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
         """The ceilings of a GPU; None for a CPU, whose results then carry no fraction of light."""
         return super().ceilings(device, again) if device == "cuda" else None
-
-
-class Silent:
-    """Takes what a run tells of its course."""
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Nothing to show."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to show."""
 
 
 def results(options: Options, logs: Path) -> Iterator[TargetResult]:

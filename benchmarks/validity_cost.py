@@ -25,6 +25,7 @@ from aiperf_core.plugins import load_plugins
 from aiperf_core.results import atomic, jsontext
 from aiperf_core.results.manifest import machine
 from aiperf_core.results.models import TargetResult, Verdict
+from aiperf_core.testing import Silent
 
 TARGETS = ("ch07.memory_access", "ch01.batched_gemm")
 WANTED = 1.5
@@ -57,14 +58,6 @@ class Cost:
         return self.with_s / self.without_s
 
 
-class _Silent:
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Nothing to show."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to show."""
-
-
 def measure(target: str, options: Options, runs: int) -> Cost:
     """Run a target with and without guards in turns. Raises `AiperfError` where a run is not to be had."""
     bare = evolve(options, off=frozenset(LOOP + AFTER), audit=False)
@@ -82,7 +75,7 @@ def measure(target: str, options: Options, runs: int) -> Cost:
 
 
 def _run(session: Session, plan: Plan, folder: Path) -> tuple[float, float]:
-    result = session.run(plan, lambda _, name: folder / f"{name}.log", _Silent())
+    result = session.run(plan, lambda _, name: folder / f"{name}.log", Silent())
     if not isinstance(result, TargetResult):
         raise AiperfError(f"{plan.name} was not measured: {result.reason}")
     bad = [f"{row.name}: {row.reason}" for row in result.rows if row.verdict in (Verdict.INVALID, Verdict.FAILED)]

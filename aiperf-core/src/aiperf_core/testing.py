@@ -92,7 +92,7 @@ class Measuring:
         """Measure a chosen target, or say why it was not. Raises `UsageError` for options that it does not take."""
         self.session.options = options
         plans, skipped = self.session.plan([selection])
-        return skipped[0] if skipped else self.session.run(plans[0], self._log_path, _Silent())
+        return skipped[0] if skipped else self.session.run(plans[0], self._log_path, Silent())
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -103,7 +103,9 @@ class Measuring:
         return Path(self._folder.name) / f"{target}.{name}.log"
 
 
-class _Silent:
+class Silent:
+    """A reporter of a run's course that tells nobody."""
+
     def phase(self, text: str, implementation: str | None = None) -> None:
         """Tell nobody."""
 

@@ -9,14 +9,9 @@ from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Session
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.testing import Silent
 
 TARGETS = Path(__file__).parent / "targets"
-
-
-class Silent:
-    def phase(self, text: str, implementation: str | None = None) -> None: ...
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None: ...
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from aiperf_core.redteam.cases import Case
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.testing import Silent
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.checks import process_census
 from aiperf_core.validity.lint import Linter
@@ -60,16 +61,6 @@ def chosen(*, honest: bool, gains: str = "verdict", lint: bool = False) -> Any:
     ]
     assert kept
     return pytest.mark.parametrize("case", kept, ids=[f"{one.issue}-{one.implementation}" for one in kept])
-
-
-class Quiet:
-    """A reporter that says nothing."""
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Nothing to say."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to say."""
 
 
 Measure = Callable[..., dict[str, Row]]
@@ -110,7 +101,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measure]:
                 )
                 plans, skipped = session.plan([Selection(target, names)])
                 assert not skipped
-                result = session.run(plans[0], lambda _, name: folder / f"{name}.log", Quiet())
+                result = session.run(plans[0], lambda _, name: folder / f"{name}.log", Silent())
                 assert isinstance(result, TargetResult), result
                 return {row.name: row for row in result.rows}
 

@@ -34,6 +34,7 @@ from aiperf_core.redteam.cases import Case
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Ceilings, Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.testing import Silent
 from aiperf_core.validity.registry import ISSUES
 
 pytestmark = pytest.mark.proof
@@ -78,16 +79,6 @@ def chosen(*, honest: bool, gains: str = "verdict", lint: bool = False) -> Any:
     return pytest.mark.parametrize("case", kept, ids=[f"{one.issue}-{one.implementation}" for one in kept])
 
 
-class Quiet:
-    """A reporter that says nothing."""
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Nothing to say."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to say."""
-
-
 Run = Callable[..., TargetResult | SkippedTarget]
 
 
@@ -123,7 +114,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 session.options = Options(device="cpu", budget_s=budget_s, timeout_s=60.0, off=off)
                 plans, skipped = session.plan([Selection(target, frozenset(names))])
                 assert not skipped
-                return session.run(plans[0], lambda _, name: folder / f"{name}.log", Quiet())
+                return session.run(plans[0], lambda _, name: folder / f"{name}.log", Silent())
 
             yield measure
 

@@ -14,16 +14,11 @@ from aiperf_core.harness.session import Session
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import Selection
+from aiperf_core.testing import Silent
 
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "redteam"
 ADAPTER = Path(__file__).parents[1] / "harness" / "redteam_adapter.py"
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
-
-
-class Silent:
-    def phase(self, text: str, implementation: str | None = None) -> None: ...
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None: ...
 
 
 def files(kind: str, device: str) -> list[Path]:

@@ -24,6 +24,7 @@ from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
 from aiperf_core.results.models import Confined, Estimate, Finding, Row, SkippedTarget, Verdict
 from aiperf_core.targets import Selection
+from aiperf_core.testing import Silent
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import NOTE, Issue
@@ -40,17 +41,11 @@ FOUL = Issue(id="play.foul", title="A foul", happens="Somebody fouls.", guard="c
 ISSUES = (CHEAT, LATE, FOUL)
 
 
-class Silent:
+class Keeping(Silent):
     """Keeps what is told of cases."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Nothing to keep."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to keep."""
 
     def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
         """Keep that a case began."""
@@ -155,7 +150,7 @@ def prove(
     logs: Path | None = None,
     **other: Any,
 ) -> tuple[list[Proven], list[str]]:
-    reporter = Silent()
+    reporter = Keeping()
     with tempfile.TemporaryDirectory() as folder:
         prover = Prover(session, logs or Path(folder), ISSUES, device, reporter, **other)  # type: ignore[arg-type]
         return list(prover.prove(ISSUES, cases, recorded)), reporter.told
@@ -269,6 +264,15 @@ def test_noise_is_looked_through_for_longer_and_then_in_more_rounds():
     ]
 
 
+def test_noise_in_enough_rounds_is_looked_through_again():
+    answers = iter([UNSURE, UNSURE, FASTER])
+    session = Scripted(lambda options: CAUGHT if not without_referee(options) else next(answers))
+    assert prove_one(session, evolve(case(), tier="standard")).outcome is Outcome.FOUND
+    assert [(one.tier, without_referee(one)) for one in session.runs] == [("standard", True)] * 3 + [
+        ("standard", False)
+    ]
+
+
 def test_an_attack_that_another_guard_refused_by_chance_gets_another_chance():
     session = Scripted(script(row("UNTRUSTED", None, "play.foul"), CAUGHT, standard_off=FASTER))
     assert prove_one(session, case()).outcome is Outcome.FOUND
@@ -303,7 +307,7 @@ def test_an_attack_for_silence():
 def test_light_is_measured_for_the_guard_that_needs_it_only(tmp_path):
     light = Issue(id="play.light", title="x", happens="x", guard="faster_than_light", protection="x")
     session = Scripted(lambda options: FASTER if "faster_than_light" in options.off else CAUGHT)
-    prover = Prover(session, tmp_path, [light], None, Silent())  # type: ignore[arg-type]
+    prover = Prover(session, tmp_path, [light], None, Keeping())  # type: ignore[arg-type]
     (result,) = prover.prove([light], [case("play.light")], [])
     assert result.outcome is Outcome.FOUND
     assert [one.off for one in session.runs] == [BESIDE, BESIDE - {"faster_than_light"}]
@@ -338,7 +342,7 @@ class Linted(Scripted):
 def prove_lint(session: Scripted, **other: Any) -> Proof:
     lint = Issue(id="play.loose", title="x", happens="x", guard="task_lint", protection="x")
     with tempfile.TemporaryDirectory() as folder:
-        prover = Prover(session, Path(folder), [lint], None, Silent())  # type: ignore[arg-type]
+        prover = Prover(session, Path(folder), [lint], None, Keeping())  # type: ignore[arg-type]
         (result,) = prover.prove([lint], [case("play.loose", **other)], [])
     return result.proofs[0]
 
@@ -518,7 +522,7 @@ class Alone(Scripted):
 def test_an_attack_on_own_processes_must_gain_in_a_harness_that_has_one(said, on, outcome, off, tmp_path):
     own = evolve(CHEAT, guard="own_process")
     session = Alone(said, on)
-    prover = Prover(session, tmp_path, [own], None, Silent())  # type: ignore[arg-type]
+    prover = Prover(session, tmp_path, [own], None, Keeping())  # type: ignore[arg-type]
     (result,) = prover.prove([own], [case()], [])
     assert (result.proofs[0].outcome, result.proofs[0].off) == (outcome, off)
     assert all("own_process" not in options.off for options in session.runs)
@@ -757,14 +761,14 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofSession]:
 )
 def test_on_the_harness_itself(session, tmp_path, one, outcome):
     issues = (evolve(CHEAT, guard="judged_output"), evolve(FOUL, guard="fresh_values"))
-    prover = Prover(session, tmp_path, issues, None, Silent())
+    prover = Prover(session, tmp_path, issues, None, Keeping())
     (proof,) = [proof for result in prover.prove(issues, [one], []) for proof in result.proofs]
     assert proof.outcome is outcome, proof
     assert session._ceilings == {}
 
 
 def test_a_real_linter(session, tmp_path):
-    trials = Trials(session, tmp_path, None, Silent())
+    trials = Trials(session, tmp_path, None, Keeping())
     plan = trials.plan(case(module="guarded", implementation="zeros"), CHEAT)
     assert session.lint(plan) == []
     loose = trials._planned(case(module="loose"))
@@ -773,7 +777,7 @@ def test_a_real_linter(session, tmp_path):
 
 
 def test_no_process_is_left_that_an_attack_left_behind(session, tmp_path):
-    prover = Prover(session, tmp_path, ISSUES, None, Silent())
+    prover = Prover(session, tmp_path, ISSUES, None, Keeping())
     one = Case(issue="play.cheat", module="guarded", implementation="leaves_a_process", honest=True)
     (proof,) = [proof for result in prover.prove(ISSUES, [one], []) for proof in result.proofs]
     assert proof.outcome is Outcome.CLEARED
@@ -791,7 +795,7 @@ def test_no_process_is_left_that_an_attack_left_behind(session, tmp_path):
 )
 def test_a_harness_of_one_process(session, tmp_path, implementation, wrong, least, most):
     one = case("play.foul", module="guarded", implementation=implementation)
-    plan = Trials(session, tmp_path, None, Silent()).plan(one, FOUL)
+    plan = Trials(session, tmp_path, None, Keeping()).plan(one, FOUL)
     said, baseline_s, variant_s = session.in_one_process(plan, implementation, tmp_path / "one.log")
     assert (said or "").startswith(wrong or "")
     assert bool(said) == bool(wrong)

@@ -29,8 +29,9 @@ from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.policy import Policy
 
 TIERS = ("quick", "standard")
-# An answer that noise hides is looked for once more, for so many times as long.
+# An answer that noise hides is looked for once more, for so many times as long, and then so often again, with fresh processes.
 LOOK_LONGER = 4
+LOOK_AGAIN = 2
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
 CLEAR = 2.0
 # In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its own.
@@ -252,14 +253,19 @@ class Prover:
     def _run(self, case: Case, plan: Plan, tier: str, off: frozenset[str], beside: Iterable[Case] = ()) -> Run:
         """A run of a case beside its baseline, and beside those that share it.
 
-        A longer one follows a quick one of the case alone that ends INCONCLUSIVE, where a verdict is what counts.
+        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, a longer one follows a quick one, and
+        others one that was long enough: what the machine did beside it is no answer.
         """
         light = self._guards[case.issue] == LIGHT
         together = beside if tier == case.tier else ()
         run = self._trials.run(case, plan, tier, off, beside=together, light=light)
-        counts = case.gains == "verdict" and not case.honest and tier == TIERS[0] and run.crowd == 1
-        if counts and run.row.verdict is Verdict.INCONCLUSIVE:
+        counts = case.gains == "verdict" and not case.honest and run.crowd == 1
+        if counts and tier == TIERS[0] and run.row.verdict is Verdict.INCONCLUSIVE:
             run = self._trials.run(case, plan, tier, off, light=light, longer=LOOK_LONGER)
+        for _ in range(LOOK_AGAIN if counts and tier != TIERS[0] else 0):
+            if not _unsure(run):
+                break
+            run = self._trials.run(case, plan, tier, off, light=light)
         return run
 
     @staticmethod
