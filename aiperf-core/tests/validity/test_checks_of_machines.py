@@ -436,6 +436,14 @@ def test_collectives(changes, beside, said):
     assert found == (("distributed.collective_short_circuit", said) if said else None)
 
 
+def test_what_is_lossy_may_send_far_less_but_not_nothing():
+    """The largest hundredth of the numbers, say; the judge measures what that costs."""
+    few, none = {"wire_bytes": 2e4}, {"wire_bytes": 0.0}
+    assert told(ranks, pair(few, few, lossy=True)) is None
+    assert told(ranks, pair(few, few)) is not None
+    assert told(ranks, pair(none, none, lossy=True))[1].startswith("rank 0, 1 entered collectives and moved no byte")
+
+
 @pytest.mark.parametrize(
     ("devices", "theirs", "kind", "said"),
     [

@@ -61,6 +61,7 @@ def evidence_of(
         aliases=None if one.aliases is None else sorted({*one.aliases} - views),
         ranks=one.ranks or None,
         world_size=max(1, len(one.ranks)),
+        lossy=one.declared.lossy is not None,
         conduct=conduct,
         baseline=baseline,
         **shared,

@@ -72,7 +72,8 @@ class Evidence:
     imported and after its last call; claims of that process, unlike the rest. repeated_s: times of calls that repeat the
     values of the call before them, beside fresh_s, those of the calls before. aliases: paths of the output that lie in the
     memory of inputs which are not state. machine: facts about the machine, see `validity.machine`. versions: of libraries and
-    drivers as this worker has them, and manifest_versions as the supervisor has. baseline: the same of the baseline.
+    drivers as this worker has them, and manifest_versions as the supervisor has. lossy: it changes the answer by design, within a
+    budget that the judge holds it to. baseline: the same of the baseline.
     """
 
     name: str
@@ -93,5 +94,6 @@ class Evidence:
     manifest_versions: dict[str, str] | None = None
     ranks: list[Rank] | None = None
     world_size: int = 1
+    lossy: bool = False
     conduct: Conduct | None = None
     baseline: "Evidence | None" = None
