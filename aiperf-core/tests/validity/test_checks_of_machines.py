@@ -23,7 +23,7 @@ from aiperf_core.redteam.recorded import (
 )
 from aiperf_core.results.models import Samples
 from aiperf_core.validity.check import NotObserved
-from aiperf_core.validity.checks import conduct, cupti_ledger, machine, ranks, versions
+from aiperf_core.validity.checks import both_clocks, conduct, cupti_ledger, machine, ranks, versions
 from aiperf_core.validity.checks import seeds as seeds_check
 from aiperf_core.validity.checks.conduct import call_times
 from aiperf_core.validity.evidence import Census, Evidence, Rank
@@ -350,6 +350,37 @@ def test_times_are_of_one_call():
     assert call_times(taken, "device")[0][1] == pytest.approx(0.1e-3, rel=0.02)
     assert call_times(taken, "wall")[0][1] == pytest.approx(0.5e-3, rel=0.02)
     assert [number for number, _ in call_times(taken, "wall")] == [0] * 8
+
+
+# --- both clocks
+
+
+@pytest.mark.parametrize(
+    ("device_s", "wall_s", "seen"),
+    [(0.6e-3, 1.5e-3, True), (0.6e-3, 1.4e-3, False), (1.195e-3, 1.5e-3, False), (1.3e-3, 9e-3, False)],
+)
+def test_what_the_caller_waits_for(device_s, wall_s, seen):
+    """Of a baseline of 1.2 ms on the GPU and 1.3 ms for its caller."""
+    found = told(both_clocks, variant(samples=samples(device_s, wall_s=wall_s)))
+    assert bool(found) is seen
+    if found:
+        assert found == (
+            "cuda.driver_overhead",
+            "by the GPU's clock it takes 0.5 times the baseline's time, and its caller waits 1.15 times as long as the "
+            "baseline's: 0.0015 s",
+        )
+
+
+def test_a_wait_that_is_longer_by_microseconds_alone_is_a_launch():
+    short = baseline(samples=samples(10e-6, wall_s=30e-6))
+    assert told(both_clocks, variant(samples=samples(5e-6, wall_s=49e-6), beside=short)) is None
+    assert told(both_clocks, variant(samples=samples(5e-6, wall_s=51e-6), beside=short)) is not None
+
+
+def test_both_clocks_need_both():
+    assert told(both_clocks, attrs.evolve(variant(), baseline=None)) is None
+    assert isinstance(both_clocks.look(variant(samples=samples(0.6e-3))), NotObserved)
+    assert isinstance(both_clocks.look(variant(clock="wall")), NotObserved)
 
 
 # --- ranks

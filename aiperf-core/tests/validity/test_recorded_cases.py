@@ -8,7 +8,7 @@ from aiperf_core.redteam.recorded import CASES, READINGS
 from aiperf_core.validity.check import Check, NotObserved
 from aiperf_core.validity.registry import ISSUES, issue
 
-GUARDS = ("machine", "versions", "conduct", "ranks", "seeds", "cupti_ledger")
+GUARDS = ("both_clocks", "machine", "versions", "conduct", "ranks", "seeds", "cupti_ledger")
 CHECKS: dict[str, Check] = {
     name: importlib.import_module(f"aiperf_core.validity.checks.{name}").CHECK for name in GUARDS
 }

@@ -22,6 +22,7 @@ CASES: tuple[Case, ...] = (
     Case(issue="cuda.undeclared_multi_gpu", module=CUDA, implementation="another_gpu", device="cuda"),
     Case(issue="cuda.undeclared_multi_gpu", module=CUDA, implementation="counts_gpus", device="cuda", honest=True),
     Case(issue="cuda.context_switch_overhead", module=CUDA, implementation="one_kernel", device="cuda", honest=True),
+    Case(issue="cuda.driver_overhead", module=CUDA, implementation="driver_bound", device="cuda", gains="silence"),
     Case(issue="cuda.driver_overhead", module=CUDA, implementation="host_function_within", device="cuda", honest=True),
     Case(issue="cuda.dynamic_parallelism_hidden", module=CUDA, implementation="child_grids", device="cuda"),
     Case(

@@ -192,7 +192,11 @@ def state(plugins: "Plugins") -> dict[str, str]:
     from aiperf_core.devices.probe import nvidia
 
     found = nvidia()
-    contributors = sorted(f"{one.distribution} {one.version}" for one in plugins.loaded if one.issues or one.attacks)
+    contributors = sorted(
+        f"{one.distribution} {one.version}"
+        for one in plugins.loaded
+        if one.contributes["issues"] or one.contributes["attacks"]
+    )
     return {
         "format": str(FORMAT),
         "machine": platform.node(),

@@ -306,7 +306,7 @@ CONDUCT_CASES = (
         issue="evaluation.metric_definition_gaming",
         guilty=lambda: variant(beside=baseline(clock="wall")),
         # Both clocks are recorded; the one that was declared is compared.
-        honest=lambda: variant(samples=samples(0.6e-3, wall_s=3e-3)),
+        honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.35e-3)),
     ),
     Recorded(
         issue="evaluation.fails_open",
@@ -492,6 +492,12 @@ LEDGER_CASES = (
         issue="timing.not_audited",
         guilty=lambda: variant(audit=Audit([], [1e-3] * 7, [], 0)),
         honest=lambda: variant(audit=audit(kernel("fused_softmax", 0.59e-3))),
+    ),
+    Recorded(
+        issue="cuda.driver_overhead",
+        guilty=lambda: variant(samples=samples(0.6e-3, wall_s=6e-3)),
+        # Slower to launch, and worth it.
+        honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.2e-3)),
     ),
     Recorded(issue="location.cpu_spillover", guilty=_on_the_host, honest=_copying),
     Recorded(

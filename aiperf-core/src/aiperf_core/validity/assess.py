@@ -13,6 +13,7 @@ _MODULES = (
     "global_state",
     "process_census",
     "aliasing",
+    "both_clocks",
     "repeat_against_fresh",
     "cupti_ledger",
     "ranks",

@@ -118,6 +118,12 @@ GUARDS = (
         ),
     ),
     Guard(
+        name="both_clocks",
+        place="after",
+        by="supervisor",
+        does=("holds what the caller waits for against the GPU's own time, for a variant and for the baseline"),
+    ),
+    Guard(
         name="faster_than_light",
         place="after",
         by="supervisor",
