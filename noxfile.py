@@ -4,6 +4,7 @@ Packages are found, never listed: a folder `aiperf-*` with a pyproject.toml is o
 """
 
 import hashlib
+import re
 import zipfile
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def environment(session: nox.Session) -> None:
     if stamp.exists() and stamp.read_text() == digest:
         return
     editable = [argument for package in PACKAGES for argument in ("--editable", f"./{package}")]
-    session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "test", "types"), *editable)
+    session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "test", "types", "docs"), *editable)
     stamp.write_text(digest)
 
 
@@ -79,6 +80,20 @@ def types(session: nox.Session) -> None:
 def kernels(session: nox.Session) -> None:
     """Compile every kernel of every package. Needs no GPU."""
     run(session, "aiperf", "kernels", *session.posargs)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def docs(session: nox.Session) -> None:
+    """Build the site of docs/ into build/docs. A warning, such as a broken link, or a page that loads from elsewhere fails."""
+    site = ROOT / "build" / "docs"
+    run(session, "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "docs", str(site))
+    # What a browser fetches by itself; a link that a reader may follow is another thing.
+    fetched = re.compile(r"""(?:\ssrc|<link[^>]*\shref)=["'](?:https?:)?//|@import|url\(["']?(?:https?:)?//""")
+    for page in [*site.rglob("*.html"), *site.rglob("*.css")]:
+        found = fetched.search(page.read_text())
+        if found:
+            session.error(f"{page.relative_to(site)} loads from elsewhere: {found[0]}")
+    session.log(f"open {site}/index.html")
 
 
 @nox.session
