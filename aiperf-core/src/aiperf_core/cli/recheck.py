@@ -1,6 +1,7 @@
 """`aiperf recheck`: whether a bundle says what its samples say."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -8,7 +9,9 @@ import click
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.recheck import Recheck
+    from aiperf_core.results.signing import Signed
 
 
 def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -21,27 +24,47 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 @click.argument("what", metavar="BUNDLE")
 @click.option("--seal-only", is_flag=True, help="Only look whether files changed; compute nothing.")
 @click.option("--seal", callback=_seal, metavar="SHA256", help="The seal that was noted when the bundle was made.")
+@click.option(
+    "--signers", type=click.Path(path_type=Path), metavar="FILE", help="Allowed signers, as OpenSSH has them."
+)
+@click.option("--identity", metavar="NAME", help="Who of them must have signed.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def recheck(what: str, seal_only: bool, seal: str | None, as_json: bool) -> ExitCode:
+def recheck(
+    what: str, seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
+) -> ExitCode:
     """Compute a run's intervals, speedups and verdicts again from its samples, and look whether its files changed.
 
     Needs neither the packages that were measured nor a GPU nor a network. Exit code 3: the bundle does not hold.
     """
-    from pathlib import Path
-
     from aiperf_core.cli.run_view import consoles
+    from aiperf_core.devices.host import usable_cpus
     from aiperf_core.results import jsontext
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.recheck import document
     from aiperf_core.results.recheck import recheck as look
 
-    found = look(Bundle.open(Path(what)), figures=not seal_only, expected_seal=seal)
+    bundle = Bundle.open(Path(what))
+    signed = _verified(bundle, signers, identity)
+    found = look(bundle, figures=not seal_only, expected_seal=seal, processes=usable_cpus())
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps(document(found)))
+        out.write(jsontext.dumps({**document(found), "signed_by": signed.identity if signed else None}))
     else:
+        if signed:
+            click.echo(f"sign  {signed.told}")
         _print(found, seal_only)
     return ExitCode.OK if found.holds else ExitCode.INVALID
+
+
+def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "Signed | None":
+    """Who signed the bundle, if that is asked for."""
+    if signers is None:
+        if identity is not None:
+            raise UsageError("--identity names one of the allowed signers; give their file too: --signers FILE")
+        return None
+    from aiperf_core.results.signing import verify
+
+    return verify(bundle, signers, identity)
 
 
 def _print(found: "Recheck", seal_only: bool) -> None:

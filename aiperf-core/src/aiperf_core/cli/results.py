@@ -23,7 +23,7 @@ IN = click.option(
 
 @click.group("results")
 def results() -> None:
-    """List, show and remove the bundles that runs left behind."""
+    """List, show, sign and remove the bundles that runs left behind."""
 
 
 @results.command("list")
@@ -124,3 +124,15 @@ def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
     for path in paths:
         remove(path)
         click.echo(f"removed {words(str(path))}")
+
+
+@results.command("sign")
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An SSH key.")
+def sign_results(bundle: Path, key: Path) -> None:
+    """Sign a bundle with an SSH key, so that others can tell whose it is: aiperf recheck BUNDLE --signers FILE."""
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.look import words
+    from aiperf_core.results.signing import sign
+
+    click.echo(f"signed {words(str(sign(Bundle.open(bundle), key)))}")
