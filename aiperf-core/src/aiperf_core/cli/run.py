@@ -7,31 +7,50 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from aiperf_core.cli.measuring import measuring_options
-from aiperf_core.errors import UsageError
+from aiperf_core.cli.measuring import executor_option, measuring_options
+from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run import Finished, Run
+    from aiperf_core.harness.session import RunReporter
     from aiperf_core.targets import Selection
 
 
 @click.command("run")
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated."
 )
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Go on with a run that was interrupted, with its own patterns and options.",
+)
+@click.option(
+    "--profile",
+    "profiler",
+    is_flag=False,
+    flag_value="torch",
+    metavar="[TOOL]",
+    help="Profile each target after it was measured, as aiperf profile does. [TOOL: torch]",
+)
+@executor_option()
 @measuring_options(timeout_s=60.0, scope=" a target")
-@click.pass_obj
+@click.pass_context
 def run(
-    plugins: Plugins,
+    context: click.Context,
     patterns: tuple[str, ...],
     device: str | None,
     size: str | None,
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
+    resume: Path | None,
+    profiler: str | None,
+    executor: str | None,
     tier: str,
     policy: str,
     budget: float | None,
@@ -45,27 +64,57 @@ def run(
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation of it (ch07.memory_access:coalesced),
     a tag (tag:memory), a glob or 'all'. Results go to a new folder in artifacts/runs.
     """
+    from aiperf_core.cli.profile import profiling
+    from aiperf_core.cli.resuming import carry_out, say_how_to_go_on
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.options import Options
     from aiperf_core.harness.run import Run
 
+    plugins: Plugins = context.obj
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
-    options = Options(
-        device=device,
-        size=size,
-        params=_params(sizes),
-        tier=tier,
-        policy=policy,
-        budget_s=budget,
-        timeout_s=timeout,
-    )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = Run(plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
-        finished = one.execute(on_result=None if as_json else lambda result: _print(screen, result, one))
+        if resume is not None:
+            found = _resumed(context, plugins, resume, view)
+            if found is None:
+                return ExitCode.OK
+            one = found
+        elif not patterns:
+            raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
+        else:
+            options = Options(
+                device=device,
+                executor=executor,
+                size=size,
+                params=sizes_of(sizes),
+                tier=tier,
+                policy=policy,
+                budget_s=budget,
+                timeout_s=timeout,
+            )
+            one = Run(plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
+        if profiler is not None:
+            one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)
+        code = carry_out(one, None if as_json else lambda result: _print(screen, result, one))
     _print_end(screen, one, as_json)
-    return finished
+    say_how_to_go_on(one)
+    return code
+
+
+def _resumed(context: click.Context, plugins: Plugins, path: Path, view: "RunReporter") -> "Run | None":
+    """The run to go on with; None for one that is complete, which is said."""
+    from aiperf_core.cli.resuming import recalled
+    from aiperf_core.harness.run import Run
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.look import words
+
+    bundle = Bundle.open(path)
+    asked = recalled(context, plugins, bundle)
+    if asked is None:
+        click.echo(f"{words(str(path))} is complete; there is nothing to do.", err=True)
+        return None
+    return Run(plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
@@ -90,7 +139,7 @@ def _print_end(screen: "Screen", one: "Run", as_json: bool) -> None:
         print_summary(screen, one.results, path)
 
 
-def _params(sizes: tuple[str, ...]) -> dict[str, float]:
+def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
     """The numbers of `--set`."""
     params = {}
     for text in sizes:

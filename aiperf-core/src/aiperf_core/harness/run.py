@@ -2,18 +2,23 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import define, evolve, field
 
+from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+from aiperf_core.harness import asked
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Plan, RunReporter, Session, exit_code
 from aiperf_core.plugins import Plugins
+from aiperf_core.results import figures, lock, resuming
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.manifest import new_manifest
-from aiperf_core.results.models import Manifest, SkippedTarget, TargetResult
+from aiperf_core.results.models import BundleRef, Ceilings, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
+from aiperf_core.results.sources import package_hashes
 from aiperf_core.targets import Selection
 
 Finished = TargetResult | SkippedTarget
@@ -24,7 +29,9 @@ class Run:
     """The selected targets, one after the other, into a bundle.
 
     name: what a new bundle is called. out: the bundle's folder, or None for a new one in the default place. reporter: who
-    is told of the run's course, beside the plugins' observers.
+    is told of the run's course, beside the plugins' observers. each: options of single targets, where a record has them;
+    one that no longer fits costs its own target only. resumes: the bundle of a run to go on with. reproduces: the bundle
+    that is to be repeated. after: called when a target was measured and its file is on disk, such as for a profile of it.
     """
 
     plugins: Plugins
@@ -33,32 +40,77 @@ class Run:
     options: Options
     out: Path | None
     reporter: RunReporter
+    each: Mapping[str, Options] = field(factory=dict, kw_only=True)
+    resumes: Bundle | None = field(default=None, kw_only=True)
+    reproduces: BundleRef | None = field(default=None, kw_only=True)
+    after: Callable[[Plan, Session], None] | None = field(default=None, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
     results: list[Finished] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
+    _manifest: Manifest | None = field(default=None, init=False)
 
     def execute(self, on_result: Callable[[Finished], None] | None = None) -> int:
         """Run everything and return the exit code. `on_result` is told of each target as it is done.
 
-        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written.
+        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run cannot
+        be gone on with.
         """
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
-            with Session(self._with_plugins(), scratch) as session:
-                plans, skipped = session.plan(self.selections)
-                self.bundle = self._create_bundle(plans, skipped)
-                return self._measure(session, plans, skipped, on_result)
+            with Session(self._with_plugins(self.options), scratch) as session:
+                plans, skipped = self._plan(session)
+                self.bundle = self.resumes or self._create_bundle(plans, skipped)
+                with lock.held(self.bundle.path, required=self.resumes is not None):
+                    self._begin(plans, skipped)
+                    return self._measure(session, plans, on_result)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _with_plugins(self) -> Options:
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a bundle that somebody can go on with."""
+        return self._manifest is not None and self._manifest.asked is not None and not self._manifest.complete
+
+    def _with_plugins(self, options: Options) -> Options:
         """The options, with what plugins add to the rules of a run."""
         checks = tuple(one.check for one in self.plugins.checks)
         return evolve(
-            self.options,
+            options,
             checks=checks,
             severities={one.issue.id: one.issue.severity for one in self.plugins.issues.values()},
+            devices=self.plugins.known_devices,
+            executors=self.plugins.known_executors,
         )
+
+    def _options_of(self, target: str) -> Options:
+        return self._with_plugins(self.each.get(target, self.options))
+
+    # --- planning
+
+    def _plan(self, session: Session) -> tuple[list[Plan], list[SkippedTarget]]:
+        if not self.each:
+            return session.plan(self.selections)
+        plans: list[Plan] = []
+        skipped: list[SkippedTarget] = []
+        for selection in self.selections:
+            name = selection.target.name
+            session.options = self._options_of(name)
+            if session.options.device == "cuda" and not session.hardware.gpus:
+                raise UsageError(
+                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a target that "
+                    "was measured on a processor. See what is missing with: aiperf doctor"
+                )
+            try:
+                found, left = session.plan([evolve(selection, implementations=frozenset())])
+            except UsageError as error:
+                found, left = [], [SkippedTarget(name, Verdict.FAILED, str(error))]
+            for one in found:
+                narrowed = _narrowed(one, selection)
+                plans.append(narrowed) if isinstance(narrowed, Plan) else skipped.append(narrowed)
+            skipped += left
+        return plans, skipped
+
+    # --- the bundle
 
     def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
         if self.out is not None:
@@ -66,60 +118,120 @@ class Run:
         names = [one.name for one in plans] + [one.target for one in skipped]
         return Bundle.create(name=names[0] if len(names) == 1 else self.name)
 
-    def _measure(
-        self,
-        session: Session,
-        plans: list[Plan],
-        skipped: list[SkippedTarget],
-        on_result: Callable[[Finished], None] | None,
-    ) -> int:
+    def _begin(self, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
+        """Write the manifest of a run that begins, or goes on."""
         assert self.bundle is not None
-        bundle, hook = self.bundle, self.plugins.hook
-        manifest = evolve(
-            new_manifest(plugins=self.plugins),
+        now = self._new_manifest(plans, skipped)
+        if self.resumes is None:
+            self._write(now)
+            return
+        then = self.resumes.manifest
+        resuming.check(self.resumes, then, now)
+        kept = resuming.finished(self.resumes, then)
+        self.results += kept
+        self._write(resuming.reopened(then, now.stretches[0], kept, skipped))
+        resuming.clear(self.resumes, {one.target for one in kept})
+
+    def _new_manifest(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
+        new = new_manifest(plugins=self.plugins)
+        state = resuming.state(new.machine.hostname, new.machine.gpus)
+        return evolve(
+            new,
             files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
             skipped=skipped,
+            asked=asked.record(self.selections, self.options, self.each),
+            stretches=[Stretch(_now(), _now(), None, [], state)],
+            sources=package_hashes(one.described.module for one in plans),
+            reproduces=self.reproduces,
         )
-        bundle.write_manifest(manifest)
-        names = tuple(one.name for one in plans)
-        devices = ", ".join(sorted({one.device for one in plans}))
-        hook.aiperf_run_started(run=RunStarted(targets=names, device=devices, bundle=str(bundle.path)))
-        self.total = total = len(plans) + len(skipped)
-        for index, one in enumerate(skipped, start=1):
-            self.reporter.target_started(one.target, index, total)
-            self._finish(one, on_result)
-        interrupted = False
-        for index, plan in enumerate(plans, start=len(skipped) + 1):
-            result = self._measure_one(session, plan, index, total)
-            interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
-            if result is not None:
-                self._finish(result, on_result)
-            if interrupted:
-                break
-        code = exit_code(self.results, interrupted=interrupted)
-        self._close_manifest(manifest, session, complete=not interrupted, code=code)
-        hook.aiperf_run_finished(bundle=RunFinished(path=str(bundle.path), exit_code=code))
-        return code
 
     def _candidate(self) -> dict[str, str]:
         source = self.options.candidate
         return {str(source.path): source.sha256} if source else {}
+
+    def _write(self, manifest: Manifest) -> None:
+        assert self.bundle is not None
+        self.bundle.write_manifest(manifest)
+        self._manifest = manifest
+
+    def _note(self, session: Session, finished: Finished | None = None, ending: str | None = None) -> Manifest:
+        """The manifest with what is known now: a target that is done, how this stretch of the run ended."""
+        assert self._manifest is not None
+        manifest, stretch = self._manifest, self._manifest.stretches[-1]
+        skipped, targets = list(manifest.skipped), list(stretch.targets)
+        if isinstance(finished, SkippedTarget):
+            skipped.append(finished)
+        elif finished is not None and finished.complete:
+            targets.append(finished.target)
+        stretch = evolve(stretch, ended=_now(), ending=ending, targets=targets)
+        return evolve(
+            manifest,
+            skipped=skipped,
+            ceilings=_better(session.measured_ceilings, manifest.ceilings),
+            stretches=[*manifest.stretches[:-1], stretch],
+        )
+
+    # --- measuring
+
+    def _measure(self, session: Session, plans: list[Plan], on_result: Callable[[Finished], None] | None) -> int:
+        assert self.bundle is not None
+        assert self._manifest is not None
+        hook, path = self.plugins.hook, str(self.bundle.path)
+        kept = {one.target for one in self.results}
+        unplanned = [one for one in self._manifest.skipped if one.target not in kept]
+        plans = [one for one in plans if one.name not in kept]
+        devices = ", ".join(sorted({one.device for one in plans}))
+        hook.aiperf_run_started(run=RunStarted(targets=tuple(one.name for one in plans), device=devices, bundle=path))
+        self.total = total = len(kept) + len(unplanned) + len(plans)
+        for index, one in enumerate(unplanned, start=1 + len(kept)):
+            self.reporter.target_started(one.target, index, total)
+            self._finish(one, on_result)
+        interrupted = False
+        for index, plan in enumerate(plans, start=1 + len(self.results)):
+            result = self._measure_one(session, plan, index, total)
+            interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
+            if result is not None:
+                self._keep(session, result)
+                self._finish(result, on_result)
+            if interrupted:
+                break
+            if self.after is not None and isinstance(result, TargetResult):
+                self.after(plan, session)
+        code = exit_code(self.results, interrupted=interrupted)
+        closed = self._note(session, ending="interrupted" if interrupted else "finished")
+        self._write(evolve(closed, complete=not interrupted, exit_code=code))
+        hook.aiperf_run_finished(bundle=RunFinished(path=path, exit_code=code))
+        return code
 
     def _measure_one(self, session: Session, plan: Plan, index: int, total: int) -> Finished | None:
         """The result of a target; None where Ctrl-C came before anything was measured."""
         assert self.bundle is not None
         self.reporter.target_started(plan.name, index, total)
         self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=total))
+        session.options = self._options_of(plan.name)
         try:
             return session.run(plan, self.bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
         except KeyboardInterrupt:
             return None
 
+    def _keep(self, session: Session, result: Finished) -> None:
+        """Have a target that is done on disk, whatever comes next.
+
+        The ceilings go first: without them nobody could compute its fractions of light again.
+        """
+        assert self.bundle is not None
+        assert self._manifest is not None
+        noted = self._note(session)
+        if noted.ceilings != self._manifest.ceilings:
+            self._write(noted)
+        if isinstance(result, TargetResult):
+            self.bundle.write_target(result)
+        self._write(self._note(session, result))
+
     def _finish(self, result: Finished, on_result: Callable[[Finished], None] | None) -> None:
         assert self.bundle is not None
-        path = self.bundle.path
-        if isinstance(result, TargetResult):
-            path = self.bundle.write_target(result)
+        measured = isinstance(result, TargetResult)
+        path = self.bundle.target_path(result.target) if measured else self.bundle.path
         self.results.append(result)
         self.reporter.target_finished(result)
         verdicts = {row.name: str(row.verdict) for row in result.rows} if isinstance(result, TargetResult) else {}
@@ -128,17 +240,25 @@ class Run:
         if on_result is not None:
             on_result(result)
 
-    def _close_manifest(self, manifest: Manifest, session: Session, *, complete: bool, code: int) -> None:
-        assert self.bundle is not None
-        self.bundle.write_manifest(
-            evolve(
-                manifest,
-                ceilings=session.measured_ceilings,
-                skipped=[one for one in self.results if isinstance(one, SkippedTarget)],
-                complete=complete,
-                exit_code=code,
-            )
-        )
+
+def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:
+    """The plan with those of the wanted implementations that are still there."""
+    wanted = selection.implementations
+    there = wanted & {one.name for one in plan.described.on(plan.device)}
+    if wanted and not there:
+        names = ", ".join(sorted(wanted))
+        return SkippedTarget(plan.name, Verdict.FAILED, f"none of its implementations is there any more: {names}")
+    return evolve(plan, selection=evolve(selection, implementations=there))
+
+
+def _better(found: Mapping[str, Ceilings], before: Mapping[str, Ceilings]) -> dict[str, Ceilings]:
+    """The ceilings by device; of those that were measured in two stretches of a run, the better."""
+    both = {name: figures.better(one, before[name]) for name, one in found.items() if name in before}
+    return {**before, **found, **both}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @define

@@ -1,0 +1,153 @@
+"""`aiperf reproduce`: run again what a bundle records, and say whether its verdicts hold."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.models import Row
+    from aiperf_core.results.reproduction import Plan, Reproduced, Reproduction
+
+
+@click.command("reproduce")
+@click.argument("what", metavar="BUNDLE[:TARGET]")
+@click.option(
+    "--tier",
+    type=click.Choice(("quick", "standard", "audit")),
+    help="Another tier, with its own budget. [default: the bundle's]",
+)
+@click.option("--strict", is_flag=True, help="A speedup that differs does not hold.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.pass_obj
+def reproduce(
+    plugins: Plugins, what: str, tier: str | None, strict: bool, out: Path | None, as_json: bool, quiet: bool
+) -> int:
+    """Run again what a bundle records, into a new bundle, and say whether its verdicts hold.
+
+    Implementations, sizes, device, tier and policy are the bundle's; seeds are drawn anew, as in any run. What differs between
+    then and now stands first.
+
+    Exit code 4: a verdict does not hold. 1: something could not be run. 5: only rows that are now INCONCLUSIVE stand in the way.
+    """
+    from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
+    from aiperf_core.cli.run_view import RunView, consoles
+    from aiperf_core.harness.run import Run
+    from aiperf_core.results import address, jsontext
+    from aiperf_core.results import reproduction as rules
+    from aiperf_core.results.look import words
+
+    then = address.find(what)
+    plan = rules.plan(plugins, then, tier)
+    _tell(then, plan)
+    recalled = plan.recalled
+    screen, err = consoles()
+    with RunView(err, quiet=quiet) as view:
+        run = Run(
+            plugins,
+            recalled.selections,
+            then.target or then.bundle.path.resolve().name,
+            recalled.options,
+            out,
+            view,
+            each=recalled.each,
+            reproduces=plan.reproduces,
+        )
+        code = carry_out(run, None)
+    say_how_to_go_on(run)
+    if code == INTERRUPTED or run.bundle is None:
+        return INTERRUPTED
+    found = rules.judge(then, run.bundle, plan.missing)
+    code = found.exit_code(strict=strict)
+    if as_json:
+        screen.write(jsontext.dumps(rules.document(found, what, str(run.bundle.path), code)))
+    else:
+        click.echo(f"then   {words(what)}\nnow    {words(str(run.bundle.path))}\n")
+        _print(screen, found, strict)
+    return code
+
+
+def _tell(then: "Address", plan: "Plan") -> None:
+    """Say beforehand, on standard error, what the bundle lacks."""
+    from aiperf_core.results.look import words
+    from aiperf_core.results.recheck import recheck
+
+    notes = [*plan.notes, *plan.missing.values()]
+    if not recheck(then.bundle, figures=False).holds:
+        notes.append("the bundle was changed after its run ended: aiperf recheck says where")
+    for note in notes:
+        click.echo(f"note   {words(note)}", err=True)
+
+
+def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
+    from aiperf_core.cli.tables import print_table
+    from aiperf_core.results.look import words
+
+    if found.other_machine:
+        click.echo("ANOTHER KIND OF MACHINE: times are not expected to be alike, and verdicts need not hold\n")
+    if found.differences:
+        rows = [(words(one.what), words(one.left) or "-", words(one.right) or "-") for one in found.differences]
+        print_table(("what differs", "then", "now"), rows)
+    else:
+        click.echo("machine, software, sources and options are the same")
+    click.echo("")
+    heads = ("target", "implementation", "then", "now", "ratio", "95 % interval", "verdict then", "now", "outcome")
+    print_table(heads, [_cells(out, one) for one in found.rows])
+    reasons = [
+        (words(one.compared.target), words(one.compared.implementation), words(one.compared.reason))
+        for one in found.rows
+        if one.compared.reason
+    ]
+    if reasons:
+        click.echo("")
+        print_table(("target", "implementation", "why"), reasons)
+    click.echo(f"\n{_counts(found, strict)}")
+
+
+def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
+    from aiperf_core.results import units
+    from aiperf_core.results.look import words
+
+    row = one.compared
+    ratio = units.ratio_estimate(row.ratio) if row.ratio else units.Shown("", "")
+    times = (_time(out, row.left), _time(out, row.right))
+    verdicts = (_verdict(row.left), _verdict(row.right))
+    return (
+        words(row.target),
+        words(row.implementation),
+        *times,
+        ratio.value,
+        ratio.interval,
+        *verdicts,
+        one.outcome.value,
+    )
+
+
+def _time(out: "Screen", row: "Row | None") -> str:
+    from aiperf_core.results import units
+
+    return out.look.text(units.time_estimate(row.time_s).value).plain if row and row.time_s else ""
+
+
+def _verdict(row: "Row | None") -> str:
+    from aiperf_core.results import units
+
+    if row is None:
+        return "-"
+    return f"{row.verdict.value} {units.ratio_estimate(row.speedup).value}" if row.speedup else row.verdict.value
+
+
+def _counts(found: "Reproduction", strict: bool) -> str:
+    from collections import Counter
+
+    from aiperf_core.results.reproduction import Outcome
+
+    counted = Counter(one.outcome for one in found.rows)
+    said = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"
+    return f"{said} (--strict)" if strict else said

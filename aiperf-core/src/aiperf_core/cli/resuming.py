@@ -1,0 +1,107 @@
+"""What commands that measure have in common beyond their options: an interrupted run says how to go on with it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aiperf_core.errors import BundleError, UsageError
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.harness.asked import Recalled
+    from aiperf_core.harness.run import Finished, Run
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.models import Asked
+
+INTERRUPTED = 130
+
+
+def carry_out(run: "Run", on_result: Callable[["Finished"], None] | None) -> int:
+    """Execute a run and return its exit code. An error that left something to go on with says how."""
+    try:
+        return run.execute(on_result)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BundleError as error:
+        if run.resumable:
+            raise BundleError(f"{error} Then {_hint(run)}") from error
+        raise
+
+
+def say_how_to_go_on(run: "Run") -> None:
+    """The last line of a run that was interrupted."""
+    if run.resumable:
+        click.echo(_hint(run), err=True)
+
+
+def _hint(run: "Run") -> str:
+    assert run.bundle is not None
+    from shlex import quote
+
+    return f"resume with: aiperf run --resume {quote(str(run.bundle.path))}"
+
+
+def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Recalled | None":
+    """What the bundle's run was asked for; None where it is complete. Options that say otherwise are refused."""
+    from aiperf_core.harness import asked
+    from aiperf_core.results import resuming
+
+    manifest = bundle.manifest
+    if manifest.complete:
+        return None
+    record = resuming.asked_of(bundle, manifest)
+    for what, given, recorded in _given(context, plugins, record, bundle.path):
+        if given != recorded:
+            raise UsageError(
+                f"{what} differs from what '{bundle.path}' was begun with: asked for {_text(given)}, begun with "
+                f"{_text(recorded)}. --resume goes on with what the run was begun with: leave that out, or start a new run."
+            )
+    return asked.recall(record, plugins)
+
+
+def _given(
+    context: click.Context, plugins: Plugins, record: "Asked", path: Path
+) -> Iterator[tuple[str, object, object]]:
+    """What the command line itself says, with what the record says."""
+    params = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    targets = record.targets
+    if "patterns" in params or "variants" in params:
+        chosen = plugins.select(params.get("patterns") or [one.target for one in targets])
+        variants = {*params.get("variants", ())}
+        what = "PATTERN" if "patterns" in params else "--variant"
+        given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
+        yield what, given, {one.target: one.implementations for one in targets}
+    for name in ("device", "executor", "size"):
+        if name in params:
+            yield f"--{name}", {params[name]}, {getattr(one, name) for one in targets}
+    if "sizes" in params:
+        from aiperf_core.cli.run import sizes_of
+
+        given_sizes = sizes_of(params["sizes"])
+        yield "--set", [given_sizes] * len(targets), [one.params for one in targets]
+    same: dict[str, Any] = {"tier": record.tier, "policy": record.policy, "budget": record.budget_s}
+    for name, recorded in (same | {"timeout": record.timeout_s}).items():
+        if name in params:
+            yield f"--{name}", params[name], recorded
+    if "out" in params:
+        yield "--out", str(params["out"].resolve()), str(path.resolve())
+
+
+def _text(value: object) -> str:
+    """A value of the command line as it is typed."""
+    if isinstance(value, dict):
+        return " ".join(":".join([name, ",".join(rest)]) if rest else name for name, rest in value.items()) or "none"
+    if isinstance(value, set):
+        return ", ".join(sorted(_text(one) for one in value))
+    if isinstance(value, list):
+        sizes = [" ".join(f"{name}={number:g}" for name, number in one.items()) or "none" for one in value]
+        return ", ".join(dict.fromkeys(sizes))
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "the default" if value is None else str(value)

@@ -1,0 +1,54 @@
+"""The sources that decide a result, as hashes: of the harness, and of the packages that the targets come from.
+
+The module of a target has a hash of its own in a manifest, but what it imports and the kernels beside it decide its time too.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+HARNESS = "aiperf_core"
+KERNELS = "kernels"
+# What a run or an update of expectations writes is no source.
+LEFT_OUT = frozenset({"__pycache__", "expectations"})
+
+
+def package_hashes(modules: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of the harness and of each package in which one of `modules` lies; no module is imported.
+
+    A package is named `aiperf_ch07`. A file in a folder `kernels` of a target's package has an entry of its own too,
+    `aiperf_ch07/kernels/memory_access.cu`. A module that is in no package, or is not installed, has none.
+    """
+    packages = {module.partition(".")[0] for module in modules if "." in module} | {HARNESS}
+    found: dict[str, str] = {}
+    for package in sorted(packages):
+        folder = _folder(package)
+        if folder is None:
+            continue
+        files = {file.relative_to(folder).as_posix(): _hash(file) for file in _files(folder)}
+        lines = "".join(f"{name} {digest}\n" for name, digest in files.items())
+        found[package] = hashlib.sha256(lines.encode("utf-8", errors="surrogateescape")).hexdigest()
+        if package != HARNESS:
+            found |= {f"{package}/{name}": digest for name, digest in files.items() if KERNELS in name.split("/")[:-1]}
+    return found
+
+
+def _folder(package: str) -> Path | None:
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    folders = list(spec.submodule_search_locations or ()) if spec and spec.origin else []
+    return Path(folders[0]) if folders else None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.rglob("*")):
+        parts = file.relative_to(folder).parts
+        if file.is_file() and not LEFT_OUT.intersection(parts) and not parts[-1].startswith("."):
+            yield file
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
