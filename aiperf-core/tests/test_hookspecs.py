@@ -4,16 +4,24 @@ import ast
 import inspect
 import logging
 import re
+import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from attrs import evolve
+from attrs import evolve, fields
 from click.testing import CliRunner
 
 from aiperf_core import events, hookspecs
 from aiperf_core.cli.main import Shell
-from aiperf_core.observers import HOOKS
+from aiperf_core.contributions import CONTRIBUTIONS
+from aiperf_core.devices.timing import TimingDevice
+from aiperf_core.errors import SkipError
+from aiperf_core.executors.executor import Order
+from aiperf_core.harness.processes import ChildError
+from aiperf_core.observers import HOOKS, OBSERVER_HOOKS
+from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import Samples
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.evidence import Evidence
@@ -59,6 +67,25 @@ def test_every_hook_has_an_example_a_docstring_and_a_test(hook):
     assert f"def {hook}(" in example(hook)
     assert inspect.getdoc(getattr(hookspecs, hook))
     assert f"test_{hook}" in globals()
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_says_when_it_is_called(hook):
+    section = DOCS.read_text().partition(f"## `{signature(hook)}`")[2].partition("\n## ")[0]
+    assert "Called " in section
+    assert "Called " in inspect.getdoc(getattr(hookspecs, hook))
+
+
+def test_a_hook_is_an_observer_or_has_its_line_among_the_contributions():
+    assert [*(one.hook for one in CONTRIBUTIONS), *OBSERVER_HOOKS] == list(HOOKS)
+
+
+@pytest.mark.parametrize("contribution", CONTRIBUTIONS, ids=lambda one: one.name)
+def test_every_contribution_is_what_its_hook_returns_and_is_held_by_plugins(contribution):
+    returned = inspect.get_annotations(getattr(hookspecs, contribution.hook))["return"]
+    assert returned == Iterable[contribution.kind]
+    assert contribution.name in {one.name for one in fields(Plugins)}
+    assert f"`{contribution.hook}`" in hookspecs.__doc__
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -121,6 +148,56 @@ def test_aiperf_attacks(site):
     shown = CliRunner().invoke(Shell(plugins), ["validity", "output.wrong_values"]).stdout
     assert "aiperf_acme.sums:rounded (cpu)\n" in shown
     assert "aiperf_acme.sums:reordered (cpu)\n" in shown
+
+
+def test_aiperf_profilers(site):
+    site.install("aiperf-acme", example("aiperf_profilers"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert [*plugins.profilers] == ["torch", "nsys", "ncu", "perf", "cprofile"]
+    assert plugins.profilers["cprofile"].distribution == "aiperf-acme"
+    assert "aiperf_acme.cprofile" not in sys.modules
+
+
+def test_aiperf_metrics(site):
+    site.install("aiperf-acme", example("aiperf_metrics"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert plugins.metrics["banks"].metrics.tool == "ncu"
+    assert plugins.metrics["banks"].distribution == "aiperf-acme"
+
+
+def test_aiperf_devices(site):
+    site.install("aiperf-acme", example("aiperf_devices"))
+    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_devices")[2], re.DOTALL)[1]
+    site.write("aiperf_acme/xpu.py", second)
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert [*plugins.known_devices] == ["cuda", "cpu", "xpu"]
+    assert plugins.devices["xpu"].distribution == "aiperf-acme"
+    assert "aiperf_acme.xpu" not in sys.modules
+    kind = plugins.known_devices["xpu"].resolve()
+    with pytest.raises(SkipError, match="torch finds no Intel GPU"):
+        kind.probe()
+    timer = kind.open(0, all_streams=True)
+    assert {name for name in vars(TimingDevice) if not name.startswith("_")} <= {*dir(timer)}
+
+
+def test_aiperf_executors(site):
+    site.install("aiperf-acme", example("aiperf_executors"))
+    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_executors")[2], re.DOTALL)[1]
+    site.write("aiperf_acme/nice.py", second)
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert [*plugins.known_executors] == ["here", "torchrun", "nice"]
+    assert "aiperf_acme.nice" not in sys.modules
+    executor = plugins.known_executors["nice"].resolve(None)
+    crew = executor.start(Order(name="a", log=site.folder / "log", ranks=0, memory_limit_bytes=None))
+    with pytest.raises(ChildError, match="no attribute 'do_nothing'"):
+        crew.ask("nothing", timeout=60)
+    crew.kill()
+    executor.close()
+    assert executor.exit_code(crew.pid) == -signal.SIGKILL
 
 
 def test_aiperf_run_started(site, caplog):

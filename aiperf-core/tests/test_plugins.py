@@ -6,16 +6,15 @@ import pytest
 from aiperf_core import __version__
 from aiperf_core import plugins as plugins_module
 from aiperf_core.commands import Command
+from aiperf_core.contributions import CONTRIBUTIONS
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress
 from aiperf_core.hookspecs import hookimpl
+from aiperf_core.observers import HOOKS
 from aiperf_core.plugins import LoadedPlugin, load_plugins
 from aiperf_core.targets import InstalledTarget
 
-KNOWN = (
-    "'aiperf_targets', 'aiperf_commands', 'aiperf_issues', 'aiperf_checks', 'aiperf_attacks', 'aiperf_run_started', "
-    "'aiperf_target_started', 'aiperf_progress', 'aiperf_target_finished', 'aiperf_run_finished'"
-)
+KNOWN = ", ".join(f"'{hook}'" for hook in HOOKS)
 
 GOOD = """
 @hookimpl
@@ -38,11 +37,7 @@ def test_a_good_plugin_is_loaded_under_the_name_of_its_distribution(site):
             distribution="aiperf-acme",
             version="0.3",
             entry_point="acme",
-            targets=2,
-            commands=0,
-            issues=0,
-            checks=0,
-            attacks=0,
+            contributes={one.name: 2 if one.name == "targets" else 0 for one in CONTRIBUTIONS},
             hooks=("aiperf_targets",),
         ),
     )
@@ -62,7 +57,7 @@ def test_a_good_plugin_is_loaded_under_the_name_of_its_distribution(site):
 
 def test_the_commands_of_the_core_come_from_a_plugin_like_any_other(site):
     plugins = site.load()
-    assert [(one.distribution, one.entry_point, one.commands > 0) for one in plugins.loaded] == [
+    assert [(one.distribution, one.entry_point, one.contributes["commands"] > 0) for one in plugins.loaded] == [
         ("aiperf-core", "builtin", True)
     ]
     assert {"list", "run", "show", "kernels", "plugins", "doctor"} <= set(plugins.commands)
@@ -502,3 +497,40 @@ def test_a_plugin_with_a_check_of_a_guard_that_another_one_has_is_set_aside(site
         f"skipped plugin aiperf-crux 0.3: guard 'judged_output' is already provided by aiperf-core {__version__}",
     ]
     assert [(one.check.guard, one.distribution) for one in plugins.checks] == [("census", "aiperf-acme")]
+
+
+SLOW = "takes 0.3 s to load, which slows every command; 0.2 s is the limit"
+
+
+def test_a_slow_plugin_is_named_with_its_seconds(site):
+    site.install("aiperf-acme", "import time\ntime.sleep(0.3)\n" + GOOD)
+    one = site.load().loaded[1]
+    assert one.notes == (SLOW,)
+    assert 0.3 <= one.seconds < 0.35
+
+
+def test_a_slow_plugin_that_is_set_aside_is_named_with_its_seconds_too(site):
+    site.install("aiperf-acme", "import time\ntime.sleep(0.3)\nraise OSError")
+    assert reasons(site.load()) == [f"skipped plugin aiperf-acme 0.3: its import raised OSError; {SLOW}"]
+
+
+def test_the_time_that_others_had_of_the_processor_is_not_charged(site, monkeypatch):
+    clock = iter([10.0, 10.0, 10.0, 10.1, 10.0, 9.9])
+    monkeypatch.setattr(plugins_module, "_own_seconds", lambda: next(clock))
+    site.install("aiperf-acme", "")
+    site.install("aiperf-bolt", "")
+    assert [round(one.seconds, 3) for one in site.load().loaded] == [0.0, 0.1, 0.0]
+
+
+def test_what_is_printed_on_either_stream_is_noted_and_not_shown(site, capfd):
+    site.install("aiperf-acme", "import sys\nprint('out')\nprint('err', file=sys.stderr)")
+    assert site.load().loaded[1].notes == ("printed while it was loaded: 'out\\nerr'",)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_plugin_may_have_several_checks_of_one_guard(site):
+    site.install("aiperf-acme", CHECKS.format("census") + '    yield Check("census", lambda evidence: [])\n')
+    plugins = site.load()
+    assert reasons(plugins) == []
+    assert [one.check.guard for one in plugins.checks] == ["census", "census"]
+    assert plugins.loaded[1].contributes["checks"] == 2

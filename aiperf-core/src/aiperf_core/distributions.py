@@ -23,13 +23,17 @@ class SetAside:
 
 @frozen
 class Origin:
-    """An entry point and the distribution that declares it. `module` is where `load` will look."""
+    """An entry point and the distribution that declares it.
+
+    `module` is where `load` will look, and `requires` what the distribution's metadata say it needs.
+    """
 
     distribution: str
     version: str
     entry_point: str
     module: str
     load: Callable[[], object]
+    requires: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:
@@ -55,7 +59,7 @@ def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[li
     for distribution in distributions() if path is None else distributions(path=list(path)):
         if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
             continue
-        name, version = _identity(distribution)
+        name, version, requires = _identity(distribution)
         try:
             entry_points = list(distribution.entry_points)
         except Exception as error:
@@ -66,18 +70,20 @@ def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[li
             # The first of two copies of a distribution on the path is the one that Python imports.
             key = (re.sub(r"[-_.]+", "-", name).lower(), entry_point.name)
             if entry_point.group == group:
-                origins.setdefault(key, _origin(name, version, entry_point))
+                origins.setdefault(key, _origin(name, version, requires, entry_point))
     return [origins[key] for key in sorted(origins)], unreadable
 
 
-def _origin(name: str, version: str, entry_point: EntryPoint) -> Origin:
-    return Origin(name, version, entry_point.name, entry_point.value.partition(":")[0].strip(), entry_point.load)
+def _origin(name: str, version: str, requires: tuple[str, ...], entry_point: EntryPoint) -> Origin:
+    module = entry_point.value.partition(":")[0].strip()
+    return Origin(name, version, entry_point.name, module, entry_point.load, requires)
 
 
-def _identity(distribution: Distribution) -> tuple[str, str]:
-    """Return name and version. The metadata are parsed once here; each property of a `Distribution` parses them again."""
+def _identity(distribution: Distribution) -> tuple[str, str, tuple[str, ...]]:
+    """Return name, version and requirements. The metadata are parsed once; each property of a `Distribution` parses them."""
     try:
         metadata = distribution.metadata
-        return metadata["Name"] or "unknown", metadata["Version"] or "unknown"
+        requires = tuple(metadata.get_all("Requires-Dist") or ())
+        return metadata["Name"] or "unknown", metadata["Version"] or "unknown", requires
     except Exception:  # no METADATA, or one that is no text: what is raised differs between versions of Python
-        return "unknown", "unknown"
+        return "unknown", "unknown", ()

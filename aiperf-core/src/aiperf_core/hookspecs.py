@@ -4,8 +4,8 @@ A plugin is a module, named by an entry point in the group `aiperf_core`, whose 
 names below. It may implement any of them, and may leave out arguments that it does not need. Every hook stands with an
 example in `docs/hooks.md`.
 
-Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`, `aiperf_attacks`)
-return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
+Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`, `aiperf_attacks`,
+`aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -17,7 +17,10 @@ from collections.abc import Iterable
 from pluggy import HookimplMarker, HookspecMarker
 
 from aiperf_core.commands import Command
+from aiperf_core.devices.device import Device
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+from aiperf_core.executors.executor import Executor
+from aiperf_core.profiling.profiler import MetricSet, Profiler
 from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import Target
 from aiperf_core.validity.check import Check
@@ -73,6 +76,43 @@ def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
 
     Called once, whenever plugins are loaded. Forbidden: importing the modules that the cases name, which is done in a
     worker's process, and the same case twice.
+    """
+
+
+@hookspec
+def aiperf_profilers() -> Iterable[Profiler]:  # type: ignore[empty-body]
+    """Contribute tools for `aiperf profile --tool NAME`.
+
+    Called once, whenever plugins are loaded. What `load` names is imported only when the tool is used, in the command's
+    process and in the profiled one. Forbidden: importing the tool's module here, and names that another plugin has already
+    taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_metrics() -> Iterable[MetricSet]:  # type: ignore[empty-body]
+    """Contribute sets of a profiler's metrics, for `aiperf profile --metrics NAME`.
+
+    Called once, whenever plugins are loaded. Forbidden: names that another plugin has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_devices() -> Iterable[Device]:  # type: ignore[empty-body]
+    """Contribute kinds of device that benchmarks can run on, for `--device NAME`.
+
+    Called once, whenever plugins are loaded. What `load` names is imported only by runs on that device: in the supervisor, which
+    imports no torch, and in the processes that it starts. Forbidden: importing the device's module here, and names that
+    another plugin has already taken, ours included.
+    """
+
+
+@hookspec
+def aiperf_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
+    """Contribute ways to start workers, for `aiperf run --executor NAME`.
+
+    Called once, whenever plugins are loaded. What `load` names is imported by runs that use it, in the supervisor, which imports
+    no torch. Forbidden: importing the executor's module here, and names that another plugin has already taken, ours included.
     """
 
 

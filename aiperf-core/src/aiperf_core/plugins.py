@@ -7,27 +7,40 @@ contributions on its own, and everything that it may raise is caught.
 Nothing here outlives the `Plugins` object that a call returns, and nothing here imports torch, triton or numpy.
 """
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from inspect import isfunction
 from io import StringIO
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, NoReturn
 
 from attrs import field, frozen
 
 from aiperf_core import __version__, hookspecs
-from aiperf_core.commands import Command
+from aiperf_core.compatibility import unmet
+from aiperf_core.contributions import (
+    CONTRIBUTIONS,
+    Contribution,
+    InstalledAttack,
+    InstalledCheck,
+    InstalledCommand,
+    InstalledDevice,
+    InstalledExecutor,
+    InstalledIssue,
+    InstalledMetrics,
+    InstalledProfiler,
+    Rejected,
+)
+from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
+from aiperf_core.executors.executor import Executor
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
-from aiperf_core.redteam.cases import Case
-from aiperf_core.targets import InstalledTarget, Selection, Target, UnknownTarget, is_group, select
-from aiperf_core.validity.check import Check
-from aiperf_core.validity.issues import Issue
-from aiperf_core.validity.registry import GUARDS
+from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, select
 
 # Enough for any honest plugin, and an end for one that yields without end.
 MAX_RECORDS = 10_000
@@ -35,59 +48,25 @@ MAX_RECORDS = 10_000
 # Modules that cost every command its quick start.
 HEAVY = frozenset({"numpy", "torch", "triton"})
 
-Record = TypeVar("Record")
-
-
-@frozen
-class InstalledCommand:
-    """A subcommand as the loaded plugins offer it, with where it comes from."""
-
-    command: Command
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledIssue:
-    """A validity issue as the loaded plugins offer it, with where it comes from."""
-
-    issue: Issue
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledCheck:
-    """A check as the loaded plugins offer it, with where it comes from."""
-
-    check: Check
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledAttack:
-    """An attack or a look-alike as the loaded plugins offer it, with where it comes from."""
-
-    case: Case
-    distribution: str
-    version: str
+# A plugin that takes longer to load is named, since every command waits for it. An honest one takes some milliseconds.
+SLOW_SECONDS = 0.2
 
 
 @frozen(kw_only=True)
 class LoadedPlugin:
-    """A plugin that works: how much it contributes, the hooks that it implements, and what it should not have done."""
+    """A plugin that works: how much it contributes, the hooks that it implements, and what it should not have done.
+
+    `contributes` counts its records by the hook that returned them, which here goes without `aiperf_`. `seconds` is the time
+    that loading it took, without what other programs had of the processor.
+    """
 
     distribution: str
     version: str
     entry_point: str
-    targets: int
-    commands: int
-    issues: int
-    checks: int
-    attacks: int
+    contributes: Mapping[str, int]
     hooks: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, eq=False)
 
 
 @frozen(kw_only=True)
@@ -99,9 +78,23 @@ class Plugins:
     issues: Mapping[str, InstalledIssue] = field(factory=dict)
     checks: tuple[InstalledCheck, ...] = ()
     attacks: tuple[InstalledAttack, ...] = ()
+    profilers: Mapping[str, InstalledProfiler] = field(factory=dict)
+    metrics: Mapping[str, InstalledMetrics] = field(factory=dict)
+    devices: Mapping[str, InstalledDevice] = field(factory=dict)
+    executors: Mapping[str, InstalledExecutor] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
+
+    @property
+    def known_devices(self) -> dict[str, Device]:
+        """The kinds of device that plugins provide, by name."""
+        return {name: one.device for name, one in self.devices.items()}
+
+    @property
+    def known_executors(self) -> dict[str, Executor]:
+        """The ways to start workers that plugins provide, by name."""
+        return {name: one.executor for name, one in self.executors.items()}
 
     def select(self, patterns: Iterable[str]) -> tuple[Selection, ...]:
         """Choose targets by the patterns of `aiperf_core.targets`, in their order; no pattern chooses none.
@@ -118,16 +111,27 @@ class Plugins:
             raise
 
 
-def load_plugins(path: Sequence[str] | None = None) -> Plugins:
+def load_plugins(
+    path: Sequence[str] | None = None,
+    *,
+    without: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    before: Callable[[Origin], None] = lambda origin: None,
+) -> Plugins:
     """Load the built-in plugin and those of the distributions on `path`, which is `sys.path` unless given.
 
-    Never raises for what a plugin does: see `Plugins.set_aside`. `KeyboardInterrupt` passes.
+    `without` maps distribution and entry point of plugins that are set aside unseen to the reason, and `before` is told of
+    each plugin before it is imported. Never raises for what a plugin does: see `Plugins.set_aside`. `KeyboardInterrupt`
+    passes, and names the plugin that was being loaded.
     """
     loader = _Loader()
     loader.load(Origin("aiperf-core", __version__, "builtin", "aiperf_core.builtin", _builtin))
     origins, unreadable = installed_origins(hookspecs.PROJECT, path)
     loader.set_aside.extend(unreadable)
     for origin in origins:
+        if (origin.distribution, origin.entry_point) in without:
+            loader.set_aside.append(origin.set_aside(without[origin.distribution, origin.entry_point]))
+            continue
+        before(origin)
         loader.load(origin)
     return loader.plugins()
 
@@ -138,19 +142,33 @@ def _builtin() -> object:
     return builtin
 
 
-class _Rejected(Exception):
-    """A plugin broke the contract; the message is the reason."""
-
-
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
     """Turn whatever a plugin raises, an attempt to exit included, into the reason to set it aside."""
     try:
         yield
-    except (KeyboardInterrupt, _Rejected):
+    except (KeyboardInterrupt, Rejected):
         raise
     except BaseException as error:
-        raise _Rejected(f"{what} raised {describe(error)}") from error
+        raise Rejected(f"{what} raised {describe(error)}") from error
+
+
+@contextmanager
+def _exit_refused() -> Iterator[None]:
+    """Make `os._exit`, after which nobody could say whose it was, raise `SystemExit` in this process."""
+    exit_now, here, loading = os._exit, os.getpid(), True
+
+    def refuse(status: int) -> NoReturn:
+        # Not in a child that a plugin forks, and not when a plugin calls later what it kept.
+        if loading and os.getpid() == here:
+            raise SystemExit(f"os._exit({status})")
+        exit_now(status)
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit, loading = exit_now, False
 
 
 class _Loader:
@@ -159,22 +177,27 @@ class _Loader:
     def __init__(self) -> None:
         self.manager = new_manager()
         self.origins: dict[str, Origin] = {}
-        self.targets: dict[str, InstalledTarget] = {}
-        self.commands: dict[str, InstalledCommand] = {}
-        self.issues: dict[str, InstalledIssue] = {}
-        self.checks: list[InstalledCheck] = []
-        self.attacks: dict[tuple[str, ...], InstalledAttack] = {}
+        self.installed: dict[str, list[Any]] = {one.name: [] for one in CONTRIBUTIONS}
+        # Who has a key of which contribution.
+        self.owners: dict[tuple[str, Hashable], str] = {
+            (one.name, key): f"aiperf-core {__version__}" for one in CONTRIBUTIONS for key in one.taken
+        }
         self.loaded: list[LoadedPlugin] = []
         self.set_aside: list[SetAside] = []
 
     def plugins(self) -> Plugins:
         """Return everything that was taken in."""
+        found = self.installed
         return Plugins(
-            targets=tuple(self.targets.values()),
-            commands=MappingProxyType(self.commands),
-            issues=MappingProxyType(self.issues),
-            checks=tuple(self.checks),
-            attacks=tuple(self.attacks.values()),
+            targets=tuple(found["targets"]),
+            commands=MappingProxyType({one.command.name: one for one in found["commands"]}),
+            issues=MappingProxyType({one.issue.id: one for one in found["issues"]}),
+            checks=tuple(found["checks"]),
+            attacks=tuple(found["attacks"]),
+            profilers=MappingProxyType({one.profiler.name: one for one in found["profilers"]}),
+            metrics=MappingProxyType({one.metrics.name: one for one in found["metrics"]}),
+            devices=MappingProxyType({one.device.name: one for one in found["devices"]}),
+            executors=MappingProxyType({one.executor.name: one for one in found["executors"]}),
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
             hook=Observers(self.manager, self.origins, self.set_aside),
@@ -182,43 +205,45 @@ class _Loader:
 
     def load(self, origin: Origin) -> None:
         """Take in one plugin or set it aside."""
+        if requirement := unmet(origin.requires, __version__):
+            fitting = f"pip install --upgrade aiperf-core {origin.distribution}"
+            reason = f"it needs {requirement}, and this is aiperf-core {__version__}. Get versions that fit: {fitting}"
+            self.set_aside.append(origin.set_aside(reason))
+            return
         name = f"{origin.distribution}:{origin.entry_point}"
         printed = StringIO()
         imported_before = set(sys.modules)
+        began = _own_seconds()
         try:
             # What a plugin prints would spoil the output of `aiperf list --json`.
-            with redirect_stdout(printed):
+            with redirect_stdout(printed), redirect_stderr(printed), _exit_refused():
                 with _blaming("its import"):
                     plugin = origin.load()
                 hooks = self._register(plugin, name)
-                targets = self._targets(origin, name)
-                commands = self._commands(origin, name)
-                issues = self._issues(origin, name)
-                checks = self._checks(origin, name)
-                attacks = self._attacks(origin, name)
-        except _Rejected as rejected:
+                found = {one.name: self._contributed(one, origin, name) for one in CONTRIBUTIONS}
+        except Rejected as rejected:
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
-            self.set_aside.append(origin.set_aside(str(rejected)))
+            # Also what is of no use costs every command its time.
+            cost = _cost(imported_before, began)[1]
+            self.set_aside.append(origin.set_aside("; ".join([str(rejected), *cost])))
             return
+        except KeyboardInterrupt as interrupt:
+            raise KeyboardInterrupt(f"while plugin {origin} was loaded") from interrupt
+        seconds, cost = _cost(imported_before, began)
         self.origins[name] = origin
-        self.targets |= targets
-        self.commands |= commands
-        self.issues |= issues
-        self.checks += checks
-        self.attacks |= attacks
+        for one in CONTRIBUTIONS:
+            self.owners |= {(one.name, one.key(record)): str(origin) for record in found[one.name]}
+            self.installed[one.name] += found[one.name]
         self.loaded.append(
             LoadedPlugin(
                 distribution=origin.distribution,
                 version=origin.version,
                 entry_point=origin.entry_point,
-                targets=len(targets),
-                commands=len(commands),
-                issues=len(issues),
-                checks=len(checks),
-                attacks=len(attacks),
+                contributes={name: len(records) for name, records in found.items()},
                 hooks=hooks,
-                notes=_notes(printed.getvalue(), HEAVY & (set(sys.modules) - imported_before)),
+                notes=(*_output(printed.getvalue().strip()), *cost),
+                seconds=seconds,
             )
         )
 
@@ -226,7 +251,7 @@ class _Loader:
         """Register a plugin and return the hooks that it implements; reject one that the specs do not allow."""
         for other in self.origins:
             if self.manager.get_plugin(other) is plugin:
-                raise _Rejected(f"its module is already loaded as a plugin of {self.origins[other]}")
+                raise Rejected(f"its module is already loaded as a plugin of {self.origins[other]}")
         with _blaming("its registration"):
             _reject_unmarked(plugin)
             self.manager.register(plugin, name)
@@ -238,74 +263,28 @@ class _Loader:
         }
         for hook, implementation in implementations.items():
             if hook not in HOOKS and not implementation.optionalhook:
-                raise _Rejected(_unknown_hook(hook))
+                raise Rejected(_unknown_hook(hook))
             if implementation.wrapper or implementation.hookwrapper:
-                raise _Rejected(f"'{hook}' is a hook wrapper, and wrappers are not accepted")
+                raise Rejected(f"'{hook}' is a hook wrapper, and wrappers are not accepted")
         self.manager.check_pending()
         return tuple(hook for hook in HOOKS if hook in implementations)
 
-    def _targets(self, origin: Origin, name: str) -> dict[str, InstalledTarget]:
-        found: dict[str, InstalledTarget] = {}
-        for target in self._collect(name, "aiperf_targets", Target):
-            installed = _installed(target, origin)
-            if installed.name in found:
-                raise _Rejected(f"it lists target '{installed.name}' twice")
-            if first := self.targets.get(installed.name):
-                provider = f"{first.distribution} {first.version}"
-                raise _Rejected(f"target '{installed.name}' is already provided by {provider}")
-            found[installed.name] = installed
-        return found
+    def _contributed(self, contribution: Contribution, origin: Origin, name: str) -> list[Any]:
+        """Return one plugin's records of one kind, installed; reject what it or another plugin already has."""
+        found: dict[Hashable, list[Any]] = {}
+        for record in self._collect(name, contribution.hook, contribution.kind):
+            one = contribution.installed(record, origin)
+            key, what = contribution.key(one), contribution.words(one)
+            if key in found and not contribution.several:
+                raise Rejected(f"it lists {what} twice")
+            if provider := self.owners.get((contribution.name, key)):
+                raise Rejected(f"{what} is already provided by {provider}")
+            found.setdefault(key, []).append(one)
+        return [one for records in found.values() for one in records]
 
-    def _commands(self, origin: Origin, name: str) -> dict[str, InstalledCommand]:
-        found: dict[str, InstalledCommand] = {}
-        for command in self._collect(name, "aiperf_commands", Command):
-            if command.name in found:
-                raise _Rejected(f"it lists command '{command.name}' twice")
-            if first := self.commands.get(command.name):
-                provider = f"{first.distribution} {first.version}"
-                raise _Rejected(f"command '{command.name}' is already provided by {provider}")
-            found[command.name] = InstalledCommand(command, origin.distribution, origin.version)
-        return found
-
-    def _issues(self, origin: Origin, name: str) -> dict[str, InstalledIssue]:
-        found: dict[str, InstalledIssue] = {}
-        for issue in self._collect(name, "aiperf_issues", Issue):
-            if issue.id in found:
-                raise _Rejected(f"it lists validity issue '{issue.id}' twice")
-            if first := self.issues.get(issue.id):
-                provider = f"{first.distribution} {first.version}"
-                raise _Rejected(f"validity issue '{issue.id}' is already provided by {provider}")
-            found[issue.id] = InstalledIssue(issue, origin.distribution, origin.version)
-        return found
-
-    def _checks(self, origin: Origin, name: str) -> list[InstalledCheck]:
-        found: list[InstalledCheck] = []
-        for check in self._collect(name, "aiperf_checks", Check):
-            if check.guard in {one.name for one in GUARDS}:
-                raise _Rejected(f"guard '{check.guard}' is already provided by aiperf-core {__version__}")
-            for first in self.checks:
-                if first.check.guard == check.guard:
-                    provider = f"{first.distribution} {first.version}"
-                    raise _Rejected(f"guard '{check.guard}' is already provided by {provider}")
-            found.append(InstalledCheck(check, origin.distribution, origin.version))
-        return found
-
-    def _attacks(self, origin: Origin, name: str) -> dict[tuple[str, ...], InstalledAttack]:
-        found: dict[tuple[str, ...], InstalledAttack] = {}
-        for case in self._collect(name, "aiperf_attacks", Case):
-            key = case.issue, case.module, case.implementation, case.device
-            what = f"'{case.module}:{case.implementation}' for '{case.issue}' on {case.device}"
-            if key in found:
-                raise _Rejected(f"it lists {what} twice")
-            if first := self.attacks.get(key):
-                provider = f"{first.distribution} {first.version}"
-                raise _Rejected(f"{what} is already provided by {provider}")
-            found[key] = InstalledAttack(case, origin.distribution, origin.version)
-        return found
-
-    def _collect(self, name: str, hook: str, kind: type[Record]) -> list[Record]:
+    def _collect(self, name: str, hook: str, kind: type[Any]) -> list[Any]:
         """Call a contribution of one plugin and return its records, consumed here because a generator raises only then."""
-        records: list[Record] = []
+        records: list[Any] = []
         for implementation in getattr(self.manager.hook, hook).get_hookimpls():
             if implementation.plugin_name != name:
                 continue
@@ -313,35 +292,14 @@ class _Loader:
                 returned = implementation.function()
                 expected = f"expected an iterable of {kind.__name__}"
                 if not isinstance(returned, Iterable):
-                    raise _Rejected(f"'{hook}' returned {type(returned).__name__}; {expected}")
+                    raise Rejected(f"'{hook}' returned {type(returned).__name__}; {expected}")
                 records = list(islice(returned, MAX_RECORDS + 1))
                 if len(records) > MAX_RECORDS:
-                    raise _Rejected(f"'{hook}' returned more than {MAX_RECORDS} records")
+                    raise Rejected(f"'{hook}' returned more than {MAX_RECORDS} records")
                 for record in records:
                     if not isinstance(record, kind):
-                        raise _Rejected(f"'{hook}' returned {type(record).__name__} {record!r:.60}; {expected}")
+                        raise Rejected(f"'{hook}' returned {type(record).__name__} {record!r:.60}; {expected}")
         return records
-
-
-def _installed(target: Target, origin: Origin) -> InstalledTarget:
-    """Complete a plugin's target with its group, its module and where it comes from."""
-    if not is_group(origin.entry_point):
-        raise _Rejected(
-            f"its entry point {origin.entry_point!r} cannot name a group of targets: "
-            "letters, digits, '-' and '_' can, such as 'ch07'"
-        )
-    if not target.module and not origin.package:
-        raise _Rejected(f"target {target.name!r} needs module=…, since {origin.module!r} is in no package")
-    return InstalledTarget(
-        name=f"{origin.entry_point}.{target.name}",
-        module=target.module or f"{origin.package}.{target.name}",
-        summary=target.summary,
-        goal=target.goal,
-        devices=target.devices,
-        tags=target.tags,
-        distribution=origin.distribution,
-        version=origin.version,
-    )
 
 
 def _reject_unmarked(plugin: object) -> None:
@@ -350,14 +308,35 @@ def _reject_unmarked(plugin: object) -> None:
         value = getattr(plugin, name)
         defined_here = getattr(value, "__module__", None) == getattr(plugin, "__name__", None)
         if isfunction(value) and defined_here and not hasattr(value, f"{hookspecs.PROJECT}_impl"):
-            raise _Rejected(f"'{name}' lacks @hookimpl" if name in HOOKS else _unknown_hook(name))
+            raise Rejected(f"'{name}' lacks @hookimpl" if name in HOOKS else _unknown_hook(name))
 
 
 def _unknown_hook(name: str) -> str:
     return f"unknown hook '{name}'; known: " + ", ".join(f"'{hook}'" for hook in HOOKS)
 
 
-def _notes(printed: str, heavy: Iterable[str]) -> tuple[str, ...]:
-    """Say what a plugin did that it should not have done, though it works."""
-    notes = [f"printed while it was loaded: {printed.strip()[:60]!r}"] if printed.strip() else []
-    return (*notes, *(f"imports {module}, which slows every command" for module in sorted(heavy)))
+def _own_seconds() -> float:
+    """A clock that stands while this thread waits for a processor that others have, where the system says so."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            waited = int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        waited = 0.0
+    return time.perf_counter() - waited
+
+
+def _output(printed: str) -> Iterator[str]:
+    """Say what a plugin printed, which it should not have done."""
+    if printed:
+        much = f" {len(printed):,} characters" if len(printed) > 60 else ""
+        yield f"printed{much} while it was loaded: {printed[:60]!r}"
+
+
+def _cost(imported_before: set[str], began: float) -> tuple[float, list[str]]:
+    """The seconds that loading a plugin took, and in words what every command pays for it."""
+    seconds = max(0.0, _own_seconds() - began)
+    heavy = HEAVY & (set(sys.modules) - imported_before)
+    told = [f"imports {module}, which slows every command" for module in sorted(heavy)]
+    if seconds > SLOW_SECONDS:
+        told.append(f"takes {seconds:.1f} s to load, which slows every command; {SLOW_SECONDS} s is the limit")
+    return seconds, told

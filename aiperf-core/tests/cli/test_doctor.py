@@ -153,3 +153,14 @@ def test_this_machine_can_be_examined():
     done = subprocess.run([sys.executable, "-m", "aiperf_core", "doctor", "--json"], capture_output=True, text=True)
     assert done.returncode == 0
     assert json.loads(done.stdout)["runs"]["cpu"] is True
+
+
+def test_what_a_working_plugin_should_not_do_is_told_with_a_remedy(machine):
+    machine.site.install("aiperf-acme", "print('hello')\n" + TARGET)
+    result = machine()
+    assert result.exit_code == 0
+    assert lacks(result) == [
+        "plugin aiperf-acme: printed while it was loaded: 'hello'\n"
+        "  needed for  commands that start quickly and print only their own\n"
+        "  to do       update or remove it: pip install --upgrade aiperf-acme"
+    ]

@@ -4,6 +4,7 @@ from click.testing import CliRunner
 
 from aiperf_core import __version__
 from aiperf_core.cli.main import Shell
+from aiperf_core.contributions import CONTRIBUTIONS
 
 PLUGIN = """
 print("hello")
@@ -20,12 +21,22 @@ def test_the_loaded_and_the_skipped(site):
     plugins = site.load()
     result = CliRunner().invoke(Shell(plugins), ["plugins"])
     assert (result.exit_code, result.stderr) == (0, "")
+    ours = ", ".join(f"{name} {count}" for name, count in plugins.loaded[0].contributes.items() if count)
+    assert f"commands {len(plugins.commands)}, issues {len(plugins.issues)}, attacks {len(plugins.attacks)}" in ours
     assert result.stdout == (
-        "PLUGIN       VERSION  ENTRY POINT  TARGETS  COMMANDS  ISSUES  ATTACKS\n"
-        f"aiperf-core  {__version__:<7}  builtin            0  {len(plugins.commands):>8}  {len(plugins.issues):>6}  {len(plugins.attacks):>7}\n"
-        "aiperf-acme  0.3      acme               1         0       0        0\n"
+        "PLUGIN       VERSION  ENTRY POINT  CONTRIBUTES\n"
+        f"aiperf-core  {__version__:<7}  builtin      {ours}\n"
+        "aiperf-acme  0.3      acme         targets 1\n"
         "note on plugin aiperf-acme 0.3: printed while it was loaded: 'hello'\n"
         "skipped plugin aiperf-bolt 0.3: 'aiperf_targets' returned int; expected an iterable of Target\n"
+        "\n"
+        "DEVICE  SUMMARY                         PLUGIN\n"
+        "cuda    NVIDIA GPUs                     aiperf-core\n"
+        "cpu     The processors of this machine  aiperf-core\n"
+        "\n"
+        "EXECUTOR  SUMMARY                            PLUGIN\n"
+        "here      Processes forked on this machine   aiperf-core\n"
+        "torchrun  Ranks of torch's elastic launcher  aiperf-core\n"
     )
 
 
@@ -33,15 +44,12 @@ def test_json(site):
     site.install("aiperf-acme", PLUGIN)
     site.install("aiperf-bolt", "def aiperf_targets(): return []")
     found = json.loads(CliRunner().invoke(Shell(site.load()), ["plugins", "--json"]).stdout)
+    assert 0 <= found["loaded"][1].pop("seconds") < 60
     assert found["loaded"][1] == {
         "distribution": "aiperf-acme",
         "version": "0.3",
         "entry_point": "acme",
-        "targets": 1,
-        "commands": 0,
-        "issues": 0,
-        "checks": 0,
-        "attacks": 0,
+        "contributes": {one.name: int(one.name == "targets") for one in CONTRIBUTIONS},
         "hooks": ["aiperf_targets"],
         "notes": ["printed while it was loaded: 'hello'"],
     }

@@ -3,12 +3,17 @@
 import platform
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 from attrs import asdict, frozen
 
+from aiperf_core.devices.here import of_plugins
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.devices.device import Found
 
 # Importing a CUDA build of torch from a cold network disk takes the better part of this.
 TORCH_LIMIT_SECONDS = 120
@@ -38,8 +43,11 @@ def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
     Ends with 0 when benchmarks can run, if only on the CPU, and with 1 when none can.
     """
     torch = _ask_torch()
-    facts = [*_machine(), *_torch(torch), *_nvidia(torch), *_toolkit(), _cache(), *_installed(plugins)]
+    others = of_plugins(plugins.known_devices) if "version" in torch else {}
+    facts = [*_machine(), *_torch(torch), *_nvidia(torch), *_devices(others, plugins), *_toolkit(), _cache()]
+    facts += _installed(plugins)
     runs = {"cpu": "version" in torch, "cuda": bool(torch.get("sees"))}
+    runs |= {name: not isinstance(one, str) for name, one in others.items()}
     if as_json:
         import json
 
@@ -124,6 +132,18 @@ def _nvidia(torch: dict[str, object]) -> Iterator[Fact]:
         yield Fact("torch and the GPU", "torch sees no GPU though there is one", needs, remedy)
 
 
+def _devices(others: "dict[str, Found | str]", plugins: Plugins) -> Iterator[Fact]:
+    """The devices of plugins, each with what is here of it."""
+    for name, found in others.items():
+        installed = plugins.devices[name]
+        if isinstance(found, str):
+            provider = f"{installed.distribution} {installed.version}"
+            yield Fact(name, found, f"benchmarks on {name}; the others run without", f"see what {provider} needs")
+            continue
+        more = f", {', '.join(found.capabilities)}" if found.capabilities else ""
+        yield Fact(name, f"{found.name}{f', {found.count} of them' if found.count > 1 else ''}{more}")
+
+
 def _toolkit() -> Iterator[Fact]:
     for name, extra, use in (
         ("cuda-bindings", "cuda", "every run on a GPU, and CUDA C++ kernels"),
@@ -148,9 +168,14 @@ def _installed(plugins: Plugins) -> Iterator[Fact]:
     remedy = "" if count else "pip install aiperf-ch07"
     yield Fact("benchmarks", f"{len(plugins.targets)} in {count} package(s)", "anything to run", remedy)
     for skipped in plugins.set_aside:
-        name = f"plugin {skipped.distribution}"
         update = f"update or remove it: pip install --upgrade {skipped.distribution}"
-        yield Fact(name, str(skipped), "what that plugin contributes", update)
+        yield Fact(f"plugin {skipped.distribution}", str(skipped), "what that plugin contributes", update)
+    for one in plugins.loaded:
+        update = f"update or remove it: pip install --upgrade {one.distribution}"
+        for note in one.notes:
+            yield Fact(
+                f"plugin {one.distribution}", note, "commands that start quickly and print only their own", update
+            )
 
 
 def _version(distribution: str) -> str:

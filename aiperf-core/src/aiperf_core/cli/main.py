@@ -4,7 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from aiperf_core import __version__
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # What a shell reports for a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
@@ -55,20 +58,36 @@ class Shell(click.Group):
         if installed is None:
             return None
         try:
-            return installed.command.resolve()
+            command = installed.command.resolve()
         except Exception as error:
+            if ctx.resilient_parsing:
+                # A shell completes: it has nowhere to show an error, and the command itself will.
+                return None
             if installed.distribution == "aiperf-core":
                 raise
             owner = f"{installed.distribution} {installed.version}"
             cause = f"{type(error).__name__}: {error}"
             raise AiperfError(f"'{cmd_name}' of plugin {owner} cannot be loaded: {cause}") from error
+        if ctx.resilient_parsing:
+            from aiperf_core.cli.completion import teach
+
+            teach(command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        """Complete the subcommands by their summaries, without importing them, and the options."""
+        from click.shell_completion import CompletionItem
+
+        named = {name: installed.command.summary for name, installed in self.plugins.commands.items()}
+        items = [CompletionItem(name, help=said) for name, said in named.items() if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand, or name the nearest one."""
         name = args[0]
-        if name not in self.plugins.commands and not name.startswith("-"):
+        if name not in self.plugins.commands and not name.startswith("-") and not ctx.resilient_parsing:
             hint = nearest(name, self.plugins.commands) or " See them all: aiperf --help"
             skipped = " Plugins were skipped, see: aiperf plugins" if self.plugins.set_aside else ""
             raise UsageError(f"{name!r} is not a command.{hint}{skipped}")
@@ -103,10 +122,22 @@ def main() -> None:
     """Entry point of the console scripts and of `python -m aiperf_core`."""
     called_as = os.path.basename(sys.argv[0])
     try:
-        shell = Shell(load_plugins())
-    except KeyboardInterrupt:
+        shell = Shell(load_plugins(without=_deadly_plugins()))
+    except KeyboardInterrupt as interrupt:
+        # A plugin that blocks is ended in this way.
+        if interrupt.args:
+            click.echo(f"aiperf: interrupted {interrupt}. What plugins do: aiperf doctor", err=True)
         sys.exit(INTERRUPTED)
     shell.main(prog_name=called_as if called_as == "aiperf-bench" else "aiperf")
+
+
+def _deadly_plugins() -> dict[tuple[str, str], str]:
+    """Look for them only for `aiperf doctor`, which has to answer where nothing else does; loading twice takes time."""
+    if sys.argv[1:2] != ["doctor"]:
+        return {}
+    from aiperf_core.trial import deadly_plugins
+
+    return deadly_plugins()
 
 
 def _report(error: BaseException) -> int:

@@ -1,5 +1,7 @@
 """`aiperf plugins`: what is loaded, and what was set aside and why."""
 
+from collections.abc import Mapping
+
 import click
 
 from aiperf_core.cli.tables import print_table
@@ -18,15 +20,26 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
 
         loaded = [asdict(one) for one in plugins.loaded]
         set_aside = [asdict(one) for one in plugins.set_aside]
-        click.echo(json.dumps({"loaded": loaded, "set_aside": set_aside}, indent=2))
+        devices = [asdict(one) for one in plugins.devices.values()]
+        executors = [asdict(one) for one in plugins.executors.values()]
+        document = {"loaded": loaded, "devices": devices, "executors": executors, "set_aside": set_aside}
+        click.echo(json.dumps(document, indent=2))
         return
-    rows = [
-        (one.distribution, one.version, one.entry_point, one.targets, one.commands, one.issues, one.attacks)
-        for one in plugins.loaded
-    ]
-    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "TARGETS", "COMMANDS", "ISSUES", "ATTACKS"), rows)
+    rows = [(one.distribution, one.version, one.entry_point, _counted(one.contributes)) for one in plugins.loaded]
+    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "CONTRIBUTES"), rows)
     for one in plugins.loaded:
         for note in one.notes:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
+    click.echo()
+    known = [(one.device.name, one.device.summary, one.distribution) for one in plugins.devices.values()]
+    print_table(("DEVICE", "SUMMARY", "PLUGIN"), known)
+    click.echo()
+    starters = [(one.executor.name, one.executor.summary, one.distribution) for one in plugins.executors.values()]
+    print_table(("EXECUTOR", "SUMMARY", "PLUGIN"), starters)
+
+
+def _counted(contributes: Mapping[str, int]) -> str:
+    """How much of what, as in `targets 12, commands 1`."""
+    return ", ".join(f"{name} {count}" for name, count in contributes.items() if count) or "-"
