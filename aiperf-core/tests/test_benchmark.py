@@ -84,7 +84,9 @@ def mistake(load: Load, file: Path, at: str, **parts: str) -> str:
     return message.replace(f"FILE:{line_of(file, at)}", "FILE:LINE") if at else message
 
 
-REQUIREMENTS = "'sm_80' (or later), 'sm_90a' (exactly), 'compiler', 'machine:NAME', 'package:NAME', 'gpus:N'"
+REQUIREMENTS = (
+    "'sm_80' (or later), 'sm_90a' (exactly), 'compiler', 'machine:NAME', 'package:NAME', 'gpus:N', 'capability:NAME'"
+)
 SECOND = "@bench.variant(device='cpu', why='w', {})\ndef second(a):\n    return a\n"
 
 # Of each mistake: what replaces which part, the line that the message must give, and the message without its beginning.
@@ -167,14 +169,14 @@ MISTAKES = {
         "FILE:LINE (doubled): has kind='slow'; accepted are reasonable, naive, antipattern.",
     ),
     "an unknown device": (
-        {"baseline": "@bench.baseline(device='gpu', kind='naive')\ndef doubled(a):\n    return a\n"},
+        {"baseline": "@bench.baseline(device='GPU', kind='naive')\ndef doubled(a):\n    return a\n"},
         "@bench.baseline",
-        "FILE:LINE (doubled): has device='gpu'; accepted are cpu, cuda.",
+        "FILE:LINE (doubled): has device='GPU'; accepted are cpu, cuda and those of plugins, such as 'xpu'.",
     ),
     "no device": (
         {"variant": "@bench.variant(device=(), why='w')\ndef added(a):\n    return a\n"},
         "@bench.variant",
-        "FILE:LINE (added): names no device; accepted are cpu, cuda.",
+        "FILE:LINE (added): names no device; accepted are cpu, cuda and those of plugins.",
     ),
     "a variant with an empty reason": (
         {"variant": "@bench.variant(device='cpu', why=' ')\ndef added(a):\n    return a\n"},
@@ -297,6 +299,27 @@ MISTAKES = {
         {"tail": "def broken(:\n"},
         "def broken",
         "importing 'acme_doubling' raised SyntaxError at FILE:LINE: invalid syntax (acme_doubling.py, line LINE)",
+    ),
+    "deferred and warm": (
+        {"bench": 'bench = Benchmark(goal="latency", cache="warm", deferred=True)\n'},
+        "",
+        "FILE: has deferred=True and cache='warm'; deferred calls are timed one at a time, cold.",
+    ),
+    "deferred without an end": (
+        {"bench": 'bench = Benchmark(goal="latency", deferred=True)\n'},
+        '@bench.baseline(device="cpu"',
+        "FILE:LINE (doubled): is not deferred; 'doubled' needs a class with run(self, ...), finish(self), output(self).",
+    ),
+    "files of several ranks": (
+        {
+            "workload": """
+@bench.workload(files="a", smoke={"n": 4, "world_size": 2})
+def inputs(n, rank, device, generator):
+    return {"a": torch.randn(n, device=device, generator=generator)}
+"""
+        },
+        "@bench.workload",
+        "FILE:LINE (inputs): has files='a' and ranks; files are for workloads of one process.",
     ),
     "two benchmarks": (
         {"tail": "other = Benchmark(goal='memory')\n"},

@@ -181,8 +181,8 @@ def test_one_device_may_be_written_without_a_tuple():
         ({"summary": " "}, "target 'a' needs a summary of one line; found ' '"),
         ({"summary": "two\nlines"}, "target 'a' needs a summary of one line; found 'two\\nlines'"),
         ({"goal": "fast"}, "'fast' is not a goal for target 'a'; accepted: 'speed', 'latency', 'throughput', 'memory'"),
-        ({"devices": "tpu"}, "'tpu' is not a device for target 'a'; accepted: 'cpu', 'cuda'"),
-        ({"devices": ()}, "target 'a' names no device; accepted: 'cpu', 'cuda'"),
+        ({"devices": "a b"}, "'a b' cannot be a device of target 'a': 'cpu', 'cuda' and those of plugins can"),
+        ({"devices": ()}, "target 'a' names no device; accepted: 'cpu', 'cuda' and those of plugins"),
         (
             {"tags": ("CUDA C++",)},
             "'CUDA C++' cannot be a tag of target 'a': lower-case letters, digits and hyphens can, such as 'cuda-cpp'",

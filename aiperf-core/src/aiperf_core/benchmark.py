@@ -33,12 +33,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.requirements import ACCEPTED, is_requirement
-from aiperf_core.targets import DEVICES, GOALS, WORLD_SIZE, is_name
+from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
 
 CLOCKS = ("device", "wall")
@@ -100,6 +100,7 @@ class Workload:
     presets: Mapping[str, Params]
     state: tuple[str, ...] = ()
     static: Callable[..., dict[str, Any]] | None = None
+    files: tuple[str, ...] = ()
 
 
 @define
@@ -112,12 +113,19 @@ class Benchmark:
         lives there by design (its bytes then set no bound).
     threads: on the processor, pin every implementation to so many processors, and torch to as many threads. None leaves
         both to the machine.
+    folder: implementations may ask for `folder`, the path of an empty folder of their own on disk, which is removed when
+        the run ends.
+    deferred: a call may return before its work is done, and what is timed is how long the caller is held up. Every
+        implementation is then a class with `run`, `finish`, which waits until all is done, and `output`, which fetches
+        what is judged. Neither is in the time; from the call until `finish` returns is recorded as `until_done_s`.
     """
 
     goal: str
     clock: str = "device"
     cache: str = "cold"
     threads: int | None = None
+    folder: bool = False
+    deferred: bool = False
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
     where: str = field(init=False, default=Factory(lambda: _caller()))
@@ -133,16 +141,25 @@ class Benchmark:
         self._accept("cache", self.cache, CACHES)
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             self._mistake(self.where, f"has threads={self.threads!r}; accepted are whole numbers from 1")
+        if self.deferred and self.cache == "warm":
+            self._mistake(
+                self.where, "has deferred=True and cache='warm'; deferred calls are timed one at a time, cold"
+            )
 
     # --- declarations, in the order of a file
 
-    def workload(self, *, state: Iterable[str] = (), **presets: Params) -> Callable[[Decorated], Decorated]:
+    def workload(
+        self, *, state: str | Iterable[str] = (), files: str | Iterable[str] = (), **presets: Params
+    ) -> Callable[[Decorated], Decorated]:
         """Declare the inputs and their sizes.
 
         The function takes the sizes by name, `device` and `generator`, and returns a dict of inputs: tensors, numbers
         or nested containers of them. The harness calls it with a new seed before every sample and copies the values
-        to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and presets named after a
-        device are its default. `state` names inputs that a call may change; the harness restores them.
+        to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and a preset named after a
+        device, be it `cuda` or that of a plugin, is its default. `device` is what torch calls it. `state` names inputs that a call may change; the harness restores them.
+
+        `files` names tensors on the processor that implementations find on disk: they are given the path of a file with the
+        tensor's bytes, which under cache='cold' is not in the page cache when a call begins.
 
         A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher starts.
         The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
@@ -154,7 +171,9 @@ class Benchmark:
             self._check_presets(where, presets)
             sizes = next(iter(presets.values()))
             self._check_arguments(where, function, _given_to_draw(sizes))
-            self._workload = Workload(function, presets, _as_names(state))
+            if files and WORLD_SIZE in sizes:
+                self._mistake(where, f"has files={files!r} and ranks; files are for workloads of one process")
+            self._workload = Workload(function, presets, _as_names(state), files=_as_names(files))
             return function
 
         return declare
@@ -257,8 +276,7 @@ class Benchmark:
     def task(self) -> Workload:
         """The workload, with its static arguments. Only to be asked of a benchmark that passed `check`."""
         assert self._workload is not None
-        declared = self._workload
-        return Workload(declared.inputs, declared.presets, declared.state, self._static)
+        return evolve(self._workload, static=self._static)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -289,6 +307,11 @@ class Benchmark:
         assert self._reference is not None
         return _where(self._reference)
 
+    @property
+    def devices(self) -> list[str]:
+        """The names of the devices that there are implementations for, in the order of the alphabet."""
+        return sorted({one.device for one in self.implementations})
+
     def on(self, device: str) -> list[Implementation]:
         """The implementations for a device: baseline, variants in the file's order, yardsticks."""
         here = [one for one in self.implementations if one.device == device]
@@ -315,7 +338,7 @@ class Benchmark:
 
     def _add(self, code: Callable[..., Any], role: str, device: str | Iterable[str], **declared: Any) -> None:
         where = _where(code)
-        name = declared.pop("name") or _snake_case(code.__name__)
+        name = declared.pop("name") or snake_case(code.__name__)
         if not is_name(name):
             self._mistake(where, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
         requires = _as_names(declared.pop("requires"))
@@ -326,10 +349,15 @@ class Benchmark:
             self._mistake(
                 where, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)"
             )
+        if self.deferred and not all(callable(getattr(code, method, None)) for method in ("run", "finish", "output")):
+            self._mistake(
+                where, f"is not deferred; {name!r} needs a class with run(self, ...), finish(self), output(self)"
+            )
         if not _as_names(device):
-            self._mistake(where, f"names no device; accepted are {', '.join(DEVICES)}")
+            self._mistake(where, "names no device; accepted are cpu, cuda and those of plugins")
         for one in _as_names(device):
-            self._accept("device", one, DEVICES, where)
+            if not is_device(one):
+                self._mistake(where, f"has device={one!r}; accepted are cpu, cuda and those of plugins, such as 'xpu'")
             twin = next((other for other in self.implementations if (other.name, other.device) == (name, one)), None)
             if twin:
                 self._mistake(
@@ -426,7 +454,7 @@ def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

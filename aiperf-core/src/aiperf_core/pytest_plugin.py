@@ -124,7 +124,8 @@ class Conformance:
                 tried = {**sizes, name: prime_after(size)}
                 # Not every number makes sense: of bits, or of heads that divide a width.
                 with contextlib.suppress(ChildError):
-                    self.ask("judge", "open", target=target, device=device, params=tried, seed=0, static_seed=0)
+                    on = self.measuring.device(device)
+                    self.ask("judge", "open", target=target, device=on, params=tried, seed=0, static_seed=0)
                     sizes = tried
             self._awkward[key] = sizes
         return self._awkward[key]
@@ -185,7 +186,10 @@ class BenchmarkTest(pytest.Item):
         self.conformance, self.target = conformance, target
 
     def skip_without(self, device: str) -> None:
-        """Skip where the device is not here."""
+        """Skip where the device is not here; fail where no plugin provides it, as where it is misspelt."""
+        known = self.conformance.measuring.session.options.devices
+        if device not in known:
+            raise Wrong(f"no plugin provides the device {device!r}; known are {', '.join(sorted(known))}")
         if device not in self.conformance.measuring.devices:
             pytest.skip(f"needs a device {device!r}; here is {', '.join(self.conformance.measuring.devices)}")
 
@@ -222,7 +226,8 @@ class Lint(BenchmarkTest):
         from aiperf_core.harness.processes import ChildError
 
         self.skip_without(self.device)
-        request = {"target": self.target, "device": self.device, "params": self.smoke, "listed": self.listed}
+        device = self.conformance.measuring.device(self.device)
+        request = {"target": self.target, "device": device, "params": self.smoke, "listed": self.listed}
         try:
             outcomes = self.conformance.ask("linter", "lint", **request)
         except ChildError as error:
@@ -253,7 +258,7 @@ class Right(BenchmarkTest):
         from aiperf_core.targets import WORLD_SIZE
 
         self.skip_without(self.device)
-        hardware = self.conformance.measuring.session.hardware
+        hardware = self.conformance.measuring.session.hardware_of(self.device)
         for reason in filter(None, (lacking(text, hardware) for text in self.implementation.requires)):
             pytest.skip(reason)
         sizes = self.smoke
@@ -270,7 +275,8 @@ class Right(BenchmarkTest):
     def _tried(self, sizes: dict[str, float]) -> str | None:
         from aiperf_core.harness.processes import ChildError
 
-        request = {"target": self.target, "device": self.device, "params": sizes}
+        device = self.conformance.measuring.device(self.device)
+        request = {"target": self.target, "device": device, "params": sizes}
         try:
             return self.conformance.ask("linter", "try", **request, implementation=self.implementation.name)  # type: ignore[no-any-return]
         except ChildError as error:

@@ -2,7 +2,7 @@
 
 A requirement is a short text: `sm_80` (that compute capability or a later one), `sm_90a` (that architecture exactly),
 `compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an importable
-package), `gpus:2` (at least so many).
+package), `gpus:2` (at least so many), `capability:fp64` (what the device of a plugin says of itself).
 """
 
 import importlib.util
@@ -13,19 +13,26 @@ import shutil
 
 from attrs import frozen
 
-ACCEPTED = "'sm_80' (or later), 'sm_90a' (exactly), 'compiler', 'machine:NAME', 'package:NAME', 'gpus:N'"
+ACCEPTED = (
+    "'sm_80' (or later), 'sm_90a' (exactly), 'compiler', 'machine:NAME', 'package:NAME', 'gpus:N', 'capability:NAME'"
+)
 _PATTERN = re.compile(
     r"sm_(?P<arch>\d{2,3})(?P<exact>[af]?)|compiler|machine:(?P<machine>\w+)|package:(?P<package>[\w.]+)|gpus:(?P<gpus>\d+)"
+    r"|capability:(?P<capability>[\w.-]+)"
 )
 
 
 @frozen
 class Hardware:
-    """The GPU that a run is given: its name, its compute capability as `major * 10 + minor`, and how many there are."""
+    """The GPU that a run is given: its name, its compute capability as `major * 10 + minor`, and how many there are.
+
+    `capabilities` are those of a plugin's device.
+    """
 
     gpu: str | None = None
     arch: int | None = None
     gpus: int = 0
+    capabilities: tuple[str, ...] = ()
 
 
 def is_requirement(text: str) -> bool:
@@ -48,6 +55,11 @@ def lacking(text: str, hardware: Hardware) -> str | None:
     if match["gpus"]:
         enough = hardware.gpus >= int(match["gpus"])
         return None if enough else f"needs {match['gpus']} GPUs (this machine has {hardware.gpus})"
+    if match["capability"]:
+        if match["capability"] in hardware.capabilities:
+            return None
+        found = ", ".join(hardware.capabilities) or "none"
+        return f"needs the capability {match['capability']!r} (this device's are: {found})"
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     return None if compiler else "needs a C compiler (looked for $CC, cc, gcc, clang)"
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from attrs import asdict, evolve
+
 from aiperf_core.benchmark import load_benchmark
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.described import TargetRef
@@ -22,7 +24,7 @@ from aiperf_core.observers import describe
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.redteam.cases import Case
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
-from aiperf_core.targets import DEVICES, InstalledTarget, Selection
+from aiperf_core.targets import InstalledTarget, Selection
 
 BUDGET_S = 0.02
 
@@ -68,7 +70,8 @@ class Measuring:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
-        self.session = Session(Options(), Path(self._folder.name))
+        self._plugins = load_plugins()
+        self.session = Session(Options(devices=self._plugins.known_devices), Path(self._folder.name))
 
     def __enter__(self) -> "Measuring":
         return self
@@ -82,7 +85,7 @@ class Measuring:
 
         Raises `UsageError` for what is not there, and `AssertionError` with the reason where it could not be run.
         """
-        (selection,) = load_plugins().select([target])
+        (selection,) = self._plugins.select([target])
         result = self.attempt(selection, Options(device=device, size=size, params=params, budget_s=BUDGET_S))
         if isinstance(result, SkippedTarget):
             raise AssertionError(f"{result.verdict}: {result.reason}")
@@ -90,14 +93,18 @@ class Measuring:
 
     def attempt(self, selection: Selection, options: Options) -> TargetResult | SkippedTarget:
         """Measure a chosen target, or say why it was not. Raises `UsageError` for options that it does not take."""
-        self.session.options = options
+        self.session.options = evolve(options, devices=self._plugins.known_devices)
         plans, skipped = self.session.plan([selection])
         return skipped[0] if skipped else self.session.run(plans[0], self._log_path, Silent())
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The devices that are here."""
-        return DEVICES if self.session.hardware.gpus else ("cpu",)
+        return self.session.devices
+
+    def device(self, name: str) -> dict[str, str]:
+        """A device as the processes of a session are told of it."""
+        return asdict(self.session.options.devices[name])
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"
@@ -136,6 +143,7 @@ def conformance(distribution: str) -> list[str]:
     return [
         *_discovery(distribution),
         *_summaries(targets),
+        *_devices(targets, plugins),
         *_commands(distribution, plugins),
         *_issues(distribution, plugins),
         *_implementations(targets),
@@ -179,6 +187,14 @@ def _summaries(targets: list[InstalledTarget]) -> Iterator[str]:
         first = seen.setdefault(target.summary, target.name)
         if first != target.name:
             yield f"{target.name!r} has the summary of {first!r}"
+
+
+def _devices(targets: list[InstalledTarget], plugins: Plugins) -> Iterator[str]:
+    """Devices of targets that nobody provides: misspelt, or of a plugin that is not installed."""
+    for target in targets:
+        for name in target.devices:
+            if name not in plugins.devices:
+                yield f"{target.name!r} names the device {name!r}, which no plugin provides; known are {', '.join(sorted(plugins.devices))}"
 
 
 def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:

@@ -9,6 +9,8 @@ import cattrs
 import pytest
 
 from aiperf_core.devices import ceilings, cpu_ceilings
+from aiperf_core.devices.cpu_kind import CpuKind
+from aiperf_core.devices.cuda_kind import CudaKind
 from aiperf_core.devices.measuring import Page
 from aiperf_core.errors import AiperfError
 from aiperf_core.kernels import CudaSource, HostSource
@@ -47,7 +49,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize(("whole", "keys"), [(False, BASIC), (True, WHOLE)])
 def test_the_figures_of_a_processor(whole: bool, keys: set[str]) -> None:
     told: list[str] = []
-    found = cattrs.structure(ceilings.measure("cpu", whole, told.append), Ceilings)
+    found = cattrs.structure(ceilings.measure(CpuKind(), whole, told.append), Ceilings)
     assert found.missing == {}
     assert figures.figures(found).keys() == keys
     assert found.how.keys() == keys
@@ -64,7 +66,7 @@ def test_without_a_compiler_the_library_stands_alone(monkeypatch: pytest.MonkeyP
         raise AiperfError("needs a C compiler (looked for $CC, cc, gcc, clang)")
 
     monkeypatch.setattr(HostSource, "function", no_compiler)
-    found = cattrs.structure(ceilings.measure("cpu", whole=True), Ceilings)
+    found = cattrs.structure(ceilings.measure(CpuKind(), whole=True), Ceilings)
     assert found.how["copy_bytes_per_s"] == "torch copy_, 1 MiB"
     assert set(found.missing) == {"vector_flop_per_s.fp32", "vector_flop_per_s.fp64", "cache_bytes_per_s"}
     assert set(found.missing.values()) == {
@@ -79,7 +81,7 @@ def test_without_bandwidths_there_are_no_ceilings(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(cpu_ceilings, "quickest", broken)
     with pytest.raises(AiperfError, match=r"^the bandwidth of .* threads could not be measured: no room$"):
-        ceilings.measure("cpu", whole=False)
+        ceilings.measure(CpuKind(), whole=False)
 
 
 def test_the_loops_do_what_they_are_called() -> None:
@@ -160,7 +162,7 @@ def test_the_page_of_a_gpu() -> None:
     import torch
 
     start = time.monotonic()
-    found = cattrs.structure(ceilings.measure("cuda", whole=True), Ceilings)
+    found = cattrs.structure(ceilings.measure(CudaKind(), whole=True), Ceilings)
     assert time.monotonic() - start < 30
     have = figures.figures(found)
     wanted = {

@@ -9,7 +9,7 @@ import pytest
 
 from aiperf_core.devices import cpu
 from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
-from aiperf_core.devices.timing import open_device
+from aiperf_core.devices.cpu_kind import CpuKind
 
 MIB = 1 << 20
 
@@ -169,5 +169,5 @@ def test_freed_memory_is_handed_out_again() -> None:
 
 
 def test_the_device_of_that_name() -> None:
-    assert isinstance(open_device("cpu", 1 << 40), CpuDevice)
-    assert open_device("cpu", 1 << 40).name == "cpu"
+    assert isinstance(CpuKind().open(1 << 40, all_streams=True), CpuDevice)
+    assert CpuKind().open(1 << 40, all_streams=True).name == "cpu"

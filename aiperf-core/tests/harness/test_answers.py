@@ -14,6 +14,7 @@ SAMPLE = {
     "voluntary_switches": 1,
     "involuntary_switches": 0,
     "hidden": False,
+    "beside": {"minor_faults": 3.0},
     "output": None,
 }
 AUDIT = {
@@ -27,6 +28,7 @@ AUDIT = {
 
 def test_an_honest_sample() -> None:
     assert answers.sample(SAMPLE) == SAMPLE
+    assert answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})["beside"] == {"until_done_s": 1.0}
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
 

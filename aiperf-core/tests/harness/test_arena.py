@@ -7,6 +7,9 @@ from contextlib import contextmanager
 import pytest
 import torch
 
+from aiperf_core.devices import cuda_memory
+from aiperf_core.devices.cpu_kind import CpuKind
+from aiperf_core.devices.cuda_kind import CudaKind
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.harness import arena
 from aiperf_core.harness.channel import Channel, Message
@@ -15,7 +18,7 @@ from aiperf_core.harness.channel import Channel, Message
 @contextmanager
 def created(size: int) -> Iterator[tuple[torch.Tensor, Message, int]]:
     """An arena on the processor; its descriptor is closed afterwards."""
-    ours, message, (fd,) = arena.create(size, "cpu")
+    ours, message, (fd,) = arena.create(size, CpuKind())
     try:
         yield ours, message, fd
     finally:
@@ -34,12 +37,12 @@ def test_an_arena_is_bytes_of_zero_on_a_page() -> None:
 def test_no_inputs_still_have_a_place() -> None:
     with created(0) as (ours, message, fd):
         assert message["size"] == ours.numel() == 1
-        assert arena.attach(message, fd).numel() == 1
+        assert arena.attach(message, fd, CpuKind()).numel() == 1
 
 
 def test_both_sides_see_the_same_bytes() -> None:
     with created(4096) as (ours, message, fd):
-        theirs = arena.attach(message, fd)
+        theirs = arena.attach(message, fd, CpuKind())
         assert theirs.data_ptr() != ours.data_ptr()
         ours[7] = 42
         theirs[8] = 43
@@ -48,7 +51,7 @@ def test_both_sides_see_the_same_bytes() -> None:
 
 def test_it_outlives_its_descriptor_and_the_other_mapping() -> None:
     with created(4096) as (ours, message, fd):
-        theirs = arena.attach(message, fd)
+        theirs = arena.attach(message, fd, CpuKind())
     ours[0] = 1
     del ours
     assert int(theirs[0]) == 1
@@ -60,7 +63,7 @@ def test_it_is_found_through_a_channel() -> None:
         here.send(message, (fd,))
         received = there.receive(1.0)
         (other,) = received.pop("fds")
-        theirs = arena.attach(received, other)
+        theirs = arena.attach(received, other, CpuKind())
         os.close(other)
         ours.fill_(9)
         assert theirs.tolist() == [9] * 100
@@ -96,15 +99,15 @@ def test_a_child_is_not_given_it_unasked() -> None:
 def test_without_the_package_a_gpu_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     with pytest.raises(SkipError) as caught:
-        arena.create(1, "cuda")
+        arena.create(1, CudaKind())
     assert str(caught.value) == "needs the package 'cuda-bindings' (pip install 'aiperf-core[cuda]')"
 
 
 def test_failures_of_cuda_say_what_was_being_done() -> None:
-    assert arena._checked((0, "pointer"), "allocating") == "pointer"
-    assert arena._checked((0,), "freeing") is None
+    assert cuda_memory._checked((0, "pointer"), "allocating") == "pointer"
+    assert cuda_memory._checked((0,), "freeing") is None
     with pytest.raises(AiperfError) as caught:
-        arena._checked((2, None), "allocating 1,000 bytes for inputs and outputs")
+        cuda_memory._checked((2, None), "allocating 1,000 bytes for inputs and outputs")
     assert str(caught.value) == (
         "CUDA failed while allocating 1,000 bytes for inputs and outputs: 2. See the state of the GPU with: nvidia-smi"
     )

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from aiperf_core.devices.device import CPU
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness import ceilings as kept
 from aiperf_core.harness.options import Options
@@ -114,6 +115,7 @@ def new_session(probers: Probers, tmp_path: Path) -> Callable[..., Session]:
         session._server, session._ceilings = probers, {}  # type: ignore[assignment]
         session._hardware = Hardware("NVIDIA H200", 90, gpus) if gpus else Hardware()
         session._no_cuda = "the tests hide it"
+        session._kinds, session._probed = {}, {}
         return session
 
     return make
@@ -125,7 +127,7 @@ def test_a_run_measures_the_basic_part_once(probers: Probers, new_session: Calla
     found = first.ceilings("cpu")
     assert found == attrs.evolve(BASIC, state=first._state("cpu"))
     assert first.ceilings("cpu") == new_session().ceilings("cpu") == found
-    assert probers.asked == [{"do": "ceilings", "device": "cpu", "whole": False}]
+    assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": False}]
     assert first.measured_ceilings == {"cpu": found}
 
 
@@ -156,7 +158,7 @@ def test_the_whole_page_serves_runs_too(probers: Probers, new_session: Callable[
     assert told == ["memory, copy"]
     assert new_session().all_ceilings(None) == (found, True)
     assert new_session().ceilings("cpu") == found
-    assert probers.asked == [{"do": "ceilings", "device": "cpu", "whole": True}]
+    assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": True}]
 
 
 def test_the_basic_part_is_no_page(probers: Probers, new_session: Callable[..., Session]) -> None:

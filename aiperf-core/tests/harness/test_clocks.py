@@ -193,22 +193,30 @@ def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
     assert liar.ended is Verdict.INVALID
 
 
-@pytest.mark.parametrize(("looks", "ended"), [((4e-3, 0.1e-3), None), ((4e-3, 0.4e-3), Verdict.INVALID)])
-def test_a_suspect_is_looked_at_again(
-    monkeypatch: pytest.MonkeyPatch, looks: tuple[float, float], ended: Verdict | None
+@pytest.mark.parametrize(
+    ("looks", "busy_s", "ended"),
+    [
+        ((4e-3, 0.1e-3), 0.1e-3, None),
+        ((4e-3, 0.4e-3), 0.1e-3, Verdict.INVALID),
+        ((0.4e-3, 0.4e-3), 0.3e-3, None),  # by now the machine is busy, and the baseline takes longer too
+    ],
+)
+def test_a_suspect_is_looked_at_again_beside_the_baseline(
+    monkeypatch: pytest.MonkeyPatch, looks: tuple[float, float], busy_s: float, ended: Verdict | None
 ) -> None:
     baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
     beside = iter([*[looks[0]] * 20, *[looks[1]] * 1000])
 
-    def look(*_: object, **__: object) -> dict[str, object]:
-        return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + next(beside))
+    def look(_: object, asked: Contestant, *__: object, **___: object) -> dict[str, object]:
+        took = busy_s if asked is baseline else next(beside)
+        return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took)
 
     monkeypatch.setattr(Sampler, "_sample", look)
     monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock = "wall"
-    sampler.look_again(one, lambda: clocks.work_beside(baseline, one))
+    sampler.look_again(baseline, one, lambda: clocks.work_beside(baseline, one))
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
     clocks.refuse_work_beside([baseline, one])
     assert one.ended is ended

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from attrs import define
+from attrs import asdict, define
 
 from aiperf_core import Cost
+from aiperf_core.devices.cpu_kind import CpuKind
+from aiperf_core.devices.device import CPU
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import arena, judge, tree
 from aiperf_core.harness.channel import Channel, ChannelClosedError, Message
@@ -68,12 +70,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         ours, theirs = Channel.pair()
         sockets.extend((ours, theirs))
         one = Judge(ours)
-        reply = one.do_open({"name": f"tests.{module}", "module": module}, "cpu", params, 1, 2)
+        reply = one.do_open({"name": f"tests.{module}", "module": module}, asdict(CPU), params, 1, 2)
         here = reply.pop("fds")
         fds.extend(here)
         problem = reply["problem"]
-        inputs = arena.attach(problem["inputs_arenas"][0], here[0])
-        outputs = arena.attach(problem["outputs_arenas"][0], here[1])
+        inputs = arena.attach(problem["inputs_arenas"][0], here[0], CpuKind())
+        outputs = arena.attach(problem["outputs_arenas"][0], here[1], CpuKind())
         return Case(
             one,
             reply,
@@ -118,6 +120,7 @@ def test_a_problem_is_what_a_worker_needs(opened: Open) -> None:
 def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
     keys = {
         "device",
+        "cold",
         "params",
         "inputs",
         "static",
@@ -126,6 +129,8 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "outputs_arenas",
         "working_set_bytes",
         "state",
+        "files",
+        "deferred",
     }
     assert set(opened("judged", n=6).reply["problem"]) == keys
 
@@ -545,12 +550,20 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     server.start()
     target = {"name": "tests.judged_exact", "module": "judged_exact"}
     ours.send(
-        {"do": "open", "token": "1", "target": target, "device": "cpu", "params": {"n": 8}, "seed": 1, "static_seed": 2}
+        {
+            "do": "open",
+            "token": "1",
+            "target": target,
+            "device": asdict(CPU),
+            "params": {"n": 8},
+            "seed": 1,
+            "static_seed": 2,
+        }
     )
     reply = ours.receive(20.0)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
-    inputs = arena.attach(reply["ok"]["problem"]["inputs_arenas"][0], reply["fds"][0])
+    inputs = arena.attach(reply["ok"]["problem"]["inputs_arenas"][0], reply["fds"][0], CpuKind())
     for fd in reply["fds"]:
         os.close(fd)
     before = inputs.clone()
@@ -558,7 +571,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     assert ours.receive(20.0) == {"token": "2", "ok": {}}
     assert not torch.equal(inputs, before)
     ours.send(
-        {"do": "open", "token": "3", "target": target, "device": "cpu", "params": {}, "seed": 1, "static_seed": 2}
+        {"do": "open", "token": "3", "target": target, "device": asdict(CPU), "params": {}, "seed": 1, "static_seed": 2}
     )
     where = f"{TARGETS / 'judged_exact.py'}:{importlib.import_module('judged_exact').inputs.__code__.co_firstlineno}"
     message = f"{where} (inputs): asks for 'n'; there are device, generator."

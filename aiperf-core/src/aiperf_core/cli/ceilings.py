@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from aiperf_core.cli.measuring import device_option
+from aiperf_core.plugins import Plugins
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -16,12 +19,11 @@ if TYPE_CHECKING:
 
 
 @click.command("ceilings")
-@click.option(
-    "--device", type=click.Choice(("cpu", "cuda")), help="What to measure. [default: the GPU, if there is one]"
-)
+@device_option("What to measure. [default: the GPU, if there is one]")
 @click.option("--refresh", is_flag=True, help="Measure anew, and forget what was measured before.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with everything known of each figure.")
-def ceilings(device: str | None, refresh: bool, as_json: bool) -> None:
+@click.pass_obj
+def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool) -> None:
     """Show what this machine reaches at its best: memory, arithmetic, launches and links.
 
     Measured once and kept, for as long as driver, torch, clocks and power limit stay the same. Results are held against
@@ -34,7 +36,8 @@ def ceilings(device: str | None, refresh: bool, as_json: bool) -> None:
     out, err = consoles()
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with _Course(err) as course, Session(Options(device=device), scratch) as session:
+        options = Options(device=device, devices=plugins.known_devices)
+        with _Course(err) as course, Session(options, scratch) as session:
             found, kept = session.all_ceilings(device, refresh, course.tell)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -16,17 +16,24 @@ from aiperf_core.errors import AiperfError, UsageError
     required=True,
     help="One file; parquet needs pyarrow.",
 )
+@click.option("--samples", is_flag=True, help="A row a sample instead, as csv, json or parquet.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to. [default: standard output]")
-def export(what: str, kind: str, out: Path | None) -> None:
+def export(what: str, kind: str, samples: bool, out: Path | None) -> None:
     """Write results as a table with a row an implementation. Numbers are SI, in columns whose names carry the units."""
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, atomic
-    from aiperf_core.results.export import render, table
+    from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table
 
+    if samples and kind not in SAMPLE_FORMATS:
+        raise UsageError(f"--samples is for other programs; it takes --format {', '.join(SAMPLE_FORMATS)}, not {kind}.")
     if kind == "parquet" and out is None:
         raise UsageError("--format parquet is not text; give it a file with --out FILE.")
     found = address.find(what)
-    data = render(kind, found.bundle.path.resolve().name, found.bundle.manifest, table(found.outlines()))
+    name, manifest = found.bundle.path.resolve().name, found.bundle.manifest
+    if samples:
+        data = render_samples(kind, name, manifest, list(sample_table(found.results())))
+    else:
+        data = render(kind, name, manifest, table(found.outlines()))
     if out is None:
         screen, _ = consoles()
         screen.write(data.decode())

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import asdict, field, frozen
 
+from aiperf_core.cli.measuring import device_option
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.devices.device import Device
     from aiperf_core.harness.described import DescribedImplementation
     from aiperf_core.harness.session import Plan, Session
     from aiperf_core.targets import Selection
@@ -46,7 +48,7 @@ class Linted:
 
 @click.command("lint")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
+@device_option("Only there. [default: every device that is here]")
 @click.option("--size", metavar="NAME", default="smoke", show_default=True, help="A preset of sizes.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every outcome.")
 @click.pass_obj
@@ -64,7 +66,7 @@ def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: 
         click.echo(str(skipped), err=True)
     out, _ = consoles()
     results = []
-    for one in _lint_all(selections, device, size):
+    for one in _lint_all(selections, device, size, plugins.known_devices):
         results.append(one)
         if not as_json:
             _print(out, one)
@@ -84,17 +86,21 @@ def _exit_code(results: list[Linted]) -> ExitCode:
     return ExitCode.OK
 
 
-def _lint_all(selections: "tuple[Selection, ...]", device: str | None, size: str) -> Iterator[Linted]:
+def _lint_all(
+    selections: "tuple[Selection, ...]", device: str | None, size: str, known: "dict[str, Device]"
+) -> Iterator[Linted]:
     from aiperf_core.harness.options import Options
     from aiperf_core.harness.session import Session
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with Session(Options(device=device, size=size), scratch) as session:
-            devices = [device] if device else ["cpu", *(["cuda"] if session.hardware.gpus else [])]
+        with Session(Options(device=device, devices=known, size=size), scratch) as session:
             for selection in selections:
-                for one in devices:
-                    session.options = Options(device=one, size=size)
+                # Of a plugin's device only where the target has something for it, or was asked to.
+                useful = {"cpu", "cuda", *selection.target.devices}
+                here = (one for one in sorted(known) if one in useful and session.absent(one) is None)
+                for one in [device] if device else here:
+                    session.options = Options(device=one, devices=known, size=size)
                     yield _lint_target(session, selection, one)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -128,7 +134,9 @@ def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementat
     from aiperf_core.targets import WORLD_SIZE
 
     test = f"implementation.{implementation.name}"
-    reason = next(filter(None, (lacking(text, session.hardware) for text in implementation.requires)), None)
+    reason = next(
+        filter(None, (lacking(text, session.hardware_of(plan.device)) for text in implementation.requires)), None
+    )
     if reason:
         return _outcome(test, "not applicable", reason)
     if WORLD_SIZE in plan.params:
@@ -152,7 +160,8 @@ def _ask(session: "Session", plan: "Plan", do: str, **arguments: Any) -> Any:
     target = plan.selection.target
     child = session.spawn("linter", f"{do}-{target.name}-{plan.device}")
     try:
-        request = {"target": {"name": target.name, "module": target.module}, "device": plan.device}
+        device = asdict(session.options.devices[plan.device])
+        request = {"target": {"name": target.name, "module": target.module}, "device": device}
         return child.ask(do, timeout=TIMEOUT_S, **{**request, "params": plan.params, **arguments})
     finally:
         child.kill()

@@ -4,6 +4,7 @@ import click
 
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import InstalledTarget
 
 EMPTY = "No benchmarks are installed. Get some: pip install aiperf-ch07"
 NONE_HERE = "None of the benchmarks chosen ({}) can run here. What is missing: aiperf doctor"
@@ -23,7 +24,7 @@ def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
     wanted = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
-    here = _devices() if runnable else None
+    here = _devices(plugins, wanted) if runnable else None
     targets = [target for target in wanted if here is None or here.intersection(target.devices)]
     if as_json:
         import json
@@ -38,7 +39,12 @@ def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as
         click.echo(NONE_HERE.format(len(wanted)) if wanted else EMPTY)
 
 
-def _devices() -> set[str]:
+def _devices(plugins: Plugins, targets: list[InstalledTarget]) -> set[str]:
+    """The devices that are here; of plugins' devices, those that one of the targets names are looked for."""
+    from aiperf_core.devices.here import of_plugins
     from aiperf_core.devices.probe import has_cuda_device
 
-    return {"cpu", "cuda"} if has_cuda_device() else {"cpu"}
+    named = {name for target in targets for name in target.devices}
+    found = of_plugins({name: one for name, one in plugins.known_devices.items() if name in named})
+    usable = {name for name, one in found.items() if not isinstance(one, str)}
+    return {"cpu", *(("cuda",) if has_cuda_device() else ()), *usable}

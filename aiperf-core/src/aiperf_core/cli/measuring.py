@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
+from aiperf_core.executors.executor import known_executor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -15,9 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:
     """Options of a command that measures; `scope` is what a budget is for, as in 'a target'."""
     options = (
-        click.option(
-            "--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]"
-        ),
+        device_option("Where to run. [default: the GPU, if it helps]"),
         click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]"),
         click.option(
             "--tier",
@@ -60,6 +60,35 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
         return command
 
     return decorate
+
+
+def device_option(about: str) -> Callable[[Command], Command]:
+    """The option `--device`, which takes the devices of all plugins."""
+    return click.option("--device", metavar="NAME", callback=_device, help=f"{about} cpu, cuda, or what a plugin adds.")
+
+
+def executor_option() -> Callable[[Command], Command]:
+    """The option `--executor`, which takes the executors of all plugins."""
+    return click.option(
+        "--executor",
+        metavar="NAME",
+        callback=_executor,
+        help="Who starts the workers: here, torchrun, or what a plugin adds. [default: torchrun for ranks, else here]",
+    )
+
+
+def _executor(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    """An executor that some plugin provides."""
+    if name is not None:
+        known_executor(name, context.obj.known_executors)
+    return name
+
+
+def _device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    """A device that some plugin provides."""
+    if name is not None:
+        known_device(name, context.obj.known_devices)
+    return name
 
 
 def _positive(_: click.Context, option: click.Parameter, seconds: float | None) -> float | None:

@@ -15,7 +15,7 @@ from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.results import units
 from aiperf_core.results.look import Look, words
-from aiperf_core.targets import DEVICES, InstalledTarget, nearest
+from aiperf_core.targets import InstalledTarget, nearest
 
 # `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
 LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
@@ -27,7 +27,7 @@ def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str])
     for name in sorted(names - known):
         hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
         raise UsageError(f"{target.name!r} has no implementation {name!r}.{hint}")
-    everywhere = [one for device in DEVICES for one in benchmark.on(device)]
+    everywhere = [one for device in benchmark.devices for one in benchmark.on(device)]
     return [one for one in everywhere if not names or one.name in names]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from aiperf_core.devices.datasheets import datasheet
+from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.measuring import Page
 from aiperf_core.errors import AiperfError
 from aiperf_core.results import figures
@@ -43,19 +44,15 @@ class OtherProcesses:
         return total - idle, total, time.process_time()
 
 
-def measure(device: str, whole: bool = True, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Measure the ceilings of `cpu` or `cuda`, as a record of `results.models.Ceilings`.
+def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Measure the ceilings of a device, as a record of `results.models.Ceilings`.
 
     `tell` is told what is measured next. Raises `AiperfError` where not even the bandwidths can be measured.
     """
     start = time.monotonic()
     page = Page(tell)
-    if device == "cuda":
-        from aiperf_core.devices.cuda_ceilings import fill
-    else:
-        from aiperf_core.devices.cpu_ceilings import fill
     others = OtherProcesses()
-    name = fill(page, whole)
+    name = kind.fill_ceilings(page, whole)
     for key in figures.REQUIRED:
         if key not in page.figures:
             raise AiperfError(f"the bandwidth of {name} could not be measured: {page.missing[key]}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from aiperf_core.devices.timing import Timed, context_switches, in_a_row, probe
+from aiperf_core.devices.timing import Timed, counters, in_a_row, probe
 from aiperf_core.results.models import Flush, Memory
 
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
@@ -78,14 +78,14 @@ class CpuDevice:
 
 
 def time_by_wall(call: Callable[[], Any]) -> Timed:
-    """Time a call by the monotonic clock, with the process's own processor time and context switches beside it."""
-    before, cpu = context_switches(), time.process_time_ns()
+    """Time a call by the monotonic clock, with the process's own processor time, context switches and page faults."""
+    before, cpu = counters(), time.process_time_ns()
     start = time.perf_counter_ns()
     result = call()
     stop = time.perf_counter_ns()
     cpu = time.process_time_ns() - cpu
-    after = context_switches()
-    return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, False, after[0] - before[0], after[1] - before[1])
+    counted = (now - then for now, then in zip(counters(), before, strict=True))
+    return Timed(result, None, (stop - start) / 1e9, cpu / 1e9, False, *counted)
 
 
 def wall_of(call: Callable[[], Any]) -> float:

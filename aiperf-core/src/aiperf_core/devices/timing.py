@@ -21,7 +21,8 @@ class Timed:
 
     `device_s` is the GPU's own time and `wall_s` what the caller waited for; a sample that was timed in one way has no
     figure for the other. `hidden` says whether the launch was hidden from `device_s` behind a blocking kernel. The
-    switches are those of all threads of the process: how often one gave up its processor, and how often one was taken.
+    switches are those of all threads of the process: how often one gave up its processor, and how often one was taken;
+    `minor_faults` counts the pages that the kernel gave them on first access, without reading any from disk.
     """
 
     result: Any
@@ -31,10 +32,11 @@ class Timed:
     hidden: bool
     voluntary_switches: int
     involuntary_switches: int
+    minor_faults: int = 0
 
 
 class TimingDevice(Protocol):
-    """What a worker needs of its device."""
+    """What a worker needs of its device: what `DeviceKind.open` returns."""
 
     name: str
 
@@ -55,6 +57,9 @@ class TimingDevice(Protocol):
     ) -> Timed:
         """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock.
 
+        Either way the sample ends when all work that the calls have begun is done, whoever waits for it. A device without a
+        clock of its own is asked for `wall` only.
+
         `align` queues what lets the devices of several ranks start together, right before the clock starts.
         """
 
@@ -65,30 +70,14 @@ class TimingDevice(Protocol):
         """Count memory from here."""
 
     def memory(self) -> Memory:
-        """Memory used since the reset."""
+        """Memory used since the reset; None for each figure that cannot be measured."""
 
 
-def open_device(name: str, working_set_bytes: int, *, all_streams: bool = True) -> TimingDevice:
-    """Return the device of that name.
+def open_device(name: str, working_set_bytes: int) -> TimingDevice:
+    """One of the core's own devices, for a process that is told of no other. `working_set_bytes` as for `DeviceKind.open`."""
+    from aiperf_core.devices.device import BUILT_IN
 
-    `working_set_bytes` is what a call reads and writes at least; `all_streams` says whether the work of every stream is
-    timed.
-    """
-    if name == "cuda":
-        from aiperf_core.devices.cuda import CudaDevice
-
-        return CudaDevice(all_streams=all_streams)
-    from aiperf_core.devices.cpu import CpuDevice
-
-    return CpuDevice(working_set_bytes)
-
-
-def open_device_modules(name: str) -> None:
-    """Import what `open_device` and audits of that device use."""
-    from aiperf_core.devices import cpu  # noqa: F401
-
-    if name == "cuda":
-        from aiperf_core.devices import cuda, ledger  # noqa: F401
+    return BUILT_IN[name].resolve().open(working_set_bytes, all_streams=True)
 
 
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
@@ -121,5 +110,10 @@ def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
 
 def context_switches() -> tuple[int, int]:
     """Voluntary and involuntary context switches of this process so far, ended threads included."""
+    return counters()[:2]
+
+
+def counters() -> tuple[int, int, int]:
+    """Voluntary and involuntary context switches and minor page faults of this process so far, ended threads included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_nvcsw, usage.ru_nivcsw
+    return usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_minflt

@@ -20,7 +20,13 @@ def sample(answer: Any) -> dict[str, Any]:
     if times["device_s"] is None and times["wall_s"] is None:
         raise ValueError("it has no time")
     switches = {name: _count(told.get(name)) for name in ("voluntary_switches", "involuntary_switches")}
-    return {**times, **switches, "hidden": _truth(told.get("hidden")), "output": _optional(told.get("output"), output)}
+    return {
+        **times,
+        **switches,
+        "hidden": _truth(told.get("hidden")),
+        "beside": _beside(_record(told.get("beside", {}))),
+        "output": _optional(told.get("output"), output),
+    }
 
 
 def output(answer: Any) -> dict[str, Any]:
@@ -86,6 +92,12 @@ def audit(answer: Any) -> Audit:
         raise ValueError(f"it has {len(spans)} spans and {len(events)} event times")
     work = [_work(_record(one)) for one in _list(told.get("work"))]
     return Audit(spans, events, work, _count(told.get("stray")), _count(told.get("threads")))
+
+
+def _beside(told: dict[str, Any]) -> dict[str, float]:
+    """What a sample has besides its times: only what the harness itself asks for."""
+    of: dict[str, Callable[[Any], float]] = {"minor_faults": _number, "until_done_s": _time}
+    return {name: of[name](one) for name, one in told.items() if name in of}
 
 
 def _work(told: dict[str, Any]) -> Work:

@@ -96,12 +96,15 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
     """What a process has to do beside the timed call that the baseline's has not, in words and figures.
 
     That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
-    over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others.
+    over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others. Of a
+    contestant that was looked at again, the looks count, and the baseline's between them: the machine may have been
+    quieter before.
     """
-    usual, least = _beside(baseline), _beside(one)
-    call_s = median(taken for taken, _ in baseline.answered) if baseline.answered else 0.0
+    theirs, ours = one.looks or (baseline.answered, one.answered)
+    usual, least = _beside(theirs), _beside(ours)
+    call_s = median(taken for taken, _ in theirs) if theirs else 0.0
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
-    if usual is None or least is None or len(one.answered) < enough:
+    if usual is None or least is None or len(ours) < enough:
         return None
     excess = least - usual
     if excess <= max(BESIDE * call_s, BESIDE_S):
@@ -113,10 +116,10 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
     )
 
 
-def _beside(one: Contestant) -> float | None:
+def _beside(samples: list[tuple[float, float]]) -> float | None:
     """The least time beside a call, among the samples that are no slower than the median."""
-    middle = median(taken for taken, _ in one.answered) if one.answered else 0.0
-    return min((answered - taken for taken, answered in one.answered if taken <= middle), default=None)
+    middle = median(taken for taken, _ in samples) if samples else 0.0
+    return min((answered - taken for taken, answered in samples if taken <= middle), default=None)
 
 
 def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:

@@ -6,9 +6,9 @@ import numpy as np
 from attrs import define, field
 
 from aiperf_core.devices.telemetry import Reading
+from aiperf_core.executors.executor import Crew
 from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.harness.processes import Child, ChildError
-from aiperf_core.harness.rank_group import RankGroup
+from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
 from aiperf_core.validity.evidence import Census, Rank
@@ -21,19 +21,21 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `recorded` counts the samples that it was given to keep, and `answered` says how long each sample took by its clock, and until its answer was there; `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
+    `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of calls, by name; `deferred` says whether its benchmark is; `answered` says how long each sample took by its clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own, where it was looked at again; `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
     """
 
     declared: DescribedImplementation
     runs: str
     policy: Policy = field(factory=Policy)
-    child: Child | RankGroup | None = None
+    child: Crew | None = None
     ended: Verdict | None = None
     reason: str | None = None
     findings: list[Finding] = field(factory=list)
     samples: Samples = field(factory=Samples)
     isolated_samples_s: list[float] = field(factory=list)
     warmup_s: list[float] = field(factory=list)
+    beside: dict[str, list[float]] = field(factory=dict)
+    deferred: bool = False
     block_length: int = 1
     prepare_s: float | None = None
     memory: Memory | None = None
@@ -51,6 +53,7 @@ class Contestant:
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
     answered: list[tuple[float, float]] = field(factory=list)
+    looks: tuple[list[tuple[float, float]], list[tuple[float, float]]] | None = None
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
@@ -78,8 +81,8 @@ class Contestant:
         """Keep a timed sample. `place` is its round, block and step."""
         self.recorded += 1
         round_number, block, step = place
-        self.note_answer(sample)
-        if isinstance(self.child, RankGroup):
+        self.answered.append(self.answer_of(sample))
+        if self.child is not None and self.child.last_s:
             self.rank_times_s.append(self.child.last_s)
         self.samples.round.append(round_number)
         self.samples.block.append(block)
@@ -94,18 +97,23 @@ class Contestant:
         self.samples.voluntary_switches.append(sample["voluntary_switches"])
         self.samples.involuntary_switches.append(sample["involuntary_switches"])
         self.samples.throttled.append(False)
+        for name, value in sample.get("beside", {}).items():
+            if name != "until_done_s" or self.deferred:
+                self.beside.setdefault(name, []).append(value)
 
-    def note_answer(self, sample: dict[str, Any]) -> None:
-        """Keep how long a sample's clock was held to run, beside how long its answer took.
+    def answer_of(self, sample: dict[str, Any]) -> tuple[float, float]:
+        """How long a sample's clock was held to run, and how long its answer took, in seconds.
 
         A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out
         launches, which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and
         then the clock's figure is the nearer one.
         """
         held = sample["wall_s"]
+        if self.deferred:  # what such a call goes on with is declared, and has a figure of its own
+            held = sample["beside"].get("until_done_s", held)
         if held is None:
             held = max(sample["bracket_s"], sample["device_s"])
-        self.answered.append((held, sample["answered_s"]))
+        return held, sample["answered_s"]
 
     def mark_throttled(self) -> None:
         """Mark the samples of the last block as taken while the clocks were held down."""

@@ -41,6 +41,9 @@ class Described:
     module: str
     sha256: str
     implementations: list[DescribedImplementation]
+    folder: bool = False
+    files: list[str] = field(factory=list)
+    deferred: bool = False
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

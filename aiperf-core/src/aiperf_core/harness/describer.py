@@ -11,7 +11,6 @@ from aiperf_core.benchmark import Benchmark, call_with, kernelbench_file, load_b
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.service import Service
-from aiperf_core.targets import DEVICES
 
 
 class Describer(Service):
@@ -52,9 +51,12 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
                 builds_on=one.builds_on,
                 lossy=asdict(one.lossy) if one.lossy else None,
             )
-            for device in DEVICES
+            for device in benchmark.devices
             for one in benchmark.on(device)
         ],
+        folder=benchmark.folder,
+        files=list(benchmark.task.files),
+        deferred=benchmark.deferred,
     )
 
 

@@ -34,6 +34,8 @@ ROLES = {
     "linter": "aiperf_core.validity.lint",
     "one_process": "aiperf_core.redteam.one_process",
 }
+# A variable and its value, for those who start a role in another way too.
+COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,7 +46,7 @@ def serve(control: Channel) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    os.environ.setdefault(*COMPILE_IN_PROCESS)
     for name in PRELOAD:
         importlib.import_module(name)
     # Frozen objects stay out of collections in the children, whose pages then stay shared.
@@ -97,7 +99,10 @@ def _spawn(control: Channel, wakeup: int) -> int:
         try:
             control.close()
             os.close(wakeup)
-            code = _child(fd, **request)
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            code = be(fd, **request)
         finally:
             os._exit(code)
     os.close(fd)
@@ -105,12 +110,10 @@ def _spawn(control: Channel, wakeup: int) -> int:
     return pid
 
 
-def _child(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
-    os.setsid()
+def be(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
+    """Make this process, which leads its group, one of a role that serves a channel; the exit status when that is over."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0)
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _redirect(log)
     # A hanging child is asked where it hangs before it is killed.

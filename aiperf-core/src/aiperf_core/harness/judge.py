@@ -10,7 +10,7 @@ shapes are then dicts of them, by `rank0`, `rank1` and so on.
 import copy
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,12 +18,14 @@ from attrs import asdict
 
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with, load_benchmark
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
-from aiperf_core.devices.timing import TimingDevice, open_device
+from aiperf_core.devices.device import Device
+from aiperf_core.devices.timing import TimingDevice
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import arena, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.files import InputFile
 from aiperf_core.harness.service import Service
 from aiperf_core.targets import WORLD_SIZE
 
@@ -37,7 +39,7 @@ class Judge(Service):
     def do_open(
         self,
         target: Message,
-        device: str,
+        device: Message,
         params: dict[str, float],
         seed: int,
         static_seed: int,
@@ -45,11 +47,12 @@ class Judge(Service):
     ) -> Message:
         """Make the inputs and the place for outputs; return the problem as the workers need it, its cost and the clock's.
 
-        `off` names guards of the judge's that are switched off.
+        `device` has the fields of a `Device`. `off` names guards of the judge's that are switched off.
         """
         self._off = frozenset(off)
         keep_freed_memory()
-        self._name, self._device, self._params = target["name"], device, params
+        self._take_device(device)
+        self._name, self._params = target["name"], params
         self._benchmark = load_benchmark(TargetRef(**target))
         task = self._benchmark.task
         self._world = int(params.get(WORLD_SIZE, 0))
@@ -57,11 +60,15 @@ class Judge(Service):
         self._static = self._draw(task.static, static_seed) if task.static else {}
         self._check_names(task.state)
         layouts = self._layouts()
-        self._inputs_shape = self._describe(self._fresh, layouts, "the workload")
+        self._files = {name: InputFile() for name in task.files}
+        self._inputs_shape = self._describe(self._in_memory(), layouts, "the workload")
         self._static_shape = self._describe(self._static, layouts, "the static arguments")
         self._inputs, inputs_arenas, inputs_fds = self._create(layouts)
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
+        self._write_files()
+        if self._benchmark.cache == "cold":
+            self._evict_files()
         answer = self._right_answer(wide=False)
         self._check_reference()
         layouts = self._layouts()
@@ -72,12 +79,15 @@ class Judge(Service):
         shapes = (self._inputs_shape, self._static_shape, self._output_shape)
         self._working_set_bytes = sum(map(tree.tensor_bytes, shapes))
         problem = {
-            "device": device,
+            "device": device["name"],
+            "cold": self._benchmark.cache == "cold" and "cold_cache" not in self._off,
             "params": params,
             "inputs": self._inputs_shape,
             "static": self._static_shape,
             "output": self._output_shape,
             "state": list(task.state),
+            "files": {name: file.path for name, file in self._files.items()},
+            "deferred": self._benchmark.deferred,
             "inputs_arenas": inputs_arenas,
             "outputs_arenas": outputs_arenas,
             "working_set_bytes": self._working_set_bytes // max(1, self._world),
@@ -88,11 +98,17 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
-            "input_bytes": tree.tensor_bytes(self._inputs_shape) + tree.tensor_bytes(self._static_shape),
+            "input_bytes": sum(map(tree.tensor_bytes, (self._inputs_shape, self._static_shape))) + self._file_bytes(),
             "output_bytes": tree.tensor_bytes(self._output_shape),
             "shard_elements": self._shard_elements(),
             "fds": (*inputs_fds, *outputs_fds),
         }
+
+    def _take_device(self, device: Message) -> None:
+        """Learn what kind of device the data lie on."""
+        self._kind, self._device_name = Device(**device).resolve(), device["name"]
+        # What torch calls it.
+        self._device = self._kind.torch_device
 
     def do_clear(self) -> None:
         """Clear what was delivered and not judged."""
@@ -100,12 +116,13 @@ class Judge(Service):
             one.fill_(_CLEARED)
 
     def do_flush(self) -> None:
-        """Evict the inputs from the last-level cache."""
-        places = range(max(1, self._world) if self._device == "cuda" else 1)
+        """Evict the inputs from the last-level cache, and those in files from the page cache."""
+        self._evict_files()
+        places = range(1 if self._kind.on_host else max(1, self._world))
         for place in places:
             with self._on(place):
                 if place == len(self._flushers):
-                    self._flushers.append(open_device(self._device, self._working_set_bytes))
+                    self._flushers.append(self._kind.open(self._working_set_bytes, all_streams=True))
                 self._flushers[place].flush()
         for place in places:
             with self._on(place):
@@ -114,13 +131,14 @@ class Judge(Service):
     def do_renew(self, seed: int) -> Message:
         """Draw new values and write them over the old ones; return the numbers among the inputs, of each rank where ranks are."""
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
-        shape = self._describe(self._fresh, self._layouts(), "the workload")
+        shape = self._describe(self._in_memory(), self._layouts(), "the workload")
         if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):
             raise BenchmarkError(
                 f"{self._name!r}: the workload returned inputs of another structure or size for another seed; accepted "
                 "are the same shapes and dtypes for every seed (pad what varies)."
             )
         self._write(self._inputs_shape, self._fresh)
+        self._write_files()
         self._answer = None
         return {place: _numbers(one) for place, one in self._fresh.items()} if self._world else _numbers(self._fresh)
 
@@ -130,11 +148,13 @@ class Judge(Service):
         `thorough` compares every bit, of static arguments too; otherwise sums over the bits must agree.
         """
         state = set(self._benchmark.task.state)
+        files = [name for name, file in self._files.items() if file.changed(self._fresh[name], thorough=thorough)]
         if thorough:
-            changed = self._unequal(self._inputs_shape, self._fresh, state)
+            changed = files + self._unequal(self._inputs_shape, self._fresh, state)
             return changed + self._unequal(self._static_shape, self._static, set())
         now = self._sums()
-        return [path for path, total in self._written.items() if now[path] != total and self._root(path) not in state]
+        changed = [path for path, total in self._written.items() if now[path] != total]
+        return files + [path for path in changed if self._root(path) not in state]
 
     def do_restore(self) -> None:
         """Write the present values of the state again, which the last call may have changed."""
@@ -150,6 +170,7 @@ class Judge(Service):
         """Write the present values again, static ones too, after something changed them."""
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
+        self._write_files()
 
     def do_compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
         """Compare what lies in the outputs with the reference for the present values, and clear the outputs.
@@ -267,7 +288,7 @@ class Judge(Service):
         }
 
     def _device_of(self, rank: int) -> str:
-        return f"cuda:{rank}" if self._world and self._device == "cuda" else self._device
+        return self._kind.place(rank) if self._world else self._device
 
     def _draw_of(self, draw: Any, seed: int, device: str, more: dict[str, int]) -> dict[str, Any]:
         generator = torch.Generator(device).manual_seed(seed)
@@ -286,6 +307,11 @@ class Judge(Service):
         if unknown:
             found = ", ".join(sorted(fresh))
             raise BenchmarkError(f"{self._name!r}: state names {unknown}; the workload returns {found}.")
+        for name in self._benchmark.task.files:
+            if not isinstance(one := fresh.get(name), torch.Tensor) or one.device.type != "cpu":
+                raise BenchmarkError(
+                    f"{self._name!r}: files names {name!r}, which is {tree.summary(one)}; accepted is a tensor on the processor."
+                )
         clash = sorted((set(fresh) & set(static)) | (set(fresh) & set(self._params)))
         if clash:
             raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
@@ -319,7 +345,7 @@ class Judge(Service):
         created = []
         for place, layout in enumerate(layouts):
             with self._on(place):
-                created.append(arena.create(layout.total_bytes, self._device_of(place)))
+                created.append(arena.create(layout.total_bytes, self._kind, place))
         return (
             [tensor for tensor, _, _ in created],
             [message for _, message, _ in created],
@@ -328,12 +354,11 @@ class Judge(Service):
 
     def _on(self, place: int) -> AbstractContextManager[Any]:
         """Make a rank's GPU the current one."""
-        return torch.cuda.device(place) if self._device == "cuda" else nullcontext()
+        return self._kind.on(place)
 
     def _wait(self) -> None:
-        if self._device != "cpu":
-            for place in range(max(1, self._world)):
-                torch.cuda.synchronize(place)
+        for place in range(max(1, self._world)):
+            self._kind.synchronize(place)
 
     def _in(self, node: tree.Shape) -> torch.Tensor:
         """A tensor of the inputs."""
@@ -368,6 +393,21 @@ class Judge(Service):
             return _without_numbers(shape)
         return {place: _without_numbers(one) for place, one in shape["items"].items()}
 
+    def _in_memory(self) -> dict[str, Any]:
+        """The inputs that are handed over in memory, and not in files."""
+        return {name: one for name, one in self._fresh.items() if name not in self._files}
+
+    def _file_bytes(self) -> int:
+        return sum(self._fresh[name].nbytes for name in self._files)
+
+    def _evict_files(self) -> None:
+        for file in self._files.values():
+            file.evict()
+
+    def _write_files(self) -> None:
+        for name, file in self._files.items():
+            file.write(self._fresh[name])
+
     def _write(self, shape: tree.Shape, values: dict[str, Any]) -> None:
         with torch.no_grad():
             for _, node, leaf in tree.pairs(shape, values):
@@ -397,7 +437,8 @@ class Judge(Service):
         for path, node, leaf in tree.pairs(shape, values):
             if node["type"] != "tensor" or self._root(path) in exempt:
                 continue
-            if not torch.equal(_words(self._in(node)), _words(leaf)):
+            written = self._in(node)
+            if not torch.equal(_words(written), _words(leaf.to(written.device))):
                 unequal.append(path)
         return unequal
 

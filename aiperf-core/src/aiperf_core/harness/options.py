@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from aiperf_core.devices.device import BUILT_IN, Device
+from aiperf_core.executors.executor import BUILT_IN as EXECUTORS
+from aiperf_core.executors.executor import Executor
 from aiperf_core.harness.candidate import CandidateSource
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Severity
@@ -32,7 +35,10 @@ TIERS = {
 class Options:
     """Options of a run.
 
-    device: `cpu` or `cuda`; None takes the GPU where there is one and the target has a use for it.
+    device: `cpu`, `cuda` or one of a plugin; None takes one that is here and that the target has a use for, a GPU first and
+        the processor last. devices: what there is to choose from, by name.
+    executor: who starts the workers: `here`, `torchrun` or one of a plugin; None takes the one that fits the target. executors: what
+        there is to choose from, by name.
     size: a preset's name; None takes the one named after the device. `params` override single sizes.
     tier: `quick`, `standard` or `audit`.
     budget_s: how long to sample one target, in seconds, all rounds together; None takes the tier's. Sampling ends
@@ -53,6 +59,9 @@ class Options:
     """
 
     device: str | None = None
+    devices: Mapping[str, Device] = field(factory=lambda: BUILT_IN)
+    executor: str | None = None
+    executors: Mapping[str, Executor] = field(factory=lambda: EXECUTORS)
     size: str | None = None
     params: dict[str, float] = field(factory=dict)
     tier: str = "quick"

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from attrs import asdict
+
 from aiperf_core.devices import ceilings, links
+from aiperf_core.devices.device import Device
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.service import Service
 
@@ -10,21 +13,9 @@ from aiperf_core.harness.service import Service
 class Prober(Service):
     """The handler of a prober's requests."""
 
-    def do_cuda(self) -> Message:
-        """Whether torch sees a GPU here, which, and how many; `reason` says why not."""
-        import torch
-
-        if torch.version.cuda is None:
-            return {"gpus": 0, "reason": f"the installed torch {torch.__version__} is built without CUDA"}
-        if not torch.cuda.is_available():
-            return {"gpus": 0, "reason": f"torch {torch.__version__} finds no usable NVIDIA GPU"}
-        major, minor = torch.cuda.get_device_capability()
-        return {
-            "gpus": torch.cuda.device_count(),
-            "gpu": torch.cuda.get_device_name(),
-            "arch": major * 10 + minor,
-            "memory_bytes": torch.cuda.get_device_properties().total_memory,
-        }
+    def do_probe(self, device: Message) -> Message:
+        """What is here of a device; raises `SkipError` with the reason where nothing is."""
+        return asdict(Device(**device).resolve().probe())
 
     def do_confined_cuda(self, scratch: str, without: list[str]) -> str:
         """Confine this process as a candidate's would be and see whether the GPU works then; the reason where not, or ''."""
@@ -38,9 +29,9 @@ class Prober(Service):
         except Exception as error:
             return (str(error).splitlines() or [type(error).__name__])[0]
 
-    def do_ceilings(self, device: str, whole: bool) -> Message:
+    def do_ceilings(self, device: Message, whole: bool) -> Message:
         """Measure what the device reaches; a notice says what comes next."""
-        return ceilings.measure(device, whole, self.notify)
+        return ceilings.measure(Device(**device).resolve(), whole, self.notify)
 
     def do_all_reduce(self, device: str, rank: int, world: int, store: str) -> Message:
         """Take part in all-reduces as one rank of several; bus bandwidth by number of ranks, and how."""

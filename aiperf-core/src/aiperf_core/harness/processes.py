@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import define, field
 
@@ -37,6 +37,13 @@ class ChildError(Exception):
         self.kind = kind
 
 
+class Undertaker(Protocol):
+    """Who learns how processes end."""
+
+    def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
+        """The exit code of a process whose channel closed (negative for a signal), or None where it lives on."""
+
+
 @define(eq=False)
 class Child:
     """A process forked for this run: the judge, a worker, a describer.
@@ -50,9 +57,10 @@ class Child:
     pid: int
     channel: Channel
     log: Path
-    server: "ForkServer"
+    server: Undertaker
     guarded: bool = True
     paused: bool = False
+    last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
     _asked: str = field(default="", init=False)
     _token: str = field(default="", init=False)

@@ -15,41 +15,35 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from aiperf_core.devices.device import DeviceKind
 from aiperf_core.harness import tree
 from aiperf_core.harness.channel import Message
 
 # Longer than the supervisor waits for any answer: it is the one that ends a rank that hangs.
 _TIMEOUT = timedelta(hours=1)
-_ALIGNING: list[torch.Tensor] = []
+_MEETING: list[torch.Tensor] = []
+_ALIGNING: list[Callable[[], Any]] = []
 
 
-def join(device: str) -> None:
+def join(kind: DeviceKind) -> None:
     """Join the other ranks, if the launcher says that there are any."""
     if "RANK" not in os.environ:
         return
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        here = torch.device("cuda", torch.cuda.current_device())
-        dist.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT, device_id=here)
-        _ALIGNING.append(torch.zeros(1, device=here))
-        dist.all_reduce(_ALIGNING[0])  # makes the communicator
-        torch.cuda.synchronize()
-    else:
-        dist.init_process_group("gloo", timeout=_TIMEOUT)
-    _ALIGNING.append(torch.zeros(1))
+    _ALIGNING.extend(kind.join_ranks(_TIMEOUT))
+    _MEETING.append(torch.zeros(1))
     meet()
 
 
 def meet() -> None:
     """Wait until all ranks are here, on the host."""
-    if _ALIGNING:
-        dist.all_reduce(_ALIGNING[-1])
+    if _MEETING:
+        dist.all_reduce(_MEETING[0])
 
 
 def align() -> None:
-    """Queue what lets the GPUs of all ranks go on together."""
-    if len(_ALIGNING) > 1:
-        dist.all_reduce(_ALIGNING[0])
+    """Queue what lets the devices of all ranks go on together."""
+    for one in _ALIGNING:
+        one()
 
 
 def collectives(call: Callable[[], Any]) -> Message:

@@ -39,7 +39,7 @@ JUDGED_FRACTION = 0.25
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
 # Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
-LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 1.0
+LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 2.0
 ISOLATED_S = 0.2
 _SEED_BITS = 62
 # So many seeds, in turn, where nobody guards them.
@@ -171,19 +171,23 @@ class Sampler:
                 return
             one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
 
-    def look_again(self, one: Contestant, suspected: Callable[[], object]) -> None:
-        """Take samples that are not counted for as long as their answers keep a contestant suspected.
+    def look_again(self, baseline: Contestant, one: Contestant, suspected: Callable[[], object]) -> None:
+        """Take samples that are not counted, of a contestant and of the baseline in turns, while they keep it suspected.
 
-        On a busy machine answers are late by chance, but not all of so many.
+        On a busy machine answers are late by chance, but not all of so many, and the baseline's no less.
         """
+        if not suspected():
+            return
+        one.looks = [], []
         until = time.monotonic() + LOOK_AGAIN_S
         for number in range(MOST_LOOKS):
-            if not suspected() or (number >= LEAST_LOOKS and time.monotonic() >= until):
+            if number >= LEAST_LOOKS and (not suspected() or time.monotonic() >= until):
                 return
-            sample = self._sample(one, self._new_seed(), self.clock)
-            if sample is None or not self._inspect(one, None):
-                return
-            one.note_answer(sample)
+            for side, looked_at in zip(one.looks, (baseline, one), strict=True):
+                sample = self._sample(looked_at, self._new_seed(), self.clock)
+                if sample is None or not self._inspect(looked_at, None):
+                    return
+                side.append(looked_at.answer_of(sample))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock)

@@ -1,15 +1,21 @@
 """The one folder in which a candidate may write, and what keeps it from filling the disk."""
 
+import fcntl
 import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 # The limit of a process is on each file; this one is on all of them together.
 MOST_BYTES = 4 << 30
 LOOK_EVERY_S = 0.25
+# A process that writes to a slow disk when it is killed ends when that is done.
+_ENDING_S = 10.0
+_WORK = "aiperf-work-"
+_YOUNG_S = 60.0
 
 
 class Scratch:
@@ -38,6 +44,50 @@ class Scratch:
                 self.full = True
                 self._on_full()
                 return
+
+
+class WorkFolder:
+    """A temporary folder that is locked for as long as this process lives.
+
+    Where a process ends without `close`, the next folder that is made anywhere on the machine takes the old one away.
+    """
+
+    def __init__(self) -> None:
+        _sweep(Path(tempfile.gettempdir()))
+        self.path = Path(tempfile.mkdtemp(prefix=_WORK))
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Remove the folder and all that is in it."""
+        remove(self.path)
+        os.close(self._lock)
+
+
+def _sweep(where: Path) -> None:
+    """Remove work folders that nobody holds. One that was made just now may not be locked yet."""
+    for folder in where.glob(f"{_WORK}*"):
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:  # somebody else's, or gone
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - os.fstat(lock).st_mtime > _YOUNG_S:
+                remove(folder)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(lock)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all that is in it, while processes that were just killed may still be ending."""
+    deadline = time.monotonic() + _ENDING_S
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            time.sleep(LOOK_EVERY_S / 10)
 
 
 def disk_bytes(folder: Path) -> int:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Protocol
 
 import cattrs
-from attrs import define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 
-from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
+from aiperf_core.errors import AiperfError, ExitCode, SkipError, UsageError
+from aiperf_core.executors.executor import HERE, TORCHRUN, ExecutorKind, known_executor
 from aiperf_core.harness import ceilings as kept
 from aiperf_core.harness.candidate import check_inputs
 from aiperf_core.harness.described import Described, TargetRef
@@ -48,6 +50,7 @@ class Plan:
     device: str
     size: str
     params: dict[str, float]
+    executor: str = HERE.name
 
     @property
     def name(self) -> str:
@@ -70,12 +73,17 @@ class Session:
     _left_out: tuple[str, ...] | None = field(default=None, init=False)
     _prober: Child | None = field(default=None, init=False)
     _no_cuda: str = field(default="", init=False)
+    _kinds: dict[str, DeviceKind] = field(factory=dict, init=False)
+    _probed: dict[str, Found | str] = field(factory=dict, init=False)
+    _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
 
     def __enter__(self) -> "Session":
         return self
 
     def __exit__(self, *_: object) -> None:
+        for one in self._executors.values():
+            one.close()
         self._server.close()
 
     # --- planning, before anything is written
@@ -130,25 +138,64 @@ class Session:
                 f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}."
             )
         if not described.on(device):
-            there = ", ".join(sorted({one.device for one in described.implementations}))
-            reason = f"has no implementation for {device}; it runs on {there}"
-            return SkippedTarget(name, Verdict.SKIPPED, reason)
+            return SkippedTarget(name, Verdict.SKIPPED, self._without(device, described))
+        kind = self.kind(device)
         usable = len(os.sched_getaffinity(0))
-        if device == "cpu" and (described.threads or 0) > usable:
+        if kind.on_host and (described.threads or 0) > usable:
             reason = f"needs {described.threads} processors ({usable} are usable here)"
             return SkippedTarget(name, Verdict.SKIPPED, reason)
         self._check_baseline(name, described, device)
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
         world_size = params.get(WORLD_SIZE, 1)
-        if device == "cuda" and world_size > self.hardware.gpus:
-            reason = f"needs {world_size:g} GPUs, one for each rank ({self.hardware.gpus} here); --set world_size=2 asks for fewer"
-            return SkippedTarget(name, Verdict.SKIPPED, reason)
+        if WORLD_SIZE in params and not kind.on_host:
+            too_many = self._no_ranks(device, kind, world_size)
+            if too_many:
+                return SkippedTarget(name, Verdict.SKIPPED, too_many)
+        if self.options.candidate is not None and not kind.confines:
+            raise UsageError(
+                f"Code that nobody trusts cannot be judged on {device!r}: nothing confines it there. "
+                "Judge it on cpu or cuda: --device cpu"
+            )
         if WORLD_SIZE in params and self.options.candidate is not None:
             raise UsageError(
                 f"{name!r} is a workload of {world_size:g} ranks; a candidate is one process. Judge it against another target: aiperf list"
             )
-        return Plan(selection, described, device, size, params)
+        if (described.folder or described.files or described.deferred) and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} works with files or goes on after the call; a candidate is given no files, and is timed until it is "
+                "done. Judge it against another target: aiperf list"
+            )
+        executor = self.options.executor or (TORCHRUN if WORLD_SIZE in params else HERE).name
+        unfit = self._unfit(executor, params)
+        if unfit:
+            return SkippedTarget(name, Verdict.SKIPPED, unfit)
+        return Plan(selection, described, device, size, params, executor)
+
+    def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
+        """Why an executor cannot start what a target needs; None where it can. Raises `UsageError` for what nobody should ask."""
+        kind = self.executor(executor)
+        if self.options.candidate is not None and not kind.confines:
+            raise UsageError(
+                f"Code that nobody trusts cannot be judged by the executor {executor!r}: nothing confines it there. "
+                "Leave out --executor to judge it here."
+            )
+        if WORLD_SIZE in params and not kind.takes_ranks:
+            return (
+                f"is a workload of {params[WORLD_SIZE]:g} ranks; the executor {executor!r} starts one process at a time"
+            )
+        if WORLD_SIZE not in params and not kind.takes_one:
+            return f"is a workload of one process; the executor {executor!r} starts ranks"
+        return None
+
+    def executor(self, name: str) -> ExecutorKind:
+        """What starts workers. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
+        if name not in self._executors:
+            try:
+                self._executors[name] = known_executor(name, self.options.executors).resolve(self._server)
+            except SkipError as error:
+                raise UsageError(f"The executor {name!r} cannot be used: {error}.") from error
+        return self._executors[name]
 
     def _check_baseline(self, name: str, described: Described, device: str) -> None:
         names = [one.name for one in described.on(device)]
@@ -158,11 +205,36 @@ class Session:
             )
 
     def _device_for(self, described: Described) -> str:
+        """The device that was asked for; else one that is here and of use: a GPU, one of a plugin, the processor."""
         self._require(self.options.device)
         if self.options.device:
             return self.options.device
-        wants = any(one.device == "cuda" for one in described.implementations)
-        return "cuda" if wants and self.hardware.gpus else "cpu"
+        useful = {one.device for one in described.implementations}
+        others = [name for name in self.options.devices if name not in (CUDA.name, CPU.name)]
+        usable = (name for name in (CUDA.name, *others) if name in useful and self.absent(name) is None)
+        return next(usable, CPU.name)
+
+    def _without(self, device: str, described: Described) -> str:
+        """Why a target cannot be run on a device that it has nothing for, or on those that it has something for."""
+        there = sorted({one.device for one in described.implementations})
+        reason = f"has no implementation for {device}; it runs on {', '.join(there)}"
+        absent = {name: self._why_not(name) for name in there} if self.options.device is None else {}
+        said = [f"{name}: {why}" for name, why in absent.items() if why and name != CUDA.name]
+        return f"{reason} ({'; '.join(said)})" if said else reason
+
+    def _why_not(self, device: str) -> str | None:
+        if device not in self.options.devices:
+            return f"no plugin provides it; known are {', '.join(sorted(self.options.devices))}"
+        return self.absent(device)
+
+    def _no_ranks(self, device: str, kind: DeviceKind, world_size: float) -> str | None:
+        """Why a workload cannot have so many ranks on a device; None where it can."""
+        if not kind.ranks:
+            return f"is a workload of {world_size:g} ranks; several of {device!r} cannot be told to work together"
+        count, what = self.count(device), "GPUs" if device == CUDA.name else repr(device)
+        if world_size <= count:
+            return None
+        return f"needs {world_size:g} {what}, one for each rank ({count} here); --set world_size=2 asks for fewer"
 
     def _size_for(self, name: str, described: Described, device: str) -> str:
         size = self.options.size or (device if device in described.presets else "smoke")
@@ -186,19 +258,71 @@ class Session:
     # --- the machine
 
     def _require(self, device: str | None) -> None:
-        """Raise `UsageError` where a GPU was asked for and there is none."""
-        if device == "cuda" and not self.hardware.gpus:
+        """Raise `UsageError` where a device was asked for that nobody knows or that is not here."""
+        if device is None:
+            return
+        known_device(device, self.options.devices)
+        absent = self.absent(device)
+        if absent is not None:
             raise UsageError(
-                f"The device 'cuda' was asked for, but there is none here: {self._no_cuda}. "
+                f"The device {device!r} was asked for, but there is none here: {absent}. "
                 "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
             )
+
+    def kind(self, device: str) -> DeviceKind:
+        """What the harness asks of a device of that name. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
+        if device not in self._kinds:
+            try:
+                self._kinds[device] = known_device(device, self.options.devices).resolve()
+            except SkipError as error:
+                raise UsageError(f"The device {device!r} cannot be used: {error}.") from error
+        return self._kinds[device]
+
+    def absent(self, device: str) -> str | None:
+        """Why there is no device of that name here; None where there is one."""
+        if device == CPU.name:
+            return None
+        if device == CUDA.name:
+            return None if self.hardware.gpus else self._no_cuda or "none was found"
+        found = self._probe(device)
+        return found if isinstance(found, str) else None
+
+    def count(self, device: str) -> int:
+        """How many of a device that is here."""
+        if device == CUDA.name:
+            return self.hardware.gpus
+        found = self._probe(device)
+        return found.count if isinstance(found, Found) else 0
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the devices that are here, in the order of the alphabet."""
+        return tuple(name for name in sorted(self.options.devices) if self.absent(name) is None)
+
+    def found(self, device: str) -> Found | None:
+        """What is here of a plugin's device; None where nothing is."""
+        found = self._probe(device)
+        return found if isinstance(found, Found) else None
+
+    def _probe(self, device: str) -> Found | str:
+        """Ask a process of its own for a device: what is here, or why nothing is."""
+        if device not in self._probed:
+            prober = self.spawn("prober", f"prober-{device}")
+            try:
+                told = prober.ask("probe", timeout=_IMPORT_TIMEOUT_S, device=asdict(self.options.devices[device]))
+                self._probed[device] = cattrs.structure(told, Found)
+            except ChildError as error:
+                self._probed[device] = str(error)
+            finally:
+                prober.kill()
+        return self._probed[device]
 
     def _look_for_hardware(self) -> None:
         """Ask a process of its own for the GPU; the answer is collected when it is needed."""
         if self._hardware is None and self._prober is None:
             self._prober = self.spawn("prober", "prober")
             with contextlib.suppress(ChildError):  # collecting will tell
-                self._prober.post("cuda")
+                self._prober.post("probe", device=asdict(CUDA))
 
     @property
     def hardware(self) -> Hardware:
@@ -208,11 +332,11 @@ class Session:
             assert self._prober is not None
             try:
                 found = self._prober.collect(timeout=_IMPORT_TIMEOUT_S)
+                self._hardware = Hardware(found["name"], found["arch"], found["count"])
             except ChildError as error:
-                found = {"gpus": 0, "reason": f"looking for one failed: {error}"}
+                self._no_cuda = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
+                self._hardware = Hardware()
             self._prober.kill()
-            self._no_cuda = found.get("reason", "")
-            self._hardware = Hardware(found.get("gpu"), found.get("arch"), found["gpus"])
         return self._hardware
 
     def left_out(self, device: str) -> tuple[str, ...]:
@@ -236,8 +360,10 @@ class Session:
     def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
         """What a device reaches: measured once, kept on disk; `again` measures anew and keeps the better figures.
 
-        None where measuring failed; results then carry no fraction of light.
+        None where measuring failed, or where the device has no ceilings; results then carry no fraction of light.
         """
+        if not self.kind(device).has_ceilings:
+            return None
         if device not in self._ceilings or again:
             before = self._ceilings.get(device) or kept.read(device, self._state(device))
             if before is None or again:
@@ -256,7 +382,9 @@ class Session:
         for a device that is not there, and `AiperfError` where it cannot be measured.
         """
         self._require(device)
-        device = device or ("cuda" if self.hardware.gpus else "cpu")
+        device = device or (CUDA.name if self.hardware.gpus else CPU.name)
+        if not self.kind(device).has_ceilings:
+            raise AiperfError(f"The device {device!r} has no ceilings: its plugin does not say how to measure any.")
         before = None if refresh else kept.read(device, self._state(device))
         if before is None or not before.whole:
             try:
@@ -280,7 +408,8 @@ class Session:
         """Measure, put it together with what was measured before, and keep it. Raises `ChildError`."""
         prober = self.spawn("prober", f"ceilings-{device}")
         try:
-            answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, device=device, whole=whole, on_notice=tell)
+            told = asdict(self.options.devices[device])
+            answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, whole=whole)
         finally:
             prober.kill()
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
@@ -313,7 +442,11 @@ class Session:
 
     def _state(self, device: str) -> dict[str, str]:
         """What the ceilings depend on; figures that were kept of another state are not used."""
-        return kept.state_of(device, self.hardware)
+        state = kept.state_of(device, self.hardware)
+        if device in (CPU.name, CUDA.name):
+            return state
+        found = self.found(device)
+        return {**state, "device": found.name if found else "", **self.kind(device).state()}
 
     # --- running
 
@@ -329,20 +462,32 @@ class Session:
                 summary=target.summary,
                 described=plan.described,
                 wanted=plan.selection.implementations,
-                device=plan.device,
+                device=self.options.devices[plan.device],
+                kind=self.kind(plan.device),
                 size=plan.size,
                 params=plan.params,
                 options=self.options,
-                hardware=self.hardware,
+                hardware=self.hardware_of(plan.device),
                 server=self._server,
+                executor=self.executor(plan.executor),
+                executor_name=plan.executor,
                 log_path=lambda name: log_path(target.name, name),
                 reporter=reporter,
                 ceilings=lambda again: self.ceilings(plan.device, again),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
             ).execute()
+        except SkipError as error:
+            return SkippedTarget(target.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:
             return SkippedTarget(target.name, Verdict.FAILED, str(error))
+
+    def hardware_of(self, device: str) -> Hardware:
+        """What an implementation's requirements are held against."""
+        if device in (CPU.name, CUDA.name):
+            return self.hardware
+        found = self.found(device)
+        return evolve(self.hardware, capabilities=found.capabilities if found else ())
 
     def spawn(self, role: str, name: str) -> Child:
         """Fork a child of a role; its log lies in the log folder."""

@@ -4,6 +4,7 @@ import math
 import os
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
-from attrs import astuple, define, evolve, field
+from attrs import asdict, astuple, define, evolve, field
 
 from aiperf_core.devices import environment
-from aiperf_core.devices.telemetry import Telemetry, open_telemetry
-from aiperf_core.errors import AiperfError
+from aiperf_core.devices.device import Device, DeviceKind
+from aiperf_core.devices.telemetry import Telemetry
+from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.executors.executor import Crew, ExecutorKind, Order
 from aiperf_core.harness import answers, clocks, energy
 from aiperf_core.harness.candidate import CandidateSource
 from aiperf_core.harness.census import WATCH_S, Watcher
@@ -25,10 +28,9 @@ from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
-from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.record import conduct_of, evidence_of, rules, settle
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
-from aiperf_core.harness.scratch import MOST_BYTES, Scratch
+from aiperf_core.harness.scratch import MOST_BYTES, Scratch, WorkFolder
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.results.models import (
@@ -58,6 +60,11 @@ _FULL_READING = 8
 _IMPORT_TIMEOUT_S = 60.0
 # CUPTI starts in seconds, and in many where every process of a busy machine starts it at once.
 _CUPTI_TIMEOUT_S = 180.0
+# What rows say where the worker's process renews its own inputs (see `arena`), by the guards that this weakens.
+_IN_PROCESS = {
+    "fresh_values": "the implementation's own process copies new values to the device, and could keep the old ones",
+    "inputs_intact": "the implementation's own process tells what its inputs are after a call",
+}
 _ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
 
 
@@ -79,12 +86,15 @@ class TargetRun:
     summary: str
     described: Described
     wanted: frozenset[str]
-    device: str
+    device: Device
+    kind: DeviceKind
     size: str
     params: dict[str, float]
     options: Options
     hardware: Hardware
     server: ForkServer
+    executor: ExecutorKind
+    executor_name: str
     log_path: Callable[[str], Path]
     reporter: Reporter
     ceilings: Callable[[bool], Ceilings | None]
@@ -105,6 +115,7 @@ class TargetRun:
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
     _scratch: Scratch | None = field(default=None, init=False)
+    _folder: WorkFolder | None = field(default=None, init=False)
     _watchers: dict[str, Watcher] = field(factory=dict, init=False)
     _costs: dict[str, float] = field(factory=dict, init=False)
     _frozen: tuple[str, str] = field(init=False)
@@ -113,7 +124,7 @@ class TargetRun:
 
     @_telemetry.default
     def _opened_telemetry(self) -> Telemetry:
-        return open_telemetry(self.device)
+        return self.kind.telemetry()
 
     @_frozen.default
     def _rules(self) -> tuple[str, str]:
@@ -166,7 +177,7 @@ class TargetRun:
         judge.post(
             "open",
             target={"name": self.target.name, "module": self.target.module},
-            device=self.device,
+            device=asdict(self.device),
             params=self.params,
             seed=self._first_seed,
             static_seed=self._rng.getrandbits(62),
@@ -178,6 +189,8 @@ class TargetRun:
         except ChildError as error:
             judge.kill()
             text = str(error)
+            if error.kind == "skip":
+                raise SkipError(text) from None
             where = "" if self.target.name in text else f"{self.target.name!r} could not be set up at {self._sizes()}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
@@ -192,7 +205,7 @@ class TargetRun:
         On a processor, threads of a process that has finished spin for a while and take time from the next one. A candidate
         shall not work when no clock runs; and what stopping costs shall be the same for its baseline.
         """
-        return self.device == "cpu" or self.options.candidate is not None
+        return self.kind.on_host or self.options.candidate is not None
 
     @property
     def _watches_calls(self) -> bool:
@@ -206,9 +219,9 @@ class TargetRun:
         """Decide how samples are taken."""
         assert self._opened is not None
         costs = self._costs = self._clock_costs
-        ceilings = self.ceilings(False) if self.device == "cuda" else None
+        ceilings = self.ceilings(False) if self.kind.clock else None
         for one in self._contestants:
-            one.clock_cost_s = costs
+            one.clock_cost_s, one.deferred = costs, self.described.deferred
             if ceilings and ceilings.event_step_s:
                 one.clock_step_s = {"device": ceilings.event_step_s}
         self._sampler = Sampler(
@@ -216,7 +229,7 @@ class TargetRun:
             self._contestants,
             clock=self._clock,
             clock_cost_s=costs.get(self._clock, 0.0),
-            both_clocks=self.device == "cuda",
+            both_clocks=self.kind.clock is not None,
             has_state=self._opened["has_state"],
             cold=self._cold,
             first_seed=self._first_seed,
@@ -230,9 +243,9 @@ class TargetRun:
 
     def _chosen(self) -> list[DescribedImplementation]:
         """The baseline first; all others, or those asked for and the rungs that they build on."""
-        here = self.described.on(self.device)
+        here = self.described.on(self.device.name)
         if self.options.candidate is not None:
-            return [self._baseline(here), _as_declared(self.options.candidate, self.device)]
+            return [self._baseline(here), _as_declared(self.options.candidate, self.device.name)]
         wanted = set(self.wanted)
         for one in reversed(here):
             if one.name in wanted and one.builds_on:
@@ -247,6 +260,10 @@ class TargetRun:
 
     def _contestant(self, declared: DescribedImplementation) -> Contestant:
         one = Contestant(declared, declared.name, self._policy)
+        if not self.kind.shares_memory:
+            one.not_observed.update(_IN_PROCESS)
+        if not self.kind.has_ceilings:
+            one.not_observed["faster_than_light"] = f"nothing is known of what {self.device.name!r} reaches"
         reason = next(filter(None, (lacking(text, self.hardware) for text in declared.requires)), None)
         if reason:
             one.stop(Verdict.SKIPPED, reason)
@@ -289,8 +306,9 @@ class TargetRun:
             self._probe_flush()
         assert self._sampler is not None
         if self._watches_calls:
-            for one in self._active:
-                self._sampler.look_again(one, partial(clocks.work_beside, self._contestants[0], one))
+            baseline = self._contestants[0]
+            for one in self._active[1:] if baseline.active else ():
+                self._sampler.look_again(baseline, one, partial(clocks.work_beside, baseline, one))
         if suspect:
             for one in self._active:
                 self.reporter.phase("repeat values", one.name)
@@ -300,7 +318,7 @@ class TargetRun:
                 one.no_energy = "not measured for several ranks"
                 one.not_observed["cupti_ledger"] = "calls of several ranks are not audited"
             return
-        if self.device == "cuda" and self.options.audit and suspect:
+        if self.kind.audited and self.options.audit and suspect:
             self._audit()
         if self.options.controls and self.options.energy:
             self._measure_energy()
@@ -321,12 +339,12 @@ class TargetRun:
             call_s = one.median(self._clock) or 0.0
             for number, ((counts, sent), shard) in enumerate(zip(told, self._opened["shard_elements"], strict=True)):
                 # A GPU's rank is at work until its last kernel is done. On a processor one that waits for others uses none.
-                worked = [(min(each[number]) if self.device == "cpu" else each[number][0]) / n for each, n in samples]
+                worked = [(min(each[number]) if self.kind.on_host else each[number][0]) / n for each, n in samples]
                 work_s = statistics.median(worked)
                 one.ranks.append(
                     Rank(
                         rank=number,
-                        device="cpu" if self.device == "cpu" else f"cuda:{number}",
+                        device=self.kind.place(number),
                         work_s=work_s,
                         # Until the slowest rank was done, whose time the row's is.
                         waited_s=max(0.0, call_s - work_s),
@@ -344,6 +362,8 @@ class TargetRun:
     def _run_steadily(self, one: Contestant) -> None:
         """Have the supervisor's own clock look at calls that are too short for it one by one."""
         assert self._sampler is not None
+        if self.described.deferred:  # whose calls may not follow each other without a pause
+            return
         if one.samples.bracket_s and min(one.samples.bracket_s) < clocks.STEADY_S:
             self.reporter.phase("run without pauses", one.name)
             self._sampler.run_steadily(one, clocks.STEADY_S)
@@ -392,7 +412,7 @@ class TargetRun:
     def _clock_costs(self) -> dict[str, float]:
         """What each clock adds to a sample, as processes found that run no candidate's code."""
         assert self._opened is not None
-        if self.device == "cpu":
+        if self.kind.clock is None:
             return {"wall": self._opened["clock_cost_s"]}
         ceilings = self.ceilings(False)
         return {"device": ceilings.event_overhead_s} if ceilings and ceilings.event_overhead_s else {}
@@ -443,20 +463,26 @@ class TargetRun:
         """Start a worker for each contestant; they import the benchmark and wake the device while others do the same."""
         target = {"name": self.target.name, "module": self.target.module}
         for one in self._active:
-            one.child = self._spawn_worker(one)
+            one.child = self._guarded(one, partial(self._spawn_worker, one))
         for one in self._active:
             assert one.child is not None
             one.child.guarded = "result_channel" not in self.options.off
-            begin = partial(one.child.post, "begin", target=target, implementation=one.runs, device=self.device)
+            begin = partial(one.child.post, "begin", target=target, implementation=one.runs)
+            begin = partial(begin, device=asdict(self.device))
             begin = partial(begin, processors=self._processors(), off=sorted(self.options.off))
             self._guarded(one, partial(begin, candidate=self._candidate(one)))
 
-    def _spawn_worker(self, one: Contestant) -> Child | RankGroup:
-        """Start a contestant's process, or that which starts its ranks."""
+    def _spawn_worker(self, one: Contestant) -> Crew:
+        """Start a contestant's process, or its ranks. Raises `ChildError` where that fails."""
         log, limit = self.log_path(one.name), self._memory_limit()
-        if self._world_size:
-            return RankGroup.start(self.server, one.name, log, self._world_size, limit)
-        return self.server.spawn("worker", one.name, log, memory_limit_bytes=limit)
+        order = Order(name=one.name, log=log, ranks=self._world_size, memory_limit_bytes=limit)
+        try:
+            return self.executor.start(order)
+        except (AiperfError, ChildError):
+            raise
+        except Exception as error:  # what a plugin may raise costs a row
+            what = f"could not be started by the executor {self.executor_name!r}: {type(error).__name__}: {error}"
+            raise ChildError("exited", what) from error
 
     @property
     def _world_size(self) -> int:
@@ -486,12 +512,21 @@ class TargetRun:
             one.child.paused = self._pausing
         for one in self._active:
             assert one.child is not None
-            self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=self._opened["problem"]))
+            problem = {**self._opened["problem"], "folder": self._folder_for(one)}
+            self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=problem))
         for one in self._active:
             assert one.child is not None
             held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.state)
             if held is not None and one.state_before is not None:
                 one.state_before["objects"] = held
+
+    def _folder_for(self, one: Contestant) -> str | None:
+        """An empty folder of a contestant's own, where the benchmark asks for one. The supervisor removes it at the end."""
+        if not self.described.folder:
+            return None
+        if self._folder is None:
+            self._folder = WorkFolder()
+        return tempfile.mkdtemp(prefix=f"{one.runs}-", dir=self._folder.path)
 
     def _processors(self) -> list[int]:
         """The processors that a worker is pinned to; none where the workload asks for no number of them.
@@ -499,7 +534,7 @@ class TargetRun:
         The first ones take the interrupts of most machines, so the last are taken.
         """
         usable = sorted(os.sched_getaffinity(0))
-        return usable[-self.described.threads :] if self.described.threads and self.device == "cpu" else []
+        return usable[-self.described.threads :] if self.described.threads and self.kind.on_host else []
 
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
@@ -522,7 +557,7 @@ class TargetRun:
 
     def _memory_limit(self) -> int | None:
         # A CUDA process maps far more than it uses, and the limit counts mappings.
-        if self.device != "cpu":
+        if not self.kind.on_host:
             return None
         return self.options.memory_limit_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
 
@@ -586,6 +621,8 @@ class TargetRun:
             watcher.mark()
             time.sleep(WATCH_S)
             seen, nvml = watcher.between_calls(), self._telemetry.nvml
+            if self.described.files:  # where reading pages from disk is the work
+                seen = evolve(seen, major_faults=None)
             one.census.append(evolve(seen, gpus=watcher.gpus(nvml)) if nvml else seen)
 
     # --- ending
@@ -613,6 +650,8 @@ class TargetRun:
         self._telemetry.close()
         if self._scratch is not None:
             self._scratch.close()
+        if self._folder is not None:
+            self._folder.close()
         if judge is not None:
             judge.kill()
 
@@ -635,7 +674,7 @@ class TargetRun:
             goal=self.described.goal,
             clock=self._clock,
             cache=self.described.cache,
-            device=self.device,
+            device=self.device.name,
             problem=self._problem(opened, tolerance),
             rows=Scoring(
                 self._contestants,
@@ -657,12 +696,14 @@ class TargetRun:
             rounds=self.options.rounds,
             clock_overhead_s=self._costs.get(self._clock),
             floor=self.options.floor,
+            clock_source=self.kind.clock if self._clock == "device" else None,
+            executor=self.executor_name,
             complete=not self.interrupted,
         )
 
     def _assess(self) -> None:
         """Let the checks look at the evidence of each."""
-        facts = environment.facts(self.device)
+        facts = environment.facts(self.device.name)
         # Without new values, or without judging, there are no seeds to look at.
         off = self.options.off | (
             {"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set()
@@ -670,7 +711,7 @@ class TargetRun:
         sampler, before, after = self._sampler, self._frozen, rules(self.options)
         assert sampler is not None
         assert self._opened is not None
-        shared = {"device": self.device, "clock": self._clock, "cache": self.described.cache, "machine": facts}
+        shared = {"device": self.device.name, "clock": self._clock, "cache": self.described.cache, "machine": facts}
         views = set(self._opened["views"])
         baseline = None
         for one in self._contestants:
@@ -714,7 +755,7 @@ class TargetRun:
     @property
     def _clock(self) -> str:
         # The processor has no clock apart from the caller's.
-        return self.described.clock if self.device == "cuda" else "wall"
+        return self.described.clock if self.kind.clock else "wall"
 
 
 def _as_declared(candidate: CandidateSource, device: str) -> DescribedImplementation:
@@ -726,7 +767,9 @@ def _as_declared(candidate: CandidateSource, device: str) -> DescribedImplementa
 def _control(baseline: Contestant) -> Contestant:
     """The baseline once more, to be compared with itself."""
     declared = evolve(baseline.declared, name=f"{baseline.name} again", role="control", why="", kind=None)
-    return Contestant(declared, baseline.runs, baseline.policy, ended=baseline.ended, reason=baseline.reason)
+    one = Contestant(declared, baseline.runs, baseline.policy, ended=baseline.ended, reason=baseline.reason)
+    one.not_observed.update(baseline.not_observed)
+    return one
 
 
 def _larger(before: Memory | None, now: Memory) -> Memory:

@@ -1,5 +1,6 @@
 """From what was measured to rows: intervals, speedups, verdicts, fractions of light."""
 
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,7 @@ class Scoring:
             flop_per_s=self._rate(median, "flops") if trusted else None,
             light=self._light(median) if trusted else None,
             prepare_s=one.prepare_s,
+            beside={name: statistics.median(values) for name, values in one.beside.items()},
             memory=one.memory,
             judgement=Judgement(one.judged, self.tolerance, one.worst) if one.judged else None,
             quality=_quality(one),

@@ -17,7 +17,8 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
-from aiperf_core.devices.timing import open_device, open_device_modules
+from aiperf_core.devices.cpu import wall_of
+from aiperf_core.devices.device import Device
 from aiperf_core.harness import arena, ranks, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
@@ -43,7 +44,7 @@ class Worker(Service):
         self,
         target: Message,
         implementation: str,
-        device: str,
+        device: Message,
         processors: list[int],
         off: list[str],
         candidate: Message | None,
@@ -52,25 +53,24 @@ class Worker(Service):
 
         Return the state of this process before, and for a candidate what holds it.
 
-        `off` names guards of the worker's that are switched off.
+        `device` has the fields of a `Device`. `off` names guards of the worker's that are switched off.
         """
         self._off = frozenset(off)
         if processors:  # before torch makes its threads, which inherit this
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
-        self._candidate = candidate
-        confined = self._confine(candidate, device) if candidate and "sandbox" not in self._off else None
+        self._candidate, self._kind = candidate, Device(**device).resolve()
+        confined = self._confine(candidate, device["name"]) if candidate and "sandbox" not in self._off else None
         if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
-        ranks.join(device)
-        open_device_modules(device)  # what is imported before is watched
+        ranks.join(self._kind)
+        self._kind.preload()
         before = snapshot()
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
-            self._code = _find(load_benchmark(TargetRef(**target)).on(device), implementation)
-        if device == "cuda":
-            torch.zeros(1, device=device)
+            self._code = _find(load_benchmark(TargetRef(**target)).on(device["name"]), implementation)
+        self._kind.wake()
         return {"confined": confined, "state": before}
 
     def _confine(self, candidate: Message, device: str) -> Message:
@@ -84,13 +84,14 @@ class Worker(Service):
         """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
-        self._inputs = arena.attach(problem["inputs_arenas"][0], inputs_fd)
-        self._outputs = arena.attach(problem["outputs_arenas"][0], outputs_fd)
-        self._device = open_device(
-            problem["device"], problem["working_set_bytes"], all_streams="all_streams" not in self._off
-        )
+        self._data = arena.attach_inputs(problem["inputs_arenas"][0], inputs_fd, self._kind)
+        self._inputs = self._data.bytes
+        self._outputs = arena.attach(problem["outputs_arenas"][0], outputs_fd, self._kind)
+        self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
             **({} if self._candidate else problem["params"]),
+            **({"folder": problem["folder"]} if problem.get("folder") else {}),
+            **problem.get("files", {}),
             **tree.build(problem["inputs"], self._inputs),
             **tree.build(problem["static"], self._inputs),
         }
@@ -112,10 +113,10 @@ class Worker(Service):
 
     def _prepare(self) -> None:
         if self._code.is_class:
-            instance = self._code.code()
-            if hasattr(instance, "prepare"):
-                call_with(instance.prepare, self._arguments)
-            self._run = instance.run
+            self._instance = self._code.code()
+            if hasattr(self._instance, "prepare"):
+                call_with(self._instance.prepare, self._arguments)
+            self._run = self._instance.run
         else:
             self._run = self._code.code
         self._names = tuple(bind(self._run, self._arguments).keywords)
@@ -131,6 +132,7 @@ class Worker(Service):
 
         `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
         """
+        self._fetch_inputs()
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
@@ -144,7 +146,15 @@ class Worker(Service):
             self.notify("stop")
         finally:
             gc.enable()
-        self._output = timed.result
+        beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
+        if self._problem.get("deferred"):
+            # Here, because a process that is not asked anything is stopped.
+            finish_s = wall_of(self._instance.finish)
+            if timed.wall_s is not None:
+                beside["until_done_s"] = timed.wall_s + finish_s
+        else:
+            self._output = timed.result
+        self._data.hand_back()
         self._place = random.random()
         if "judged_output" not in self._off:
             self._print = self._fingerprint(self._place)
@@ -155,8 +165,16 @@ class Worker(Service):
             "hidden": timed.hidden,
             "voluntary_switches": timed.voluntary_switches,
             "involuntary_switches": timed.involuntary_switches,
+            "beside": beside,
             "output": self.do_output() if deliver else None,
         }
+
+    def _fetch_inputs(self) -> None:
+        """Copy what the judge has written to the device, where it cannot write there itself, and leave the caches as declared."""
+        if self._data.in_process:
+            self._data.fetch()
+            if self._problem["cold"]:
+                self._device.flush()
 
     def do_output(self) -> Message:
         """Copy the last call's output to the judge's memory, after checking its form.
@@ -164,7 +182,10 @@ class Worker(Service):
         `late` says whether it changed since the clock stopped.
         """
         shape = self._problem["output"]
-        tree.match(shape, self._output, self._device.name)
+        if self._problem.get("deferred"):
+            self._output = self._instance.output()
+            self._print = self._fingerprint(self._place)
+        tree.match(shape, self._output, self._kind.torch_device)
         numbers = {}
         with torch.no_grad():
             for path, node, leaf in tree.pairs(shape, self._output):
@@ -260,7 +281,7 @@ class Worker(Service):
     def _fingerprint(self, place: float) -> list[int]:
         """Sums over the bits of the output's tensors: what they hold now.
 
-        Of a large tensor on the processor only a window is read, which lies at `place` between 0 and 1; a sum over all
+        Of a large tensor of the host only a window is read, which lies at `place` between 0 and 1; a sum over all
         of it could take longer than the call.
         """
         prints = []
@@ -269,7 +290,7 @@ class Worker(Service):
                 raise ContractError(f"the output holds {tree.summary(one)}; accepted are plain dense tensors")
             storage = one.untyped_storage()
             count = storage.nbytes() // 8
-            window = count if self._device.name == "cuda" else min(count, _WINDOW_WORDS)
+            window = min(count, _WINDOW_WORDS) if self._kind.on_host else count
             words = torch.empty(0, dtype=torch.int64, device=one.device)
             words = words.set_(storage, int(place * (count - window)), (window,), (1,))
             prints.append(int(words.sum()))

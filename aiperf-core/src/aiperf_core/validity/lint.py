@@ -21,6 +21,7 @@ coarser and cheaper than the precision that the cost declares: bf16 arithmetic m
 
 import math
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -31,7 +32,7 @@ import torch
 from attrs import asdict, frozen
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from aiperf_core.benchmark import bind, call_with, load_benchmark
+from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness import tree
 from aiperf_core.harness.channel import Channel, Message
@@ -178,12 +179,13 @@ class _Work(TorchDispatchMode):
 class Linter(Judge):
     """A judge on trial: its own comparisons are what is tested."""
 
-    def do_lint(self, target: Message, device: str, params: dict[str, float], listed: Message) -> list[Message]:
+    def do_lint(self, target: Message, device: Message, params: dict[str, float], listed: Message) -> list[Message]:
         """Test one target's workload, reference, tolerance, cost and form.
 
         `listed` has the `goal` and the `devices` of the contents page. Raises what the benchmark raises.
         """
-        self._name, self._device, self._params = target["name"], device, params
+        self._take_device(device)
+        self._name, self._params = target["name"], params
         self._world = int(params.get(WORLD_SIZE, 0))
         self._benchmark = load_benchmark(TargetRef(**target))
         outcomes = [*self._test_workload(), *self._test_reference()]
@@ -197,12 +199,18 @@ class Linter(Judge):
         outcomes += self._test_form(target["module"], listed)
         return [asdict(one) for one in outcomes]
 
-    def do_try(self, target: Message, device: str, params: dict[str, float], implementation: str) -> str | None:
+    def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Raises what it raises."""
         self.do_open(target, device, params, 0, 0)
-        code = next(one for one in self._benchmark.on(device) if one.name == implementation)
+        code = next(one for one in self._benchmark.on(device["name"]) if one.name == implementation)
+        self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
         inputs, static = (tree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
-        arguments = {**params, **inputs, **static}
+        arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
+        with tempfile.TemporaryDirectory(prefix="aiperf-lint-") as folder:
+            return self._try(code, {**arguments, **({"folder": folder} if self._benchmark.folder else {})})
+
+    def _try(self, code: Implementation, arguments: dict[str, Any]) -> str | None:
+        """Run an implementation with these arguments on several draws."""
         run = code.code
         if code.is_class:
             instance = code.code()
@@ -212,9 +220,11 @@ class Linter(Judge):
         for draw, seed in enumerate(SEEDS, 1):
             arguments.update(self.do_renew(seed))
             output = bind(run, arguments)()
-            if device != "cpu":
-                torch.cuda.synchronize()
-            tree.match(self._output_shape, output, device)
+            if self._benchmark.deferred:
+                instance.finish()
+                output = instance.output()
+            self._timer.synchronize()
+            tree.match(self._output_shape, output, self._device)
             changed = self.do_changed(thorough=True)
             if changed:
                 return f"changes its inputs {', '.join(changed)}, which the workload does not declare as state"
@@ -399,7 +409,7 @@ class Linter(Judge):
 
     def _test_budgets(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[Outcome]:
         """Whether the metric of each lossy variant refuses what is grossly wrong, for one draw."""
-        for one in self._benchmark.on(self._device):
+        for one in self._benchmark.on(self._device_name):
             if one.lossy is None:
                 continue
             believed = []
@@ -583,7 +593,7 @@ class Linter(Judge):
         )
         vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
         yield _noted("form.names", vague, "named for no mechanism: {}", "Say what it does, as in 'tiled' or 'fused'.")
-        silent = sorted({one.name for one in bench.on(self._device) if one.role == "yardstick" and not one.why})
+        silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
         yield _noted("form.yardsticks", silent, "no `why` for the yardstick {}", "Say which library does what.")
         sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
         even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []

@@ -1,0 +1,187 @@
+"""`aiperf profile`: why an implementation is fast, by a profiler."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.run import Run
+    from aiperf_core.harness.session import Plan, Session
+    from aiperf_core.profiling.models import NotProfiled, Profile
+    from aiperf_core.requirements import Hardware
+    from aiperf_core.results.models import SkippedTarget
+    from aiperf_core.targets import Selection
+
+
+@click.command("profile")
+@click.argument("patterns", nargs=-1, required=True, metavar="TARGET[:IMPL]...")
+@click.option(
+    "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf or a plugin's."
+)
+@click.option("--metrics", metavar="NAME", help="A set of the tool's metrics, in place of its usual ones.")
+@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
+@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
+@click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
+@click.option(
+    "--timeout", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Limit for one implementation."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the profiles there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the profiles as one JSON document.")
+@click.pass_obj
+def profile(
+    plugins: Plugins,
+    patterns: tuple[str, ...],
+    tool: str,
+    metrics: str | None,
+    device: str | None,
+    size: str | None,
+    sizes: tuple[str, ...],
+    timeout: float,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Show why an implementation is fast: the same work once more, under a profiler.
+
+    The baseline and every variant, or the one that is named beside its baseline. Each runs in a fresh process, which makes the
+    inputs, warms up and is then watched. How fast it is without a profiler, only `aiperf run` says.
+    """
+    from aiperf_core.cli.run import sizes_of
+    from aiperf_core.cli.screen import consoles
+    from aiperf_core.harness.options import Options
+    from aiperf_core.profiling import passes, store
+
+    if not timeout > 0:
+        raise UsageError(f"--timeout takes a number of seconds above 0; got {timeout:g}.")
+    chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns)
+    screen, err = consoles()
+    options = Options(device=device, size=size, params=sizes_of(sizes))
+    plans, skipped, hardware = _plan(selections, options)
+    root = store.new_folder(out, plans[0].name if len(plans) == 1 else "-".join(patterns))
+    every: list[Profile | NotProfiled] = []
+    for plan in plans:
+        found = passes.profile_target(plan, hardware, chosen, root, timeout, lambda name: _tell(err, name))
+        every += found
+        if not as_json:
+            print_profiles(screen, found)
+    _print_end(screen, root, every, skipped, as_json)
+    return _exit_code(every, skipped)
+
+
+def _plan(
+    selections: Sequence["Selection"], options: "Options"
+) -> tuple[list["Plan"], list["SkippedTarget"], "Hardware"]:
+    """What is to be profiled, what cannot be with its reason, and the GPU that is there."""
+    from aiperf_core.harness.session import Session
+
+    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+    try:
+        with Session(options, scratch) as session:
+            return *session.plan(selections), session.hardware
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def profiling(
+    run: "Run", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool
+) -> "Callable[[Plan, Session], None]":
+    """What profiles each target of a run after it was measured, into the run's bundle; None for a screen prints nothing.
+
+    What cannot be profiled is said and costs nothing else. Raises `UsageError` for a tool that does not exist.
+    """
+    from rich.text import Text
+
+    from aiperf_core.profiling import passes
+    from aiperf_core.results.look import words
+
+    chosen = passes.choose(run.plugins, tool, None)
+
+    def after(plan: "Plan", session: "Session") -> None:
+        assert run.bundle is not None
+        tell: Callable[[str], None] = (lambda _: None) if quiet else (lambda name: _tell(err, name))
+        try:
+            found = passes.profile_target(plan, session.hardware, chosen, run.bundle.path, tell=tell)
+        except AiperfError as error:
+            err.print_line(Text(words(f"no profile of {plan.name}: {error}")))
+            return
+        if screen is not None:
+            print_profiles(screen, found)
+
+    return after
+
+
+def _tell(err: "Screen", name: str) -> None:
+    from rich.text import Text
+
+    from aiperf_core.results.look import words
+
+    err.print_line(Text(f"profiling {words(name)} ...", "dim"))
+
+
+def print_profiles(screen: "Screen", found: Sequence["Profile | NotProfiled"]) -> None:
+    """Print the profiles of one target, each variant's beside the baseline's."""
+    from rich.text import Text
+
+    from aiperf_core.profiling.contrast import contrasts
+    from aiperf_core.profiling.models import Profile
+    from aiperf_core.profiling.view import render, render_missing
+
+    against = {one.right: one for one in contrasts(found)}
+    for one in found:
+        if isinstance(one, Profile):
+            part = render(one, against.get(one.implementation), screen.look, screen.console.width)
+        else:
+            part = render_missing(one, screen.look)
+        screen.print(part, Text())
+
+
+def _print_end(
+    screen: "Screen",
+    root: Path,
+    every: Sequence["Profile | NotProfiled"],
+    skipped: Sequence["SkippedTarget"],
+    as_json: bool,
+) -> None:
+    from rich.text import Text
+
+    from aiperf_core.profiling.contrast import contrasts
+    from aiperf_core.profiling.models import Profile
+    from aiperf_core.results import jsontext, records
+    from aiperf_core.results.table import render_skipped
+
+    profiles = [one for one in every if isinstance(one, Profile)]
+    missing = [one for one in every if not isinstance(one, Profile)]
+    if as_json:
+        document = {
+            "folder": str(root) if profiles else None,
+            "profiles": [records.document(one) for one in profiles],
+            "contrasts": [records.document(one) for one in contrasts(every)],
+            "not_profiled": [records.document(one) for one in missing],
+            "skipped": [records.document(one) for one in skipped],
+        }
+        screen.write(jsontext.dumps(document))
+        return
+    for target in skipped:
+        screen.print(render_skipped(target, screen.look), Text())
+    if profiles:
+        screen.print_line(Text(f"profiles in {root}", "dim"))
+        screen.print_line(Text("Times under a profiler are not results; those come from: aiperf run", "dim"))
+
+
+def _exit_code(every: Sequence["Profile | NotProfiled"], skipped: Sequence["SkippedTarget"]) -> ExitCode:
+    """1 where something failed, or nothing could be profiled."""
+    from aiperf_core.profiling.models import NotProfiled
+    from aiperf_core.results.models import Verdict
+
+    failed = any(isinstance(one, NotProfiled) and one.failed for one in every)
+    failed |= any(one.verdict is Verdict.FAILED for one in skipped)
+    profiled = any(not isinstance(one, NotProfiled) for one in every)
+    return ExitCode.FAILED if failed or not profiled else ExitCode.OK

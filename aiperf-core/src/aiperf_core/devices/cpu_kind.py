@@ -1,0 +1,67 @@
+"""The processor as a kind of device."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from aiperf_core.devices.device import DeviceKind, Found, Told
+
+if TYPE_CHECKING:
+    import torch
+
+    from aiperf_core.devices.measuring import Page
+    from aiperf_core.devices.timing import TimingDevice
+
+
+class CpuKind(DeviceKind):
+    """The processors of this machine, with memory that processes share as an anonymous file."""
+
+    torch_device = "cpu"
+    on_host = True
+    shares_memory = True
+    has_ceilings = True
+    confines = True
+    ranks = True
+
+    def probe(self) -> Found:
+        """The processor, which is always here."""
+        from aiperf_core.devices.host import processor
+
+        return Found(name=processor())
+
+    def fill_ceilings(self, page: "Page", whole: bool) -> str:
+        """Measure loops of ours and torch."""
+        from aiperf_core.devices.cpu_ceilings import fill
+
+        return fill(page, whole)
+
+    def preload(self) -> None:
+        """Import what times calls."""
+        from aiperf_core.devices import cpu  # noqa: F401
+
+    def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
+        """The monotonic clock."""
+        from aiperf_core.devices.cpu import CpuDevice
+
+        return CpuDevice(working_set_bytes)
+
+    def join_ranks(self, timeout: timedelta) -> list[Callable[[], None]]:
+        """Join through gloo."""
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", timeout=timeout)
+        return []
+
+    def create_memory(self, size: int, rank: int) -> "tuple[torch.Tensor, Told, tuple[int, ...]]":
+        """An anonymous file in memory."""
+        from aiperf_core.devices import host_memory
+
+        tensor, fd = host_memory.create(size)
+        return tensor, {"device": "cpu", "size": size}, (fd,)
+
+    def map_memory(self, told: Told, fd: int | None) -> "torch.Tensor":
+        """The file's bytes."""
+        from aiperf_core.devices import host_memory
+
+        assert fd is not None
+        return host_memory.attach(fd, told["size"])

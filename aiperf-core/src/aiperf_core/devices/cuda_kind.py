@@ -1,0 +1,111 @@
+"""NVIDIA GPUs as a kind of device."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiperf_core.devices.device import DeviceKind, Found, Told
+from aiperf_core.errors import SkipError
+
+if TYPE_CHECKING:
+    import torch
+
+    from aiperf_core.devices.measuring import Page
+    from aiperf_core.devices.telemetry import Telemetry
+    from aiperf_core.devices.timing import TimingDevice
+
+
+class CudaKind(DeviceKind):
+    """NVIDIA GPUs through CUDA, with memory that processes share by IPC handles."""
+
+    torch_device = "cuda"
+    clock = "events of CUDA around the work of all streams"
+    shares_memory = True
+    has_ceilings = True
+    audited = True
+    confines = True
+    ranks = True
+
+    def probe(self) -> Found:
+        """What torch sees."""
+        import torch
+
+        if torch.version.cuda is None:
+            raise SkipError(f"the installed torch {torch.__version__} is built without CUDA")
+        if not torch.cuda.is_available():
+            raise SkipError(f"torch {torch.__version__} finds no usable NVIDIA GPU")
+        major, minor = torch.cuda.get_device_capability()
+        return Found(name=torch.cuda.get_device_name(), count=torch.cuda.device_count(), arch=major * 10 + minor)
+
+    def telemetry(self) -> "Telemetry":
+        """NVML, beside the processor's state."""
+        from aiperf_core.devices.telemetry import open_telemetry
+
+        return open_telemetry("cuda")
+
+    def fill_ceilings(self, page: "Page", whole: bool) -> str:
+        """Measure kernels of ours and libraries."""
+        from aiperf_core.devices.cuda_ceilings import fill
+
+        return fill(page, whole)
+
+    def preload(self) -> None:
+        """Import what times and audits calls."""
+        from aiperf_core.devices import cpu, cuda, ledger  # noqa: F401
+
+    def wake(self) -> None:
+        """Make the context."""
+        import torch
+
+        torch.zeros(1, device="cuda")
+
+    def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
+        """Events, behind a blocking kernel."""
+        from aiperf_core.devices.cuda import CudaDevice
+
+        return CudaDevice(all_streams=all_streams)
+
+    def place(self, rank: int) -> str:
+        """Each rank has a GPU of its own."""
+        return f"cuda:{rank}"
+
+    def on(self, rank: int) -> AbstractContextManager[Any]:
+        """Make its GPU the current one."""
+        import torch
+
+        return torch.cuda.device(rank)
+
+    def synchronize(self, rank: int) -> None:
+        """Wait for its GPU."""
+        import torch
+
+        torch.cuda.synchronize(rank)
+
+    def join_ranks(self, timeout: timedelta) -> list[Callable[[], None]]:
+        """Join through NCCL, and gloo for the host."""
+        import torch
+        import torch.distributed as dist
+
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        here = torch.device("cuda", torch.cuda.current_device())
+        dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timeout, device_id=here)
+        align = partial(dist.all_reduce, torch.zeros(1, device=here))
+        align()  # makes the communicator
+        torch.cuda.synchronize()
+        return [align]
+
+    def create_memory(self, size: int, rank: int) -> "tuple[torch.Tensor, Told, tuple[int, ...]]":
+        """A plain allocation."""
+        from aiperf_core.devices import cuda_memory
+
+        tensor, handle = cuda_memory.create(size, self.place(rank))
+        return tensor, {"device": self.place(rank), "size": size, "handle": handle}, ()
+
+    def map_memory(self, told: Told, fd: int | None) -> "torch.Tensor":
+        """The allocation's bytes."""
+        from aiperf_core.devices import cuda_memory
+
+        return cuda_memory.attach(told["handle"], told["size"], told["device"])

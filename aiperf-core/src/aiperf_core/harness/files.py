@@ -1,0 +1,110 @@
+"""Inputs that lie in files: written by the judge, read by implementations, gone when the judge ends, however it ends."""
+
+import ctypes
+import mmap
+import os
+import tempfile
+from typing import BinaryIO
+
+import torch
+
+from aiperf_core.errors import SkipError
+
+_PIECE_BYTES = 8 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+class InputFile:
+    """A file without a name in the temporary folder (`$TMPDIR`, else /tmp), which holds the bytes of a tensor.
+
+    `path` opens it for as long as this process lives; the kernel removes it then.
+    """
+
+    def __init__(self) -> None:
+        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        self._written: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        """Let go of the file; who has opened it by `path` may go on reading."""
+        self._file.close()
+
+    def write(self, tensor: torch.Tensor) -> None:
+        """Write a tensor's bytes over the old ones, and wait until they are on disk. Raises `SkipError` for a full disk."""
+        fd, data = self._file.fileno(), _bytes_of(tensor)
+        try:
+            os.ftruncate(fd, len(data))
+            at = 0
+            while at < len(data):
+                at += os.pwrite(fd, data[at : at + _PIECE_BYTES], at)
+            os.fsync(fd)
+        except OSError as error:
+            raise SkipError(
+                f"needs {len(data):,} bytes of disk in {tempfile.gettempdir()!r}: {error.strerror}; name a folder with "
+                "more room in TMPDIR"
+            ) from None
+        self._written = self._stamp()
+
+    def evict(self) -> None:
+        """Take the file out of the kernel's page cache, and look whether it is gone.
+
+        Raises `SkipError` where it stays, as on a file system in memory.
+        """
+        fd = self._file.fileno()
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        pages = self.resident_pages()
+        if pages:
+            raise SkipError(
+                f"needs files that can leave the page cache; of one in {tempfile.gettempdir()!r} {pages:,} pages stay in "
+                "memory, as they do on tmpfs. Name a folder on a disk in TMPDIR"
+            )
+
+    def resident_pages(self) -> int:
+        """How many pages of the file lie in memory."""
+        fd = self._file.fileno()
+        size = os.fstat(fd).st_size
+        if not size:
+            return 0
+        address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
+        if address == _MAP_FAILED:
+            raise OSError(ctypes.get_errno(), "mmap of an input's file")
+        held = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
+        failed = _libc.mincore(address, size, held)
+        _libc.munmap(address, size)
+        if failed:
+            raise OSError(ctypes.get_errno(), "mincore of an input's file")
+        return sum(page & 1 for page in held.raw)
+
+    def changed(self, tensor: torch.Tensor, *, thorough: bool) -> bool:
+        """Whether the file is another than was written: by its size and time, or, `thorough`, by every byte."""
+        if self._stamp() != self._written:
+            return True
+        if not thorough:
+            return False
+        fd, at = self._file.fileno(), 0
+        wanted, found = _flat(tensor), torch.empty(_PIECE_BYTES, dtype=torch.uint8)
+        while at < len(wanted):
+            got = os.preadv(fd, [found.numpy().data], at)
+            if not got or not torch.equal(found[:got], wanted[at : at + got]):
+                return True
+            at += got
+        return False
+
+    def _stamp(self) -> tuple[int, int]:
+        stat = os.fstat(self._file.fileno())
+        return stat.st_size, stat.st_mtime_ns
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor."""
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
+
+
+def _bytes_of(tensor: torch.Tensor) -> memoryview:
+    return memoryview(_flat(tensor).numpy().data)
