@@ -174,9 +174,42 @@ def test_parquet(bundle, tmp_path):
     assert found[2]["speedup"] == 8.671
 
 
+SAMPLES = dict.fromkeys(("target", "implementation", "verdict")) | attrs.asdict(example.rows()[0].samples)
+
+
+def test_samples(bundle):
+    found = export(bundle.path, "--format", "csv", "--samples")
+    assert (found.exit_code, found.stderr) == (0, "")
+    rows = rows_of(found.stdout)
+    assert len(rows) == 6 * 3
+    assert list(rows[0]) == list(SAMPLES)
+    assert list(rows[5].values())[1:7] == ["coalesced", "FASTER", "0", "1", "2", ""]
+    assert (rows[5]["wall_s"], rows[5]["hidden"], rows[5]["throttled"]) == ("0.0006563", "false", "true")
+    (first, *_) = json.loads(export(f"{bundle.path}:ch07.memory_access:wide", "--format", "json", "--samples").stdout)[
+        "rows"
+    ]
+    assert (first["implementation"], first["device_s"], first["wall_s"]) == ("wide", 0.6013e-3, None)
+
+
+def test_samples_are_no_page(bundle):
+    found = export(bundle.path, "--format", "html", "--samples")
+    assert (found.exit_code, found.stdout, found.stderr) == (
+        2,
+        "",
+        "aiperf: --samples is for other programs; it takes --format csv, json, parquet, not html.\n",
+    )
+
+
+def test_samples_as_parquet(bundle, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert export(bundle.path, "--format", "parquet", "--samples", "--out", tmp_path / "x.parquet").exit_code == 0
+    found = parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    assert (len(found), found[5]["device_s"], found[5]["step"], found[5]["throttled"]) == (18, None, 2, True)
+
+
 def test_a_truncated_target_is_one_clear_error(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_bytes(file.read_bytes()[:-100])
     found = export(bundle.path, "--format", "csv")
     assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 1")
+    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 2")

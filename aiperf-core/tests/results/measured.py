@@ -1,10 +1,13 @@
 """A bundle whose figures follow from its samples, for tests of what reads bundles."""
 
+import hashlib
+import json
+
 import attrs
 import numpy as np
 
 from aiperf_core.harness.verdicts import Scoring
-from aiperf_core.results import example
+from aiperf_core.results import columns, example, records
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, Samples, Verdict
 from aiperf_core.results.replay import contestant
@@ -68,3 +71,22 @@ def bundle(path, seed=0, factors=FACTORS, **changes):
     made.write_target(result(seed, factors))
     made.write_manifest(attrs.evolve(manifest(), **changes))
     return made
+
+
+def tamper(bundle, edit, target="ch07.memory_access"):
+    """Edit a target as a document with its samples in it, and write both files as if nothing had happened."""
+    file = bundle.target_path(target)
+    document = json.loads(file.read_text())
+    for one, row in zip(document["rows"], bundle.target(target).rows, strict=True):
+        one["samples"] = attrs.asdict(row.samples)
+    edit(document)
+    stored = columns.encode([Samples(**row["samples"]) for row in document["rows"]])
+    for row in document["rows"]:
+        row["samples"] = len(row["samples"]["block"])
+    (file.parent / document["sample_file"]["name"]).unlink()
+    digest = hashlib.sha256(stored.data).hexdigest()
+    name = records.samples_name(document["target"], digest)
+    document["sample_file"] = {"name": name, "sha256": digest, "columns": records.document(stored.columns)}
+    (file.parent / name).write_bytes(stored.data)
+    file.write_text(json.dumps(document))
+    return file

@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 import os
 import re
@@ -32,6 +33,11 @@ def bundle(tmp_path):
 
 def without_seal(manifest):
     return attrs.evolve(manifest, hashes={})
+
+
+def samples_of(bundle):
+    (file,) = (bundle.path / "targets").glob("*.npz")
+    return file
 
 
 def message_of(action, *arguments):
@@ -131,8 +137,10 @@ def test_what_is_written_is_read_back(bundle):
     assert dict(opened.targets) == {"ch07.memory_access": RESULT}
     assert sorted(str(one.relative_to(bundle.path)) for one in bundle.path.rglob("*") if one.is_file()) == [
         "manifest.json",
+        f"targets/{samples_of(bundle).name}",
         "targets/ch07.memory_access.json",
     ]
+    assert re.fullmatch(r"ch07\.memory_access\.[0-9a-f]{8}\.npz", samples_of(bundle).name)
 
 
 def test_writing_returns_the_path_and_replaces(bundle):
@@ -172,11 +180,12 @@ def test_a_wrong_type_is_not_written(bundle):
 )  # fmt: skip
 def test_the_system_refuses_to_write(bundle, monkeypatch, number, reason):
     refuse(monkeypatch, os, "fsync", number)
-    file = bundle.path / "targets/ch07.memory_access.json"
-    assert message_of(bundle.write_target, attrs.evolve(RESULT, complete=False)) == f"cannot write '{file}': {reason}"
+    samples = samples_of(bundle)
+    changed = attrs.evolve(RESULT, complete=False)
+    assert message_of(bundle.write_target, changed) == f"cannot write '{samples}': {reason}"
     monkeypatch.undo()
     assert bundle.target("ch07.memory_access") == RESULT
-    assert [one.name for one in file.parent.iterdir()] == [file.name]
+    assert sorted(one.name for one in samples.parent.iterdir()) == [samples.name, "ch07.memory_access.json"]
 
 
 @pytest.fixture
@@ -207,6 +216,63 @@ def test_a_killed_writer_leaves_no_half_file(bundle):
     (bundle.path / "targets/.0123456789abcdef.tmp").write_text('{"target": ')
     (bundle.path / "targets/.half.json").write_text('{"target": ')
     assert list(bundle.targets) == ["ch07.memory_access"]
+
+
+def other_result():
+    return attrs.evolve(RESULT, rows=[attrs.evolve(row, samples=example.samples(0.5)) for row in RESULT.rows])
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_target_is_never_there_with_other_samples(bundle, monkeypatch, writes):
+    """Whichever of the two files a killed writer came to, the target before is whole."""
+    write, done = bundle_module.atomic.write, []
+
+    def killed(path, data):
+        if len(done) == writes:
+            raise KeyboardInterrupt
+        done.append(path)
+        write(path, data)
+
+    monkeypatch.setattr(bundle_module.atomic, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        bundle.write_target(other_result())
+    monkeypatch.undo()
+    assert bundle.target("ch07.memory_access") == RESULT
+    bundle.write_target(other_result())
+    assert bundle.target("ch07.memory_access") == other_result()
+    assert samples_of(bundle).exists()  # and nothing is left of the others
+
+
+def test_samples_of_others_stay_when_a_target_is_replaced(bundle):
+    names = ["ch07.memory_access.x", "ch07.memory_access.01234567", "ch07_memory_access", "ch07.memory"]
+    for name in names:
+        bundle.write_target(attrs.evolve(RESULT, target=name))
+    bundle.write_target(other_result())
+    assert dict(bundle.targets) == {name: attrs.evolve(RESULT, target=name) for name in names} | {
+        "ch07.memory_access": other_result()
+    }
+    assert len(bundle.result_files) == 2 * 5
+
+
+def test_samples_that_another_target_or_time_left(bundle):
+    bundle.write_target(attrs.evolve(other_result(), target="ch07.other"))
+    file = samples = next(one for one in (bundle.path / "targets").glob("ch07.memory_access.*.npz"))
+    (other,) = (bundle.path / "targets").glob("ch07.other.*.npz")
+    samples.write_bytes(other.read_bytes())
+    digest = hashlib.sha256(other.read_bytes()).hexdigest()
+    assert message_of(bundle.target, "ch07.memory_access") == (
+        f"'{file}' does not hold the samples that the target's file was written with: its SHA-256 is {digest}. {RESTORE}"
+    )
+
+
+def test_a_huge_file_is_refused_before_it_is_read(bundle):
+    for file in (samples_of(bundle), bundle.path / "targets/ch07.memory_access.json"):
+        with file.open("ab") as grown:
+            grown.truncate(1 << 40)
+        assert f"'{file}' is not a " in message_of(bundle.target, "ch07.memory_access")
+        assert "at the top level: found 1099511627776 bytes; expected at most " in message_of(
+            bundle.target, "ch07.memory_access"
+        )
 
 
 # --- names
@@ -329,7 +395,7 @@ def test_truncated_json(bundle):
     text = file.read_text()
     file.write_text(text[: text.index(',\n  "clock"')])
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 1: at line 4, column 18: found the end of the file; "
+        f"'{file}' is not a target file of format 2: at line 4, column 18: found the end of the file; "
         f"expected JSON (Expecting ',' delimiter). {RESTORE}"
     )
 
@@ -338,7 +404,7 @@ def test_an_empty_file(bundle):
     file = bundle.path / "manifest.json"
     file.write_text("")
     assert message_of(getattr, bundle, "manifest") == (
-        f"'{file}' is not a manifest file of format 1: at line 1, column 1: found the end of the file; "
+        f"'{file}' is not a manifest file of format 2: at line 1, column 1: found the end of the file; "
         f"expected JSON (Expecting value). {RESTORE}"
     )
 
@@ -346,7 +412,7 @@ def test_an_empty_file(bundle):
 def test_a_wrong_type(bundle):
     file = edited(bundle, lambda document: document["rows"][1]["time_s"].update(value="0.1"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 1: at rows[1].time_s.value: found \"0.1\"; "
+        f"'{file}' is not a target file of format 2: at rows[1].time_s.value: found \"0.1\"; "
         f"expected a number above 0. {RESTORE}"
     )
 
@@ -354,7 +420,7 @@ def test_a_wrong_type(bundle):
 def test_a_field_too_many(bundle):
     file = edited(bundle, lambda document: document["rows"][0].update(speed=1))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 1: at rows[0]: found the unknown field 'speed'; "
+        f"'{file}' is not a target file of format 2: at rows[0]: found the unknown field 'speed'; "
         f"expected only the fields of a Row. {RESTORE}"
     )
 
@@ -363,7 +429,7 @@ def test_a_huge_number(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', '"wall_s": 1e999'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 1: at wall_s: found inf; expected a finite number. {RESTORE}"
+        f"'{file}' is not a target file of format 2: at wall_s: found inf; expected a finite number. {RESTORE}"
     )
 
 
@@ -371,15 +437,15 @@ def test_a_huge_integer(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', f'"wall_s": {"9" * 5000}'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 1: at some place: found {'9' * 20}... (5000 characters); "
+        f"'{file}' is not a target file of format 2: at some place: found {'9' * 20}... (5000 characters); "
         f"expected integers of at most 30 digits. {RESTORE}"
     )
 
 
 def test_a_newer_format(bundle):
-    file = edited(bundle, lambda document: document.update(schema_version=2, rows="elsewhere now"))
+    file = edited(bundle, lambda document: document.update(schema_version=3, rows="elsewhere now"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' was written by a newer aiperf; its format is 2, and this aiperf reads up to 1. "
+        f"'{file}' was written by a newer aiperf; its format is 3, and this aiperf reads up to 2. "
         "Upgrade: pip install --upgrade aiperf-core"
     )
 

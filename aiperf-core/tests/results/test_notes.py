@@ -69,6 +69,17 @@ def test_preparing_is_told_where_it_took_time():
     assert not any("prepare" in line for line in notes(attrs.evolve(WIDE, prepare_s=1e-5)))
 
 
+def test_what_goes_on_after_a_call_and_pages_are_told_where_they_matter():
+    late = attrs.evolve(COALESCED, beside={"minor_faults": 12.0, "until_done_s": 1.5})
+    (told,) = [line for line in notes(WIDE, late) if line.startswith("until done")]
+    assert told == (
+        "until done coalesced 1.50 s from the start of the call; what is timed is how long the caller is held up"
+    )
+    assert not any("page faults" in line for line in notes(WIDE, late))
+    touching = attrs.evolve(WIDE, beside={"minor_faults": 65_536.0})
+    assert "page faults wide 65,536, coalesced 12 a call, without reading from disk" in notes(touching, late)
+
+
 def test_a_warning_about_all_rows_names_none():
     message = "environment.virtualization_overhead: this machine runs under a hypervisor (KVM)"
     assert f"warning {message}" in notes(STRIDED, COALESCED)

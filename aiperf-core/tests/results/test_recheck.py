@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.results import seal
+from aiperf_core.results import recheck as recheck_module
+from aiperf_core.results import records, seal
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.recheck import recheck
 
@@ -30,11 +31,8 @@ def bundle(tmp_path):
 
 
 def change(bundle, edit, *, reseal=False):
-    """Edit a target's document, and seal the bundle again or not."""
-    file = bundle.path / FILE
-    document = json.loads(file.read_text())
-    edit(document)
-    file.write_text(json.dumps(document))
+    """Edit a target and its samples, and seal the bundle again or not."""
+    measured.tamper(bundle, edit)
     if reseal:
         bundle.write_manifest(bundle.manifest)
 
@@ -63,7 +61,7 @@ EDITS = {
     "moved samples": lambda rows: rows[1]["samples"]["block"].reverse(),
     "no calls": lambda rows: rows[1]["samples"].__setitem__("calls", [0] * 24),
     "times of zero": lambda rows: rows[1]["samples"].__setitem__("device_s", [0] * 24),
-    "huge numbers": lambda rows: rows[1]["samples"].__setitem__("block", [10**25] * 24),
+    "huge numbers": lambda rows: rows[1]["samples"].__setitem__("block", [2**62] * 24),
     "huge times": lambda rows: rows[1]["samples"].__setitem__("device_s", [1e308] * 24),
     "no baseline": lambda rows: rows.pop(0),
     "a row taken out": lambda rows: rows.pop(3),
@@ -79,13 +77,40 @@ def test_what_was_tampered_with_is_found(bundle, edit, reseal):
     assert not found.holds
     assert ((FILE, "SHA-256") in whats(found)) is not reseal
     # The figures alone tell, but for columns that no figure is made of.
-    assert [one for one in found.differences if one.where != FILE]
+    assert [one for one in found.differences if not one.where.startswith("targets/")]
 
 
 def test_a_sample_that_changes_no_figure_is_found_by_the_seal(bundle):
     change(bundle, lambda document: document["rows"][1]["samples"]["cpu_s"].__setitem__(3, 1.0))
-    assert whats(recheck(bundle)) == {(FILE, "SHA-256")}
-    assert whats(recheck(bundle, figures=False)) == {(FILE, "SHA-256")}
+    for found in (recheck(bundle), recheck(bundle, figures=False)):
+        assert {what for where, what in whats(found) if where == FILE} == {"SHA-256"}
+        assert {what for where, what in whats(found) if where.endswith(".npz")} == {"file"}
+        assert all(one.where.startswith("targets/") for one in found.differences)
+
+
+def test_one_byte_of_the_samples(bundle):
+    (file,) = (bundle.path / "targets").glob("*.npz")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    found = recheck(bundle)
+    assert whats(found) == {(f"targets/{file.name}", "SHA-256"), ("ch07.memory_access", "file")}
+    assert "does not hold the samples that the target's file was written with" in found.differences[1].found
+    bundle.write_manifest(bundle.manifest)
+    assert whats(recheck(bundle)) == {("ch07.memory_access", "file")}
+
+
+def test_several_processes_find_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(recheck_module, "FEW", 1)
+    made = Bundle.create_at(tmp_path / "run")
+    for name in "abc":
+        made.write_target(attrs.evolve(RESULT, target=name))
+    made.write_manifest(measured.manifest())
+    measured.tamper(made, lambda document: EDITS["a time"](document["rows"]), target="b")
+    found = recheck(made, processes=2)
+    assert found == recheck(made)
+    assert ("b:coalesced", "time_s") in whats(found)
+    assert (found.targets, found.rows, found.samples) == (3, 15, 3 * (4 * 24 + 3))
 
 
 def test_what_differs_is_told_in_figures(bundle):
@@ -219,7 +244,7 @@ def test_it_needs_no_torch(bundle, tmp_path):
 
 # --- whatever is in a file, there is an answer or one clear error
 
-DOCUMENT = json.loads(json.dumps(__import__("attrs").asdict(RESULT), default=str))
+DOCUMENT = json.loads(records.target_files(RESULT, Path(FILE)).document)
 VALUES = st.sampled_from([None, True, -1, 0, 1.5, 1e308, 10**29, "x", "\x1b[2J", [], {}, [1], {"a": 1}])
 
 

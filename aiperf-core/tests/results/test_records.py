@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import attrs
 import cattrs
 import pytest
@@ -107,6 +109,14 @@ def rows(draw):
     )
 
 
+def written(folder, result):
+    file = folder / "target.json"
+    stored = records.target_files(result, file)
+    file.write_bytes(stored.document)
+    (folder / stored.samples_name).write_bytes(stored.samples)
+    return file
+
+
 SPENT = [NOT_NEGATIVE] * 6
 RESULTS = st.builds(
     models.TargetResult,
@@ -144,9 +154,7 @@ RESULTS = st.builds(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(RESULTS)
 def test_a_result_comes_back_from_disk_as_it_was(tmp_path, result):
-    file = tmp_path / "target.json"
-    file.write_bytes(records.target_bytes(result, file))
-    assert records.read_target(file) == result
+    assert records.read_target(written(tmp_path, result)) == result
 
 
 def test_the_manifest_comes_back_from_disk_as_it_was(tmp_path):
@@ -157,16 +165,13 @@ def test_the_manifest_comes_back_from_disk_as_it_was(tmp_path):
 
 def test_a_verdict_comes_back_as_one(tmp_path):
     """It equals its string, so that comparing records does not tell."""
-    file = tmp_path / "target.json"
-    file.write_bytes(records.target_bytes(example.result(), file))
+    file = written(tmp_path, example.result())
     assert {type(row.verdict) for row in records.read_target(file).rows} == {Verdict}
 
 
 def test_a_whole_number_is_a_float_where_a_float_belongs(tmp_path):
     """JSON has one kind of number: other languages write 3 for 3.0."""
-    file = tmp_path / "target.json"
-    whole = attrs.evolve(example.result(), wall_s=3)
-    file.write_bytes(records.target_bytes(whole, file))
+    file = written(tmp_path, attrs.evolve(example.result(), wall_s=3))
     assert type(records.read_target(file).wall_s) is float
 
 
@@ -195,7 +200,7 @@ def places(document, place=()):
             yield from places(item, (*place, step))
 
 
-DOCUMENT = jsontext.loads(jsontext.to_bytes(records.document(example.result())))
+DOCUMENT = jsontext.loads(records.target_files(example.result(), Path("target.json")).document)
 
 
 @settings(deadline=None)
@@ -213,7 +218,8 @@ def test_what_the_schema_accepts_the_records_can_hold(place, value, data):
         validate("target", document)
     except jsontext.JsonError:
         return
-    assert (
-        jsontext.loads(jsontext.to_bytes(records.document(records.structure(document, models.TargetResult))))
-        == document
-    )
+    outline, stored, counts = records._parted(document)
+    again = jsontext.loads(jsontext.to_bytes(records.document(outline)))
+    for row, count in zip(again["rows"], counts, strict=True):
+        row["samples"] = count
+    assert {**again, "sample_file": records.document(stored)} == document

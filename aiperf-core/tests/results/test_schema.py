@@ -1,5 +1,7 @@
+import hashlib
 import subprocess
 import sys
+from pathlib import Path
 
 import attrs
 import jsonschema
@@ -19,7 +21,20 @@ def test_the_shipped_file_is_what_the_records_say(kind, tmp_path):
 
 
 def test_nothing_else_is_shipped():
-    assert sorted(file.name for file in schema.FOLDER.iterdir()) == [f"{kind}-1.json" for kind in KINDS]
+    versions = range(1, models.SCHEMA_VERSION + 1)
+    expected = {schema.file_of(kind, version).name for kind in KINDS for version in versions}
+    assert {file.name for file in schema.FOLDER.iterdir()} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("manifest-1.json", "b451afa9fb9fa55c1f5f5631bc7fb8ef1a8ef97583d581442a184431cbe05f15"),
+        ("target-1.json", "956d106ccea01333b69051912ea3c5fa74c90db86b93044a17f61d86836acd98"),
+    ],
+)
+def test_the_schemas_of_earlier_versions_stay_as_they_are(name, digest):
+    assert hashlib.sha256((schema.FOLDER / name).read_bytes()).hexdigest() == digest
 
 
 def test_the_module_rewrites_the_files():
@@ -34,7 +49,7 @@ def test_the_module_rewrites_the_files():
 def test_it_is_a_schema_of_2020_12(kind):
     made = schema.generate(kind)
     assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert made["$id"] == f"urn:aiperf:schema:{kind}:1"
+    assert made["$id"] == f"urn:aiperf:schema:{kind}:2"
     jsonschema.Draft202012Validator.check_schema(made)
 
 
@@ -45,20 +60,23 @@ def test_every_record_is_described_and_closed(kind):
     assert all(part["title"] and part["description"] for part in parts)
     records = [part for part in parts if "enum" not in part]
     assert all(part["additionalProperties"] is False for part in records)
-    later = {record.__name__: name for record, name in schema.LATER}
+    later = {(record.__name__, name) for record, name in schema.LATER}
     for part in records:
-        assert part["required"] == [name for name in part["properties"] if later.get(part["title"]) != name]
+        assert part["required"] == [name for name in part["properties"] if (part["title"], name) not in later]
 
 
 def test_constraints_are_about_fields_that_exist():
     for record, name in schema.CONSTRAINTS:
         assert name in {field.name for field in attrs.fields(record)}
+    for record, name in schema.LATER:
+        assert name in {field.name for field in attrs.fields(record)}
 
 
 def test_a_plain_validator_agrees_with_ours():
     """Other tools read bundles with the shipped files and a validator of their own."""
-    for kind, record in (("target", example.result()), ("manifest", example.manifest())):
-        document = jsontext.loads(jsontext.to_bytes(records.document(record)))
+    target = records.target_files(example.result(), Path("target.json")).document
+    for kind, data in (("target", target), ("manifest", records.manifest_bytes(example.manifest(), Path("x")))):
+        document = jsontext.loads(data)
         jsonschema.Draft202012Validator(jsontext.loads(schema.file_of(kind).read_bytes())).validate(document)
 
 
@@ -69,7 +87,9 @@ def test_a_plain_validator_agrees_with_ours():
         (models.Memory, "peak_bytes", {"type": ["integer", "null"], "minimum": 0}),
         (models.Row, "time_s", {"anyOf": [{"$ref": "#/$defs/Estimate"}, {"type": "null"}]}),
         (models.Estimate, "value", {"type": "number", "maximum": sys.float_info.max, "exclusiveMinimum": 0}),
-        (models.Samples, "hidden", {"type": "array", "items": {"type": "boolean"}}),
+        (models.Row, "samples", {"type": "integer", "minimum": 0}),
+        (models.Row, "requires", {"type": "array", "items": {"type": "string"}}),
+        (models.Column, "unit", {"type": ["string", "null"], "enum": ["s", "ms", "ns", None]}),
         (models.Finding, "evidence", {"type": "object", "additionalProperties": True}),
     ],
 )

@@ -1,6 +1,7 @@
 import copy
 import json
 import time
+from pathlib import Path
 
 import attrs
 import jsonschema
@@ -12,8 +13,10 @@ from aiperf_core.results import example, jsontext, records, schema
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.validate import validate
 
-TARGET = jsontext.loads(jsontext.to_bytes(records.document(example.result())))
-MANIFEST = jsontext.loads(jsontext.to_bytes(records.document(example.manifest())))
+TARGET = jsontext.loads(records.target_files(example.result(), Path("target.json")).document)
+MANIFEST = jsontext.loads(records.manifest_bytes(example.manifest(), Path("manifest.json")))
+# As the version before had it, with the samples as lists.
+OLD = json.loads((Path(__file__).parent / "bundles/1/targets/ch07.memory_access.json").read_text())
 DROP = object()
 
 
@@ -46,19 +49,21 @@ def test_the_example_is_valid():
         (["rows", 1, "verdict"], "GREAT", "at rows[1].verdict: found \"GREAT\"; expected one of 'FASTER', 'SLOWER', 'SAME', 'INCONCLUSIVE', 'MEASURED', 'INVALID', 'UNTRUSTED', 'FAILED', 'SKIPPED'"),
         (["rows", 0, "kind"], "bad", "at rows[0].kind: found \"bad\"; expected one of 'reasonable', 'naive', 'antipattern', null"),
         (["rows", 0, "role"], "judge", "at rows[0].role: found \"judge\"; expected one of 'baseline', 'variant', 'yardstick', 'control'"),
-        (["rows", 0, "samples", "device_s", 1], "x", 'at rows[0].samples.device_s[1]: found "x"; expected a number from 0 or null'),
-        (["rows", 0, "samples", "device_s", 1], -1e-6, "at rows[0].samples.device_s[1]: found -1e-06; expected a number from 0 or null"),
-        (["rows", 0, "samples", "block", 1], 1.0, "at rows[0].samples.block[1]: found 1.0; expected an integer from 0"),
-        (["rows", 0, "samples", "block", 1], True, "at rows[0].samples.block[1]: found true; expected an integer from 0"),
-        (["rows", 0, "samples", "judged", 0], 1, "at rows[0].samples.judged[0]: found 1; expected true or false"),
-        (["rows", 0, "samples", "judged"], [], "at rows[0].samples: found columns of different lengths (round 3, block 3, step 3, device_s 3, wall_s 3, cpu_s 3, bracket_s 3, hidden 3, judged 0, calls 3, voluntary_switches 3, involuntary_switches 3, throttled 3); expected one entry a sample in each"),
+        (["rows", 0, "samples"], -1, "at rows[0].samples: found -1; expected an integer from 0"),
+        (["rows", 0, "samples"], {"block": [0]}, "at rows[0].samples: found an object of 1; expected an integer from 0"),
+        (["sample_file"], DROP, "at the top level: found no field 'sample_file'; expected every field of a TargetResult"),
+        (["sample_file", "sha256"], "00", 'at sample_file.sha256: found "00"; expected a SHA-256'),
+        (["sample_file", "columns", "block"], DROP, "at sample_file.columns: found no column 'block'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled"),
+        (["sample_file", "columns", "more"], {"dtype": "bool", "unit": None}, "at sample_file.columns: found the unknown column 'more'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled"),
+        (["sample_file", "columns", "block", "dtype"], "object", "at sample_file.columns.block.dtype: found \"object\"; expected one of 'bool', 'uint8', 'uint16', 'uint32', 'int32', 'int64', 'float32', 'float64'"),
+        (["sample_file", "columns", "cpu_s", "unit"], "h", "at sample_file.columns.cpu_s.unit: found \"h\"; expected one of 's', 'ms', 'ns', null"),
         (["rows", 4, "speedup"], TARGET["rows"][1]["speedup"], "at rows[4].speedup: found an object of 3; expected null"),
         (["rows", 4, "reason"], None, "at rows[4].reason: found null; expected a string that is not empty"),
         (["rows", 4, "reason"], "", 'at rows[4].reason: found ""; expected a string that is not empty'),
         (["rows", 4, "findings", 0, "issue"], "Stale!", "at rows[4].findings[0].issue: found \"Stale!\"; expected an id such as 'output.wrong_values'"),
         (["rows", 1, "speedup", "low"], 9.5, "at rows[1].speedup: found an interval from 9.5 to 8.015975999999998; expected low at most high"),
         (["rows", 1, "name"], "strided", "at rows[1].name: found 'strided' a second time; expected every implementation once"),
-        (["schema_version"], 0, "at schema_version: found 0; expected 1"),
+        (["schema_version"], 0, "at schema_version: found 0; expected 2"),
         (["problem", "params", "n"], None, "at problem.params.n: found null; expected a number"),
         (["overhead", "timed_s"], -0.1, "at overhead.timed_s: found -0.1; expected a number from 0"),
         (["complete"], "yes", 'at complete: found "yes"; expected true or false'),
@@ -74,6 +79,24 @@ def test_messages_about_a_target(place, value, message):
         return
     with pytest.raises(JsonError) as caught:
         validate("target", document)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (["rows", 0, "samples", "device_s", 1], "x", 'at rows[0].samples.device_s[1]: found "x"; expected a number from 0 or null'),
+        (["rows", 0, "samples", "device_s", 1], -1e-6, "at rows[0].samples.device_s[1]: found -1e-06; expected a number from 0 or null"),
+        (["rows", 0, "samples", "block", 1], 1.0, "at rows[0].samples.block[1]: found 1.0; expected an integer from 0"),
+        (["rows", 0, "samples", "block", 1], True, "at rows[0].samples.block[1]: found true; expected an integer from 0"),
+        (["rows", 0, "samples", "judged", 0], 1, "at rows[0].samples.judged[0]: found 1; expected true or false"),
+        (["rows", 0, "samples", "judged"], [], "at rows[0].samples: found columns of different lengths (round 24, block 24, step 24, device_s 24, wall_s 24, cpu_s 24, bracket_s 24, hidden 24, judged 0, calls 24, voluntary_switches 24, involuntary_switches 24, throttled 24); expected one entry a sample in each"),
+    ],
+)  # fmt: skip
+def test_messages_about_samples_in_the_version_before(place, value, message):
+    validate("target", OLD)
+    with pytest.raises(JsonError) as caught:
+        validate("target", changed(OLD, place, value))
     assert str(caught.value) == message
 
 
@@ -101,10 +124,10 @@ def test_messages_about_a_manifest(place, value, message):
 
 def test_long_columns_are_quick():
     """A run of minutes keeps a hundred thousand samples a row; jsonschema alone takes half a minute for them."""
-    document = copy.deepcopy(TARGET)
+    document = copy.deepcopy(OLD)
     for row in document["rows"]:
         for column in row["samples"].values():
-            column *= 30_000 if column else 0
+            column *= 4_000 if column else 0
     started = time.perf_counter()
     validate("target", document)
     assert time.perf_counter() - started < 3
@@ -156,7 +179,7 @@ def test_the_short_way_through_properties_accepts_no_more(rule, right, wrong):
 
 def test_evolve_keeps_the_example_valid():
     result = attrs.evolve(example.result(), rows=[])
-    validate("target", jsontext.loads(jsontext.to_bytes(records.document(result))))
+    validate("target", jsontext.loads(records.target_files(result, Path("target.json")).document))
 
 
 def places(document, place=()):

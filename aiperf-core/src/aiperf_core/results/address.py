@@ -1,5 +1,6 @@
 """How a command names what it works on: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -34,6 +35,10 @@ class Address:
     def outlines(self) -> list[TargetResult]:
         """The results that are meant, without samples, and of a target only the rows that are meant."""
         return [self.narrowed(self.bundle.outline(name)) for name in self.targets]
+
+    def results(self) -> Iterator[TargetResult]:
+        """The same with their samples, one after the other."""
+        return (self.narrowed(self.bundle.target(name)) for name in self.targets)
 
     def narrowed(self, result: TargetResult) -> TargetResult:
         """The result with the rows that are meant. Raises UsageError as `row` does."""

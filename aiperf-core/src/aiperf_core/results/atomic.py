@@ -24,11 +24,11 @@ def write(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable. Some network file systems refuse to sync a folder; the file is whole anyway."""
+def sync_folder(folder: Path) -> None:
+    """Make durable which files a folder has. Some network file systems refuse to sync a folder; the file is whole anyway."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

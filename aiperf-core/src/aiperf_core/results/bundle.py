@@ -2,7 +2,8 @@
 
     20261121-142530-ch07.memory_access/
         manifest.json               what was run, where, with what, and whether it was finished
-        targets/<target>.json       one target with every sample
+        targets/<target>.json       one target: its rows, and how they were measured
+        targets/<target>.<hash>.npz every sample of it
         logs/<target>/<name>.log    what an implementation printed
 
 A file is there whole or not at all, and is checked against its schema when it is written and when it is read. A bundle
@@ -11,6 +12,7 @@ may come from anybody: nothing in it is followed out of its folder.
 
 import errno
 import os
+import re
 import string
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -75,6 +77,8 @@ class Bundle:
     @classmethod
     def _started(cls, path: Path) -> "Bundle":
         (path / TARGETS).mkdir()
+        for folder in (path, path.parent):
+            atomic.sync_folder(folder)
         return cls(path)
 
     @classmethod
@@ -103,16 +107,18 @@ class Bundle:
         """Read one target's result. Raises BundleError if the bundle has none of that name."""
         from aiperf_core.results import records
 
-        return self._target(name, records.read_target)
+        return self._target(name, lambda file: records.read_target(file, self._readable))
 
     def _target(self, name: str, read: Callable[[Path], "TargetResult"]) -> "TargetResult":
+        from aiperf_core.results.look import words
+
         file = self.target_path(name)
         if not os.path.lexists(file):
-            known = ", ".join(f"'{one}'" for one in self.targets) or "none"
-            raise BundleError(f"'{name}' has no result in '{self.path}'; results there: {known}.")
+            known = ", ".join(f"'{words(one)}'" for one in self.targets) or "none"
+            raise BundleError(f"'{words(name)}' has no result in '{self.path}'; results there: {known}.")
         result = read(self._readable(file))
         if result.target != name:
-            raise BundleError(f"'{file}' holds the result of '{result.target}'; its name says '{name}'.")
+            raise BundleError(f"'{file}' holds the result of '{words(result.target)}'; its name says '{words(name)}'.")
         return result
 
     def target_path(self, name: str) -> Path:
@@ -128,16 +134,24 @@ class Bundle:
         return folder / f"{file_name(implementation)}.log"
 
     def outline(self, name: str) -> "TargetResult":
-        """Read one target's result without its samples, which are most of its file. Raises BundleError as `target` does."""
+        """Read one target's result without its samples. Raises BundleError as `target` does."""
         from aiperf_core.results import records
 
         return self._target(name, records.read_outline)
 
-    def target_bytes(self, name: str) -> bytes:
-        """The file of target `name`, which exists. Raises BundleError if it cannot be read or leads out of the bundle."""
-        path = self._readable(self.target_path(name))
-        with _explained("read", path):
-            return path.read_bytes()
+    @property
+    def result_files(self) -> list[str]:
+        """The files of all targets, by their paths in the bundle: documents and samples."""
+        folder = self.path / TARGETS
+        self._inside(folder)
+        names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()
+        return sorted(f"{TARGETS}/{name}" for name in names if name.endswith((".json", ".npz")) and name[0] != ".")
+
+    def file_bytes(self, path: str) -> bytes:
+        """One of `result_files`. Raises BundleError if it cannot be read or leads out of the bundle."""
+        file = self._readable(self.path / path)
+        with _explained("read", file):
+            return file.read_bytes()
 
     def write_manifest(self, manifest: "Manifest") -> Path:
         """Write or replace `manifest.json`. One with an exit code closes the bundle: it is sealed by hashes."""
@@ -148,11 +162,33 @@ class Bundle:
         return self._write(self.path / MANIFEST, records.manifest_bytes(manifest, self.path / MANIFEST))
 
     def write_target(self, result: "TargetResult") -> Path:
-        """Write or replace a target's file and return its path."""
+        """Write or replace a target's files and return the path of its document.
+
+        The samples come first, under a name of their own: at any moment the document is whole with its samples.
+        """
         from aiperf_core.results import records
 
         path = self.target_path(result.target)
-        return self._write(path, records.target_bytes(result, path))
+        stored = records.target_files(result, path)
+        samples = path.with_name(stored.samples_name)
+        replaced = samples.exists()
+        self._write(samples, stored.samples)
+        try:
+            self._write(path, stored.document)
+        except BundleError:
+            if not replaced:
+                samples.unlink(missing_ok=True)
+            raise
+        self._remove_samples(path, stored.samples_name)
+        return path
+
+    def _remove_samples(self, document: Path, but: str | None = None) -> None:
+        """Remove the samples that belonged to a target's document, all or all but one file."""
+        names = re.compile(rf"{re.escape(document.stem)}\.[0-9a-f]{{8}}\.npz")
+        for file in document.parent.iterdir():
+            if names.fullmatch(file.name) and file.name != but:
+                with _explained("remove", file):
+                    file.unlink(missing_ok=True)
 
     def _write(self, path: Path, data: bytes) -> Path:
         self._inside(path.parent)

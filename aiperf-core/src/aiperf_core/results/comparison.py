@@ -90,7 +90,7 @@ def compare(left: Address, right: Address, floor: float | None = None) -> Compar
         raise UsageError(
             f"'{left.bundle.path}' and '{right.bundle.path}' have no target in common, so there is nothing to compare."
         )
-    differences = [*_of_manifests(*manifests, common), *_of_completeness(*manifests)]
+    differences = [*of_manifests(*manifests, common), *_of_completeness(*manifests)]
     rows: list[Compared] = []
     for name in ours | theirs:
         differences += _of_results(ours[name], theirs[name]) if name in common else []
@@ -109,7 +109,7 @@ def _implementations(
     )
     row, other = left.row(ours), right.row(theirs)
     differences = [
-        *_of_manifests(*manifests, [ours.target, theirs.target]),
+        *of_manifests(*manifests, [ours.target, theirs.target]),
         *_of_completeness(*manifests),
         *_of_results(ours, theirs),
     ]
@@ -224,12 +224,15 @@ def _spread(result: TargetResult) -> float:
 # --- what differs beforehand
 
 
-def _of_manifests(left: Manifest, right: Manifest, targets: list[str]) -> list[Difference]:
+def of_manifests(left: Manifest, right: Manifest, targets: list[str]) -> list[Difference]:
     """Machines, software, and the sources of the targets that are compared."""
     one, two = _facts(left), _facts(right)
     found = _unlike(one, two)
     found += [Difference(f"package {it.what}", it.left, it.right) for it in _unlike(left.packages, right.packages)]
+    plugins = _unlike(_plugins(left), _plugins(right))
+    found += [Difference(f"plugin {it.what}", it.left, it.right) for it in plugins]
     sources = _unlike(_sources(left, targets), _sources(right, targets))
+    sources += _unlike(*_packages_sources(left, right))
     return found + [Difference(f"source {it.what}", it.left, it.right) for it in sources]
 
 
@@ -255,6 +258,25 @@ def _sources(manifest: Manifest, targets: list[str]) -> dict[str, str]:
     names = {target.rpartition(".")[2] for target in targets}
     chosen = {module: digest for module, digest in manifest.files.items() if module.rpartition(".")[2] in names}
     return {module: digest[:SHORT] for module, digest in (chosen or manifest.files).items()}
+
+
+def _plugins(manifest: Manifest) -> dict[str, str]:
+    """The plugins whose version no package tells, and those that were set aside."""
+    return {
+        one["distribution"]: "set aside" if "set_aside" in one else one["version"]
+        for one in manifest.plugins
+        if "set_aside" in one or one["distribution"] not in manifest.packages
+    }
+
+
+def _packages_sources(left: Manifest, right: Manifest) -> tuple[dict[str, str], dict[str, str]]:
+    """Whole packages and their kernels, of the packages that both sides know: a run knows those of its own targets."""
+    common = left.sources.keys() & right.sources.keys()
+    first, second = (
+        {name: digest[:SHORT] for name, digest in one.sources.items() if name.partition("/")[0] in common}
+        for one in (left, right)
+    )
+    return first, second
 
 
 def _unlike(left: dict[str, str], right: dict[str, str]) -> list[Difference]:

@@ -9,7 +9,7 @@ import html
 import importlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from attrs import asdict, fields, frozen
@@ -17,7 +17,7 @@ from attrs import asdict, fields, frozen
 from aiperf_core.errors import UsageError
 from aiperf_core.results import jsontext, units
 from aiperf_core.results.look import words
-from aiperf_core.results.models import Manifest, Row, TargetResult
+from aiperf_core.results.models import Manifest, Row, Samples, TargetResult
 from aiperf_core.results.notes import DISBELIEVED
 from aiperf_core.results.table import problem_size
 
@@ -69,9 +69,43 @@ class Exported:
 COLUMNS = tuple(one.name for one in fields(Exported))
 
 
+@frozen
+class ExportedSample:
+    """A sample as a row of a table. What it was not timed by is None; a time is of all its calls together."""
+
+    target: str
+    implementation: str
+    verdict: str
+    round: int
+    block: int
+    step: int
+    device_s: float | None
+    wall_s: float | None
+    cpu_s: float | None
+    bracket_s: float
+    hidden: bool
+    judged: bool
+    calls: int
+    voluntary_switches: int
+    involuntary_switches: int
+    throttled: bool
+
+
+SAMPLE_FORMATS = ("csv", "json", "parquet")
+
+
 def table(results: Iterable[TargetResult]) -> list[Exported]:
     """The rows of all results, in their order."""
     return [_row(result, row) for result in results for row in result.rows]
+
+
+def sample_table(results: Iterable[TargetResult]) -> Iterator[ExportedSample]:
+    """Every sample of all results, in their order."""
+    for result in results:
+        for row in result.rows:
+            columns = (getattr(row.samples, one.name) for one in fields(Samples))
+            for values in zip(*columns, strict=True):
+                yield ExportedSample(result.target, row.name, row.verdict.value, *values)
 
 
 def _row(result: TargetResult, row: Row) -> Exported:
@@ -117,23 +151,33 @@ def peak_bytes(row: Row) -> int | None:
 
 def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:
     """The table in a format of `FORMATS`. Raises UsageError for parquet without pyarrow."""
+    match kind:
+        case "parquet":
+            return _parquet(rows, Exported)
+        case "csv":
+            return _encoded(_csv(rows, Exported))
+    return _encoded({"markdown": _markdown, "html": _html, "json": _json}[kind](name, manifest, rows))
+
+
+def render_samples(kind: str, name: str, manifest: Manifest, rows: Sequence[ExportedSample]) -> bytes:
+    """The samples in a format of `SAMPLE_FORMATS`. Raises UsageError for parquet without pyarrow."""
     if kind == "parquet":
-        return _parquet(rows)
-    text = {"csv": _csv, "markdown": _markdown, "html": _html, "json": _json}[kind](name, manifest, rows)
+        return _parquet(rows, ExportedSample)
+    return _encoded(_csv(rows, ExportedSample) if kind == "csv" else _json(name, manifest, rows))
+
+
+def _encoded(text: str) -> bytes:
     return text.encode("utf-8", errors="backslashreplace")
 
 
-def _csv(_: str, __: Manifest, rows: Sequence[Exported]) -> str:
+def _csv(rows: Sequence[Any], record: type) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    names = [one.name for one in fields(record)]
+    writer.writerow(names)
     for row in rows:
-        writer.writerow([_cell(value) for value in _values(row)])
+        writer.writerow([_cell(getattr(row, name)) for name in names])
     return text.getvalue()
-
-
-def _values(row: Exported) -> list[Any]:
-    return [getattr(row, name) for name in COLUMNS]
 
 
 def _cell(value: Any) -> Any:
@@ -143,7 +187,7 @@ def _cell(value: Any) -> Any:
     return {None: "", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else value
 
 
-def _json(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
+def _json(name: str, manifest: Manifest, rows: Sequence[Any]) -> str:
     facts = dict(_facts(manifest))
     return jsontext.dumps({"bundle": name, "run": facts, "rows": [asdict(row) for row in rows]})
 
@@ -251,7 +295,7 @@ def _safe(text: str) -> str:
     return html.escape(words(text))
 
 
-def _parquet(rows: Sequence[Exported]) -> bytes:
+def _parquet(rows: Sequence[Any], record: type) -> bytes:
     try:
         arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -260,9 +304,9 @@ def _parquet(rows: Sequence[Exported]) -> bytes:
             f"or choose another: {', '.join(FORMATS[:-1])}"
         ) from None
     buffer = io.BytesIO()
-    columns = {name: [_text(getattr(row, name)) for row in rows] for name in COLUMNS}
+    columns = {one.name: [_text(getattr(row, one.name)) for row in rows] for one in fields(record)}
     kinds = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
-    types = {one.name: kinds[getattr(one.type, "__name__", str(one.type)).partition(" ")[0]] for one in _typed()}
+    types = {one.name: kinds[_kind(one.type)] for one in fields(record)}
     parquet.write_table(arrow.table(columns, schema=arrow.schema(list(types.items()))), buffer)
     return buffer.getvalue()
 
@@ -271,5 +315,6 @@ def _text(value: Any) -> Any:
     return words(value) if isinstance(value, str) else value
 
 
-def _typed() -> Iterable[Any]:
-    return fields(Exported)
+def _kind(hint: Any) -> str:
+    """The name of a field's type, without that it may be None."""
+    return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]

@@ -9,7 +9,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+# Files of this version hold the samples as lists.
+SAMPLES_IN_JSON = 1
 
 
 class Verdict(StrEnum):
@@ -79,6 +81,26 @@ class Samples:
     voluntary_switches: list[int] = field(factory=list)
     involuntary_switches: list[int] = field(factory=list)
     throttled: list[bool] = field(factory=list)
+
+
+@frozen
+class Column:
+    """How a column of samples is stored: numpy's name of its type, and of a time the unit (`s`, `ms` or `ns`)."""
+
+    dtype: str
+    unit: str | None
+
+
+@frozen
+class SampleFile:
+    """The file beside a target's that holds the samples of all its rows, one row after the other.
+
+    `name` begins with the target's and the SHA-256, so that a target is never read with the samples of another time.
+    """
+
+    name: str
+    sha256: str
+    columns: dict[str, Column]
 
 
 @frozen
@@ -270,7 +292,8 @@ class Row:
     some a round where a call is short. `conditions` sum up what the machine told after each block, and
     `no_energy` says why there is no `energy`. `confined` is there for a candidate;
     `not_observed` names guards that could not look, with the reason. `ranks` are those of a workload of several; the row's
-    times are the slowest rank's.
+    times are the slowest rank's. `beside` has medians of what a call has besides its time: `minor_faults`, the pages that the
+    kernel gave it on first access, and, of work that goes on after the call, `until_done_s` from the call's start.
     """
 
     name: str
@@ -292,6 +315,7 @@ class Row:
     flop_per_s: float | None = None
     light: Light | None = None
     prepare_s: float | None = None
+    beside: dict[str, float] = field(factory=dict)
     memory: Memory | None = None
     judgement: Judgement | None = None
     quality: Quality | None = None
@@ -348,9 +372,11 @@ class Problem:
 class TargetResult:
     """One target's file in a bundle.
 
+    On disk a row's `samples` are how many there are, and `sample_file` says where they stand.
     `floor` is the smallest relative difference that counted as one in a verdict. `clock_overhead_s` is what the clock
     adds to a sample: a pair of events to the work between them, the monotonic clock to a call on the processor. It was taken
-    off the rows' times, and not off the samples.
+    off the rows' times, and not off the samples. `clock_source` says what the device's clock is, where it has one, and `executor`
+    who started the workers.
     """
 
     target: str
@@ -372,6 +398,8 @@ class TargetResult:
     rounds: int = 1
     clock_overhead_s: float | None = None
     floor: float = 0.01
+    clock_source: str | None = None
+    executor: str = "here"
     schema_version: int = SCHEMA_VERSION
 
 
@@ -448,12 +476,67 @@ class Machine:
 
 
 @frozen
+class AskedTarget:
+    """A target that a run was asked for.
+
+    No implementations stands for all; None for device, size and executor leaves the choice.
+    """
+
+    target: str
+    implementations: list[str]
+    device: str | None
+    size: str | None
+    params: dict[str, float]
+    executor: str | None = None
+
+
+@frozen
+class Asked:
+    """What a run was asked for: all that somebody needs who goes on with it or repeats it.
+
+    `budget_s` is None where the tier's was good enough.
+    """
+
+    targets: list[AskedTarget]
+    tier: str
+    policy: str
+    budget_s: float | None
+    timeout_s: float
+
+
+@frozen
+class Stretch:
+    """A run's course from a start to an end; one that was resumed has several.
+
+    `ended` is when it ended, or last wrote something where nobody could note the end. `ending` is `finished`, `interrupted`
+    by Ctrl-C, `cut off` (a kill, a crash, a full disk, a loss of power), or None while it goes on. `targets` were measured in it,
+    `state` is the machine's at the start: load, free memory, and of each GPU its clocks and temperature.
+    """
+
+    started: str
+    ended: str
+    ending: str | None
+    targets: list[str]
+    state: dict[str, Any]
+
+
+@frozen
+class BundleRef:
+    """Another bundle: where it lay, and its seal if it had one."""
+
+    path: str
+    seal: str | None
+
+
+@frozen
 class Manifest:
     """The bundle's first page: what was run, where, with what, and whether it was finished.
 
     `files` maps the modules of the targets to the SHA-256 of their sources, `ceilings` the devices that were used to what
     they were measured to reach. Device and seed stand with each target. `hashes` seal a bundle that was closed: the SHA-256
-    of each target's file by its path, and of this page by its own name.
+    of each target's file by its path, and of this page by its own name. `asked` is None for a run that cannot be resumed.
+    `sources` are SHA-256 of the packages that decide a result, harness and kernels included, and of each kernel's file.
+    `reproduces` is the bundle that this run was to repeat.
     """
 
     aiperf: str
@@ -469,4 +552,8 @@ class Manifest:
     complete: bool
     exit_code: int | None
     hashes: dict[str, str] = field(factory=dict)
+    asked: Asked | None = None
+    stretches: list[Stretch] = field(factory=list)
+    sources: dict[str, str] = field(factory=dict)
+    reproduces: BundleRef | None = None
     schema_version: int = SCHEMA_VERSION

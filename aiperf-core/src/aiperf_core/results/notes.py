@@ -15,6 +15,8 @@ from aiperf_core.results.models import Estimate, Finding, Overhead, Row, TargetR
 
 DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)
 LOG_LINES = 5
+# So many pages that a call touches for the first time take a part of a millisecond.
+MANY_FAULTS = 1000
 LABEL = max(len(verdict.value) for verdict in Verdict)
 
 
@@ -59,7 +61,7 @@ def _indented(text: Text) -> Padding:
 def notes_of(result: TargetResult, look: Look) -> Table:
     """Steps of a ladder, what lossy variants give up, warnings, how sampling ended, what the harness took."""
     grid = _grid()
-    for label, note in _notes(result):
+    for label, note in notes(result):
         grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
     return grid
 
@@ -70,7 +72,7 @@ def where_of(path: str, look: Look, width: int) -> Text:
     return Text.assemble((label, "dim") if len(label) + len(path) <= width else "", path, overflow="fold")
 
 
-def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
+def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     for row in result.rows:
         if row.step_speedup and row.builds_on:
             shown = units.ratio_estimate(row.step_speedup)
@@ -83,6 +85,7 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     slow = [(words(row.name), row.prepare_s) for row in result.rows if row.prepare_s and row.prepare_s >= 1e-3]
     if slow:
         yield "prepare", ", ".join(f"{name} {units.seconds(time)}" for name, time in slow) + "; not in any time"
+    yield from _beside(result.rows)
     for row in result.rows:
         if row.confined:
             held = ", ".join(map(words, row.confined.applied)) or "nothing"
@@ -96,6 +99,20 @@ def _notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor)}"
     yield from _judged(result.rows)
     yield "harness", _overhead(result.overhead)
+
+
+def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
+    """What calls have besides their times, where it is worth a line."""
+    told = [(words(row.name), row.beside) for row in rows if row.beside and row.verdict not in DISBELIEVED]
+    done = [f"{name} {units.seconds(one['until_done_s'])}" for name, one in told if "until_done_s" in one]
+    if done:
+        yield (
+            "until done",
+            ", ".join(done) + " from the start of the call; what is timed is how long the caller is held up",
+        )
+    if any(one.get("minor_faults", 0) >= MANY_FAULTS for _, one in told):
+        faults = [f"{name} {one['minor_faults']:,.0f}" for name, one in told if "minor_faults" in one]
+        yield "page faults", ", ".join(faults) + " a call, without reading from disk"
 
 
 def _energy(rows: list[Row]) -> Iterator[tuple[str, str]]:

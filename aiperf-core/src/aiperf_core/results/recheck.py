@@ -8,22 +8,27 @@ samples do not support, whatever the seal says. Neither needs the packages that 
 What samples cannot tell is taken as it stands: why a row is INVALID, what a check saw, what the machine was.
 """
 
+import functools
 import hashlib
 import math
+import multiprocessing
+import signal
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
 
-from aiperf_core.errors import BundleError
+from aiperf_core.errors import AiperfError, BundleError
 from aiperf_core.harness.session import exit_code
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.results import jsontext, records, seal, units
 from aiperf_core.results.bundle import MANIFEST, Bundle
-from aiperf_core.results.models import Estimate, Light, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import Estimate, Light, Manifest, Row, Samples, SkippedTarget, TargetResult, Verdict
 from aiperf_core.results.notes import DISBELIEVED
 from aiperf_core.results.replay import contestant
 
@@ -33,6 +38,8 @@ EXACT = 1e-9
 OTHER_DRAWS = 0.15
 # Ceilings may be measured again during a run, and are then a little better than when a row was compared with them.
 OTHER_CEILINGS = 0.1
+# A process that computes the figures of fewer targets would take longer to start than it saves.
+FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 RATES = ("bytes_per_s", "flop_per_s")
 FASTER_THAN_LIGHT = "timing.faster_than_light"
@@ -68,9 +75,10 @@ class Recheck:
         return not self.differences
 
 
-def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None) -> Recheck:
+def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None, processes: int = 1) -> Recheck:
     """Look at a bundle's seal, and at its figures unless told otherwise. `expected_seal` was noted when it was closed.
 
+    The figures of many targets are computed in so many `processes`, which import the main module of the program again.
     Raises BundleError for a manifest that cannot be read; a target's file that cannot be is a difference.
     """
     manifest = bundle.manifest
@@ -85,21 +93,60 @@ def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None =
         notes.append(
             f"intervals were made with numpy {made} and are made again with {np.__version__}: ends may differ a little"
         )
-    rows = samples = 0
-    results: list[TargetResult] = []
-    for name in bundle.targets:
-        try:
-            result = bundle.target(name)
-        except BundleError as error:
-            found.append(Difference(name, "file", "a result", str(error)))
-            continue
-        results.append(evolve(result, rows=[evolve(row, samples=type(row.samples)()) for row in result.rows]))
-        rows += len(result.rows)
-        samples += sum(len(row.samples.block) for row in result.rows)
-        found += _of_target(result, manifest)
-    if len(results) == len(bundle.targets):
+    looks = list(_looks(bundle, manifest, processes))
+    for look in looks:
+        found += look.differences
+    results = [look.outline for look in looks if look.outline is not None]
+    if len(results) == len(looks):
         found += _of_end(results, manifest)
-    return Recheck(len(results), rows, samples, now, found, notes)
+    rows = sum(len(one.rows) for one in results)
+    return Recheck(len(results), rows, sum(look.samples for look in looks), now, found, notes)
+
+
+@frozen
+class _Look:
+    """What a look at one target found. `outline` is its result without samples, None where it cannot be read."""
+
+    outline: TargetResult | None
+    samples: int
+    differences: list[Difference]
+
+
+def _looks(bundle: Bundle, manifest: Manifest, processes: int) -> Iterator[_Look]:
+    """Look at each target, in so many processes or as many as there are targets for."""
+    look = functools.partial(_look, bundle, manifest)
+    names = list(bundle.targets)
+    processes = min(processes, len(names) // FEW)
+    if processes < 2:
+        yield from map(look, names)
+        return
+    # A process that starts afresh shares neither threads nor locks with this one.
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=fresh, initializer=_leave_interrupts) as pool:
+        try:
+            yield from pool.map(look, names, chunksize=4)
+        except BrokenProcessPool:
+            raise AiperfError(
+                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for memory. "
+                "Free some, and try again."
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is the command's to handle; it then ends its processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _look(bundle: Bundle, manifest: Manifest, name: str) -> _Look:
+    try:
+        result = bundle.target(name)
+    except BundleError as error:
+        return _Look(None, 0, [Difference(name, "file", "a result", str(error))])
+    samples = sum(len(row.samples.block) for row in result.rows)
+    differences = list(_of_target(result, manifest))
+    return _Look(evolve(result, rows=[evolve(row, samples=Samples()) for row in result.rows]), samples, differences)
 
 
 # --- the seal
@@ -116,23 +163,23 @@ def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list
     if recorded != now:
         found.append(Difference(MANIFEST, "SHA-256", recorded, now))
     files = {path: digest for path, digest in manifest.hashes.items() if path != MANIFEST}
-    there = {seal.hash_key(name): name for name in bundle.targets}
+    there = set(bundle.result_files)
     # Paths of a bundle are compared with what is there, never opened.
-    for path in sorted(files.keys() | there.keys()):
+    for path in sorted(files.keys() | there):
         if path not in there:
             found.append(Difference(path, "file", files[path], "no such file"))
         elif path not in files:
             found.append(Difference(path, "file", "no such file when the bundle was closed", "a file"))
         else:
-            digest = _digest(bundle, there[path])
+            digest = _digest(bundle, path)
             if digest != files[path]:
                 found.append(Difference(path, "SHA-256", files[path], digest))
     return found, []
 
 
-def _digest(bundle: Bundle, name: str) -> str:
+def _digest(bundle: Bundle, path: str) -> str:
     try:
-        return hashlib.sha256(bundle.target_bytes(name)).hexdigest()
+        return hashlib.sha256(bundle.file_bytes(path)).hexdigest()
     except BundleError as error:
         return str(error)
 

@@ -5,6 +5,8 @@ docstrings the descriptions. Only what a type cannot say stands here. The genera
 tools can read a bundle without aiperf. After a change of the records:
 
     python -m aiperf_core.results.schema
+
+Files of earlier versions are read too, each by the schema of its version, which is never written again.
 """
 
 import inspect
@@ -37,6 +39,12 @@ DISBELIEVED = [
     models.Verdict.SKIPPED,
 ]
 
+# What stands on disk in place of a field, or beside the fields: samples have a file of their own.
+ON_DISK: dict[type, dict[str, Any]] = {
+    models.Row: {"samples": int},
+    models.TargetResult: {"sample_file": models.SampleFile},
+}
+
 # What neither a type nor a unit says. A raw sample may be 0: a clock has a resolution, and evidence must be kept.
 # Every estimate is of a time or of a ratio of times and thus positive; but the low end of an interval that few samples
 # support may lie below zero, and is kept as it was computed.
@@ -45,9 +53,10 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Estimate, "high"): {"exclusiveMinimum": 0},
     (models.Finding, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
-    (models.Samples, "block"): {"items": {"type": "integer", "minimum": 0}},
-    (models.Samples, "step"): {"items": {"type": "integer", "minimum": 0}},
-    (models.Samples, "round"): {"items": {"type": "integer", "minimum": 0}},
+    (models.Row, "samples"): {"minimum": 0},
+    (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
+    (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
+    (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
     (models.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
     (models.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": ["quick", "standard", "audit"]},
@@ -70,6 +79,10 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
     (models.TargetResult, "floor"): {"minimum": 0},
     (models.TargetResult, "schema_version"): {"const": models.SCHEMA_VERSION},
+    (models.Asked, "tier"): {"enum": ["quick", "standard", "audit"]},
+    (models.Asked, "policy"): {"enum": ["strict", "standard", "lenient"]},
+    (models.AskedTarget, "target"): {"minLength": 1},
+    (models.Stretch, "ending"): {"enum": ["finished", "interrupted", "cut off", None]},
     (models.SkippedTarget, "verdict"): {"enum": DISBELIEVED},
     (models.SkippedTarget, "reason"): {"minLength": 1},
     (models.Machine, "cores"): {"minimum": 1},
@@ -78,7 +91,8 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
 
 # Fields that older files of this version lack; read as their default.
 LATER: frozenset[tuple[type, str]] = frozenset(
-    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Steady, "waited_s")}
+    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Row, "beside"), (models.Steady, "waited_s")}
+    | {(models.Manifest, name) for name in ("asked", "stretches", "sources", "reproduces")}
 )
 
 # A row that may not be believed says why, and has no speedup that somebody could quote.
@@ -96,9 +110,9 @@ RULES: dict[type, dict[str, Any]] = {
 }
 
 
-def file_of(kind: str) -> Path:
+def file_of(kind: str, version: int = models.SCHEMA_VERSION) -> Path:
     """The shipped schema of `manifest` or `target`."""
-    return FOLDER / f"{kind}-{models.SCHEMA_VERSION}.json"
+    return FOLDER / f"{kind}-{version}.json"
 
 
 def generate(kind: str) -> dict[str, Any]:
@@ -114,8 +128,8 @@ def generate(kind: str) -> dict[str, Any]:
 
 
 def _of_record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = get_type_hints(record)
-    fields = [one.name for one in attrs.fields(record)]
+    hints = get_type_hints(record) | ON_DISK.get(record, {})
+    fields = list(dict.fromkeys([one.name for one in attrs.fields(record)] + list(ON_DISK.get(record, {}))))
     return {
         "title": record.__name__,
         "description": _description(record),
@@ -191,7 +205,7 @@ def _names(kind: Any) -> list[str]:
 
 
 def write_files(folder: Path = FOLDER) -> list[Path]:
-    """Write every schema to `folder` and return the files."""
+    """Write the schemas of this version to `folder` and return the files."""
     folder.mkdir(exist_ok=True)
     written = []
     for kind in ROOTS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from aiperf_core.results import jsontext, records
-from aiperf_core.results.bundle import MANIFEST, TARGETS, Bundle, file_name
+from aiperf_core.results.bundle import MANIFEST, Bundle
 
 if TYPE_CHECKING:
     from aiperf_core.results.models import Manifest
@@ -25,13 +25,8 @@ def sealed(bundle: Bundle, manifest: "Manifest") -> "Manifest":
 
 
 def target_hashes(bundle: Bundle) -> dict[str, str]:
-    """The SHA-256 of each target's file by its path in the bundle. Raises BundleError for one that cannot be read."""
-    return {hash_key(name): hashlib.sha256(bundle.target_bytes(name)).hexdigest() for name in bundle.targets}
-
-
-def hash_key(target: str) -> str:
-    """A target's file as `hashes` name it: `targets/ch07.memory_access.json`."""
-    return f"{TARGETS}/{file_name(target)}.json"
+    """The SHA-256 of the targets' files by their paths in the bundle. Raises BundleError for one that cannot be read."""
+    return {path: hashlib.sha256(bundle.file_bytes(path)).hexdigest() for path in bundle.result_files}
 
 
 def seal_of(document: dict[str, Any]) -> str:

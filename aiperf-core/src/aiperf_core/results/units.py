@@ -80,7 +80,7 @@ def size(count: float) -> str:
 
 def percent(fraction: float) -> str:
     """A share: `82 %`, `8.2 %`, `0.31 %`."""
-    hundredths = fraction * 100
+    hundredths = min(fraction * 100, 1e300)  # what a damaged file says need not be finite
     if 0 < hundredths < 0.01:
         return "< 0.01 %"
     return f"{number(hundredths, 2 if hundredths < 99.5 else 3)} %"

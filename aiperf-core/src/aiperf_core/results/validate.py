@@ -9,7 +9,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from aiperf_core.results import schema
+from attrs import fields
+
+from aiperf_core.results import models, schema
 from aiperf_core.results.jsontext import JsonError, place_name
 
 NOUNS = {
@@ -31,14 +33,35 @@ PLAIN: dict[str, set[type]] = {
 
 
 def validate(kind: str, document: Any) -> None:
-    """Check a `manifest` or `target` document. Raises JsonError for the first place that is wrong."""
-    for error in _validator(kind).iter_errors(document):
+    """Check a `manifest` or `target` document, by the schema of its version.
+
+    Raises JsonError for the first place that is wrong.
+    """
+    version = version_of(document)
+    for error in _validator(kind, version).iter_errors(document):
         raise _explained(error)
     if kind == "target":
         for row, one in enumerate(document["rows"]):
-            _check_columns(row, one["samples"])
+            if version == models.SAMPLES_IN_JSON:
+                _check_columns(row, one["samples"])
             _check_intervals(row, one)
         _check_names(document["rows"])
+        if version != models.SAMPLES_IN_JSON:
+            _check_sample_file(document["sample_file"])
+
+
+def version_of(document: Any) -> int:
+    """The version that a document claims; this one where it claims none that there is."""
+    found = document.get("schema_version") if isinstance(document, dict) else None
+    return found if type(found) is int and 1 <= found < models.SCHEMA_VERSION else models.SCHEMA_VERSION
+
+
+def _check_sample_file(found: dict[str, Any]) -> None:
+    """Every column of samples is described, and no other."""
+    known = [one.name for one in fields(models.Samples)]
+    if unlike := set(known) ^ found["columns"].keys():
+        what = "no column" if min(unlike) in known else "the unknown column"
+        raise JsonError("sample_file.columns", f"{what} '{min(unlike)}'", f"the columns {', '.join(known)}")
 
 
 def _check_columns(row: int, samples: dict[str, list[Any]]) -> None:
@@ -66,7 +89,7 @@ def _check_names(rows: list[dict[str, Any]]) -> None:
 
 
 @functools.cache
-def _validator(kind: str) -> Any:
+def _validator(kind: str, version: int) -> Any:
     import jsonschema
 
     base = jsonschema.Draft202012Validator
@@ -75,7 +98,7 @@ def _validator(kind: str) -> Any:
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     )
     strict = jsonschema.validators.extend(base, {"items": _items, "properties": _properties}, type_checker=types)
-    return strict(_inlined(json.loads(schema.file_of(kind).read_text("utf-8"))))
+    return strict(_inlined(json.loads(schema.file_of(kind, version).read_text("utf-8"))))
 
 
 def _inlined(kind: dict[str, Any]) -> Any:
@@ -206,7 +229,7 @@ def _wanted(error: Any) -> str:
     numeric = {"number", "integer"} & set(names)
     nouns = [NOUNS[name] + (_bounds(rule) if name in numeric else "") for name in names]
     if "pattern" in rule:
-        nouns = ["an id such as 'output.wrong_values'"]
+        nouns = ["a SHA-256" if "{64}" in rule["pattern"] else "an id such as 'output.wrong_values'"]
     if "minLength" in rule:
         nouns = ["a string that is not empty"]
     return " or ".join(nouns)
