@@ -1,0 +1,224 @@
+"""Profiling a target: one fresh process an implementation, under one tool, into a folder."""
+
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, evolve, frozen
+
+from aiperf_core import __version__
+from aiperf_core.errors import AiperfError, SkipError, UsageError
+from aiperf_core.harness.described import DescribedImplementation
+from aiperf_core.harness.session import Plan
+from aiperf_core.plugins import Plugins
+from aiperf_core.profiling import store
+from aiperf_core.profiling.models import NotProfiled, Observed, Profile
+from aiperf_core.profiling.profiler import Job, MetricSet, Pace, Profiler, Tool
+from aiperf_core.requirements import Hardware, lacking
+from aiperf_core.targets import WORLD_SIZE, nearest
+
+LOG = "log.txt"
+TIMEOUT_S = 300.0
+_REQUEST = "request.json"
+_TOLD = "subject.json"
+_LAST_LINES = 6
+
+
+@frozen
+class Chosen:
+    """A tool, and the metrics that it is asked for."""
+
+    profiler: Profiler
+    metrics: MetricSet | None = None
+
+
+def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
+    """The profiler and the metric set of those names. Raises `UsageError` where there is none, or they do not fit."""
+    if tool not in plugins.profilers:
+        known = ", ".join(plugins.profilers)
+        raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")
+    profiler = plugins.profilers[tool].profiler
+    if metrics is None:
+        return Chosen(profiler)
+    sets = {name: one.metrics for name, one in plugins.metrics.items() if one.metrics.tool == tool}
+    if metrics not in sets:
+        known = "; ".join(f"{one.name} ({one.summary})" for one in sets.values()) or "none"
+        raise UsageError(f"{metrics!r} is not a metric set of {tool}. It has: {known}")
+    return Chosen(profiler, sets[metrics])
+
+
+def profile_target(
+    plan: Plan,
+    hardware: Hardware,
+    chosen: Chosen,
+    root: Path,
+    timeout_s: float = TIMEOUT_S,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Profile | NotProfiled]:
+    """Profile the baseline and the variants of a target (or those that the plan selects), into `root`.
+
+    `timeout_s` is for one implementation. `tell` is told which one is next. Raises `SkipError` with the remedy where the tool
+    cannot be used here, before anything is written.
+    """
+    wanted = _wanted(plan)
+    for one in wanted[:1]:
+        if reason := chosen.profiler.resolve()(_job(plan, one, chosen)).unavailable():
+            raise SkipError(f"{chosen.profiler.name!r} cannot profile {plan.name!r} here: {reason}.")
+    found: list[Profile | NotProfiled] = []
+    for one in wanted:
+        tell(one.name)
+        found.append(_profile(plan, one, hardware, chosen, root, timeout_s))
+    return found
+
+
+def _wanted(plan: Plan) -> list[DescribedImplementation]:
+    """The baseline and the variants, or with it those that were asked for by name."""
+    asked = plan.selection.implementations
+    roles = ("baseline",) if asked else ("baseline", "variant")
+    return [one for one in plan.described.on(plan.device) if one.role in roles or one.name in asked]
+
+
+def _job(plan: Plan, one: DescribedImplementation, chosen: Chosen) -> Job:
+    target = plan.selection.target
+    return Job(
+        target=target.name,
+        module=target.module,
+        implementation=one.name,
+        device=plan.device,
+        params=plan.params,
+        cache=plan.described.cache,
+        threads=plan.described.threads if plan.device == "cpu" else None,
+        metrics=chosen.metrics.metrics if chosen.metrics else (),
+    )
+
+
+def _profile(
+    plan: Plan, one: DescribedImplementation, hardware: Hardware, chosen: Chosen, root: Path, timeout_s: float
+) -> Profile | NotProfiled:
+    reason = next(filter(None, (lacking(text, hardware) for text in one.requires)), None)
+    if WORLD_SIZE in plan.params:
+        reason = "is a workload of several ranks, of which no profile is made"
+    if reason:
+        return NotProfiled(target=plan.name, implementation=one.name, reason=reason, failed=False)
+    with tempfile.TemporaryDirectory(prefix="aiperf-profile-") as scratch:
+        folder, job = Path(scratch), _job(plan, one, chosen)
+        try:
+            told, observed = _observe(chosen.profiler, job, folder, timeout_s)
+        except SkipError as skipped:
+            return NotProfiled(target=plan.name, implementation=one.name, reason=str(skipped), failed=False)
+        except AiperfError as error:
+            return NotProfiled(target=plan.name, implementation=one.name, reason=str(error), failed=True)
+        profile = _record(plan, one, chosen, told, observed, folder)
+        store.write(root, profile, folder)
+        return profile
+
+
+def _observe(profiler: Profiler, job: Job, folder: Path, timeout_s: float) -> tuple[dict[str, Any], Observed]:
+    """Run the tool's command lines, and have it read what they left."""
+    tool = profiler.resolve()(job)
+    request = folder / _REQUEST
+    request.write_text(json.dumps({"job": asdict(job), "load": profiler.load}))
+    argv = [sys.executable, "-P", "-m", "aiperf_core.profiling.subject", str(request)]
+    told: dict[str, Any] = {}
+    for command in tool.commands(argv, folder):
+        (folder / _TOLD).unlink(missing_ok=True)
+        told = _told(tool, folder, _run(command, folder / LOG, timeout_s))
+    return told, tool.summarise(folder, told["calls"])
+
+
+def _run(command: list[str], log: Path, timeout_s: float) -> int:
+    """Run a command line; its exit status. Raises `AiperfError` where it takes too long or does not start."""
+    environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": os.environ.get("TORCHINDUCTOR_COMPILE_THREADS", "1")}
+    with log.open("ab") as output:
+        try:
+            # A session of its own keeps the terminal's Ctrl-C from it, and lets it be ended with all that it started.
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            raise AiperfError(f"'{command[0]}' did not start: {error.strerror or error}.") from None
+    try:
+        return process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise AiperfError(
+            f"the profile was not done within {timeout_s:g} s; --timeout gives more, and --size smoke has less to do"
+        ) from None
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _told(tool: Tool, folder: Path, status: int) -> dict[str, Any]:
+    """What the profiled process told. Raises `SkipError` or `AiperfError` where it could not do its work."""
+    log = (folder / LOG).read_text(errors="replace")
+    if remedy := tool.remedy(log):
+        raise AiperfError(remedy)
+    try:
+        told: dict[str, Any] = json.loads((folder / _TOLD).read_text())
+    except (OSError, ValueError):
+        last = [line.strip()[:200] for line in log.splitlines() if line.strip()][-_LAST_LINES:]
+        said = " | ".join(last) or "nothing"
+        raise AiperfError(
+            f"the profiled process ended with status {status} and told nothing; it printed: {said}"
+        ) from None
+    if "error" in told:
+        raise (AiperfError if told["failed"] else SkipError)(told["error"])
+    return told
+
+
+def _record(
+    plan: Plan, one: DescribedImplementation, chosen: Chosen, told: dict[str, Any], observed: Observed, folder: Path
+) -> Profile:
+    moved = float(told["cost"]["bytes_read"] + told["cost"]["bytes_written"])
+    pace = chosen.profiler.resolve().pace
+    clocked = pace.clocked
+    seen = {**({"call_s": statistics.median(told["call_s"])} if clocked else {}), **observed.figures}
+    taken = next((seen[name] for name in ("busy_s", "call_s") if seen.get(name)), None)
+    if moved and taken:
+        seen["bytes_per_s"] = moved / taken
+    return Profile(
+        target=plan.name,
+        implementation=one.name,
+        role=one.role,
+        why=one.why,
+        device=plan.device,
+        size=plan.size,
+        params=plan.params,
+        cache=plan.described.cache,
+        cost_bytes=moved,
+        tool=chosen.profiler.name,
+        metrics=list(chosen.metrics.metrics) if chosen.metrics else [],
+        calls=told["calls"],
+        in_a_row=told["in_a_row"],
+        taken_s=told["call_s"] if clocked else [],
+        created=datetime.now().astimezone().isoformat(timespec="seconds"),
+        aiperf=__version__,
+        observed=evolve(observed, figures=seen, notes=[*observed.notes, *_notes(told, pace)]),
+        artifacts=[store.artifact(folder / name) for name in observed.files],
+    )
+
+
+def _notes(told: dict[str, Any], pace: Pace) -> list[str]:
+    """What the way of calling does to the figures."""
+    if told["in_a_row"] > 1:
+        return ["Short calls were made in a row: all but the first of each row found warm caches."]
+    if statistics.median(told["call_s"]) < pace.window_s / 10:
+        return [
+            "These short calls change their inputs and were watched one by one: starting to watch is in the figures."
+        ]
+    return []

@@ -1,0 +1,105 @@
+"""Profiles on disk: `profiles/<target>/<implementation>/profile.json` with what the tool left beside it.
+
+A folder is there whole or not at all. It may come from anybody: only the files that `profile.json` names are read.
+"""
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from aiperf_core.errors import BundleError
+from aiperf_core.profiling.models import PROFILE_VERSION, Artifact, Profile
+from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results.bundle import file_name
+
+FOLDER = "profiles"
+PAGE = "profile.json"
+DEFAULT_PARENT = Path("artifacts/profiles")
+_CHUNK = 1 << 20
+_ATTEMPTS = 1000
+
+
+def new_folder(out: Path | None, name: str) -> Path:
+    """The folder for new profiles, which is made when the first is written: `out`, or one called after the time and `name`.
+
+    Raises `BundleError` where `out` is there and not empty.
+    """
+    if out is not None:
+        if (out.is_dir() and not any(out.iterdir())) or not out.exists():
+            return out
+        raise BundleError(f"'{out}' is not an empty folder; profiles go to a new one. Choose another --out.")
+    stem = f"{datetime.now().strftime('%Y%m%d-%H%M%S')}-{file_name(name)}"
+    names = (stem, *(f"{stem}-{attempt}" for attempt in range(2, _ATTEMPTS)))
+    return next(DEFAULT_PARENT / one for one in names if not (DEFAULT_PARENT / one).exists())
+
+
+def folder_of(root: Path, target: str, implementation: str) -> Path:
+    """Where the profile of an implementation lies, or will lie, in a bundle or a folder of profiles."""
+    return root / FOLDER / file_name(target) / file_name(implementation)
+
+
+def artifact(path: Path) -> Artifact:
+    """A file's name, size and SHA-256. Raises `BundleError` where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        return Artifact(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+    except OSError as error:
+        raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
+
+
+def write(root: Path, profile: Profile, source: Path) -> Path:
+    """Put a profile and its artifacts, which lie in `source`, into `root`; the folder that it got.
+
+    Raises `BundleError` where one is there already, or the disk refuses.
+    """
+    place = folder_of(root, profile.target, profile.implementation)
+    hidden = place.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        hidden.mkdir(parents=True)
+        for one in profile.artifacts:
+            shutil.copyfile(source / one.name, hidden / one.name)
+        atomic.write(hidden / PAGE, jsontext.to_bytes(records.document(profile)))
+        os.rename(hidden, place)
+    except OSError as error:
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise BundleError(
+            f"cannot write '{place}': {error.strerror or error}. Free some space, or choose another --out."
+        ) from error
+    return place
+
+
+def read(folder: Path) -> Profile:
+    """Read the profile in a folder. Raises `BundleError` for one that is missing, damaged or of a newer aiperf."""
+    path = folder / PAGE
+    try:
+        found = jsontext.loads(path.read_bytes())
+    except OSError as error:
+        raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
+    except jsontext.JsonError as error:
+        raise BundleError(f"'{path}' is not a profile: {error}. Profile again.") from error
+    version = found.get("schema_version") if isinstance(found, dict) else None
+    if isinstance(version, int) and version > PROFILE_VERSION:
+        raise BundleError(
+            f"'{path}' was written by a newer aiperf; its format is {version}, and this aiperf reads up to "
+            f"{PROFILE_VERSION}. Upgrade: pip install --upgrade aiperf-core"
+        )
+    try:
+        return records.structure(found, Profile)
+    except Exception as error:  # cattrs raises many kinds, and each means the same here
+        raise BundleError(f"'{path}' is not a profile of format {PROFILE_VERSION}: {error}. Profile again.") from error
+
+
+def damaged(folder: Path, profile: Profile) -> Iterator[str]:
+    """The names of artifacts that are not as they were written, or not there."""
+    for one in profile.artifacts:
+        path = folder / one.name
+        outside = Path(one.name).name != one.name
+        if outside or path.is_symlink() or not path.is_file() or artifact(path) != one:
+            yield one.name

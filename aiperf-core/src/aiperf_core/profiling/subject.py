@@ -1,0 +1,194 @@
+"""The profiled process: makes the inputs, prepares one implementation, warms it up, and calls it within the tool's window.
+
+Started as `python -m aiperf_core.profiling.subject REQUEST.json`, by the tool or under it. It leaves `subject.json` in its
+folder: how many calls it made, or why it could not.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from attrs import asdict
+
+from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with, load_benchmark
+from aiperf_core.devices.timing import TimingDevice, in_a_row, open_device
+from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
+from aiperf_core.harness import tree
+from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.files import InputFile
+from aiperf_core.profiling.profiler import Job, Tool
+
+TOLD = "subject.json"
+_WARM_CALLS = 3
+# What compiles or tunes itself may take more than the first calls.
+_WARM_S = 0.2
+_MOST_IN_A_ROW = 10_000
+
+
+def profile(job: Job, tool: Tool, folder: Path) -> dict[str, Any]:
+    """Call one implementation within the tool's window. Return `calls`, `in_a_row`, `call_s` and `cost`.
+
+    Raises `SkipError` for what cannot run here, and whatever the implementation raises.
+    """
+    if job.threads:  # before torch makes its threads, which inherit this
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
+        torch.set_num_threads(job.threads)
+    benchmark = load_benchmark(TargetRef(job.target, job.module))
+    values = _draw(benchmark, job)
+    call, finish, restore = _prepared(benchmark, job, values, folder)
+    device = _device(job, values, call())
+    finish()
+    seconds = _warm(device, call, finish, restore)
+    pace = tool.pace
+    # A call that changes its inputs cannot be repeated without restoring them.
+    row = (
+        1
+        if benchmark.task.state or benchmark.deferred
+        else min(max(1, int(pace.window_s / max(seconds, 1e-9))), _MOST_IN_A_ROW)
+    )
+    windows = max(1, int(min(pace.windows, pace.seconds / max(seconds * row, 1e-9))))
+    several, window = in_a_row(call, row), tool.window(folder)
+    taken = []
+    gc.collect()
+    gc.disable()
+    with window.whole():
+        for _ in range(windows):
+            restore()
+            if job.cache == "cold":
+                device.flush()
+            device.make_ready()
+            device.synchronize()
+            with window.call(), _named(job):
+                start = time.perf_counter()
+                several()
+                device.synchronize()
+                taken.append((time.perf_counter() - start) / row)
+            finish()
+    return {
+        "calls": windows * row,
+        "in_a_row": row,
+        "call_s": taken,
+        "cost": asdict(benchmark.work(job.params)),
+    }
+
+
+def _draw(benchmark: Benchmark, job: Job) -> dict[str, Any]:
+    """The inputs and static arguments, as the judge makes them, by name."""
+    task, values = benchmark.task, {}
+    for draw in filter(None, (task.inputs, task.static)):
+        generator = torch.Generator(job.device).manual_seed(secrets.randbits(62))
+        drawn = call_with(draw, {**job.params, "device": job.device, "generator": generator})
+        if not isinstance(drawn, dict):
+            raise BenchmarkError(f"{job.target!r}: the workload returned {type(drawn).__name__}; accepted is a dict")
+        values.update(drawn)
+    return values
+
+
+def _prepared(
+    benchmark: Benchmark, job: Job, values: dict[str, Any], folder: Path
+) -> tuple[Callable[[], Any], Callable[[], Any], Callable[[], None]]:
+    """The call, what waits for work that it put off, and what gives inputs that it may change their first values again."""
+    code = next(one for one in benchmark.on(job.device) if one.name == job.implementation)
+    files = {name: InputFile() for name in benchmark.task.files}
+    for name, file in files.items():
+        file.write(values[name])
+    arguments = {**job.params, **values, **{name: file.path for name, file in files.items()}}
+    if benchmark.folder:
+        own = folder / "scratch"
+        own.mkdir(exist_ok=True)
+        arguments["folder"] = str(own)
+    run, finish = _ready(code, arguments, deferred=benchmark.deferred)
+    state = [one for name in benchmark.task.state for one in tree.tensors(values[name])]
+    first = [one.clone() for one in state]
+
+    def restore() -> None:
+        for one, before in zip(state, first, strict=True):
+            one.copy_(before)
+        if job.cache == "cold":
+            for file in files.values():
+                file.evict()
+
+    return partial(run, **bind(run, arguments).keywords), finish, restore
+
+
+def _ready(
+    code: Implementation, arguments: dict[str, Any], *, deferred: bool
+) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    """What is called, after it was prepared, and what finishes a call."""
+    if not code.is_class:
+        return code.code, _nothing
+    instance = code.code()
+    if hasattr(instance, "prepare"):
+        call_with(instance.prepare, arguments)
+    return instance.run, instance.finish if deferred else _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
+def _device(job: Job, values: dict[str, Any], output: Any) -> TimingDevice:
+    tensors = [*tree.tensors(values), *tree.tensors(output)]
+    return open_device(job.device, sum(one.untyped_storage().nbytes() for one in tensors))
+
+
+def _warm(
+    device: TimingDevice, call: Callable[[], Any], finish: Callable[[], Any], restore: Callable[[], None]
+) -> float:
+    """Call until compiling and tuning are over; the seconds of the quickest call."""
+    begun = time.perf_counter()
+    taken: list[float] = []
+    while len(taken) < _WARM_CALLS or time.perf_counter() - begun < _WARM_S:
+        restore()
+        device.synchronize()
+        start = time.perf_counter()
+        call()
+        device.synchronize()
+        taken.append(time.perf_counter() - start)
+        finish()
+    return min(taken)
+
+
+@contextlib.contextmanager
+def _named(job: Job) -> Iterator[None]:
+    """An NVTX range and one of torch's own, by which every tool finds the call."""
+    nvtx: AbstractContextManager[Any] = torch.cuda.nvtx.range(job.label) if job.device == "cuda" else nullcontext()
+    with ExitStack() as stack:
+        stack.enter_context(torch.profiler.record_function(job.label))
+        stack.enter_context(nvtx)
+        yield
+
+
+def main(path: Path) -> int:
+    """Do what a request asks, and tell how it went; the exit status."""
+    request = json.loads(path.read_text())
+    folder = path.parent
+    try:
+        job = Job(**{**request["job"], "metrics": tuple(request["job"]["metrics"])})
+        module, _, name = request["load"].partition(":")
+        told = profile(job, getattr(import_module(module), name)(job), folder)
+    except SkipError as error:
+        told = {"error": str(error), "failed": False}
+    except AiperfError as error:
+        told = {"error": str(error), "failed": True}
+    except Exception as error:
+        traceback.print_exc()
+        told = {"error": f"raised {type(error).__name__}: {error}", "failed": True}
+    (folder / TOLD).write_text(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,195 @@
+"""torch: the PyTorch profiler (Kineto) within the profiled process; operators on a CPU, kernels and copies on a GPU.
+
+It leaves a Chrome trace, for Perfetto or chrome://tracing. Format: the trace events of
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, with Kineto's categories.
+"""
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.profiling import timeline
+from aiperf_core.profiling.models import Hot, Observed
+from aiperf_core.profiling.profiler import Job, Pace
+from aiperf_core.profiling.timeline import Call, Piece
+
+TRACE = "torch.trace.json.gz"
+_GPU = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
+_RUNTIME = ("cuda_runtime", "cuda_driver")
+_LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
+_WHY_NOT = "the torch profiler reads no hardware counters"
+
+
+class TorchTool:
+    """See `profiling.profiler.Tool`."""
+
+    pace = Pace(10, 2.0)
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def unavailable(self) -> str | None:
+        """It comes with torch; whether it has CUPTI shows when it runs."""
+        if self._job.metrics:
+            return "torch has no metrics to choose from; leave out --metrics, or choose a tool that has: --tool ncu"
+        return None
+
+    def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
+        """It works within the process."""
+        return [[*argv]]
+
+    def window(self, folder: Path) -> "TorchWindow":
+        """Profile from within."""
+        return TorchWindow(self._job.device, folder / TRACE)
+
+    def remedy(self, log: str) -> str | None:
+        """Nothing that the torch profiler prints has a remedy of ours."""
+        return None
+
+    def summarise(self, folder: Path, calls: int) -> Observed:
+        """Read the trace."""
+        try:
+            trace = json.loads(gzip.decompress((folder / TRACE).read_bytes()))
+        except (OSError, EOFError, ValueError) as error:
+            raise AiperfError(f"The trace of the torch profiler cannot be read ({error}). Profile again.") from None
+        return read(trace, self._job, calls)
+
+
+class TorchWindow:
+    """The torch profiler around all calls. The range of a call has the job's name, and is made by the subject."""
+
+    def __init__(self, device: str, trace: Path) -> None:
+        self._device, self._trace = device, trace
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Profile, and write the trace."""
+        import torch
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self._device == "cuda" else [])]
+        with profile(activities=activities):  # its start-up takes seconds, and must not fall into a call
+            torch.zeros(1, device=self._device).add_(1)
+        with profile(activities=activities, acc_events=True) as profiler:
+            yield
+        profiler.export_chrome_trace(str(self._trace))
+
+    def call(self) -> AbstractContextManager[None]:
+        """Nothing more around one call."""
+        return nullcontext()
+
+
+def read(trace: dict[str, Any], job: Job, calls: int) -> Observed:
+    """What a Chrome trace of Kineto's says. Raises `AiperfError` where the ranges of the calls are missing."""
+    events = [one for one in trace["traceEvents"] if one.get("ph") == "X"]
+    ranges = [one for one in events if one.get("cat") == "user_annotation" and one["name"] == job.label]
+    if not ranges:
+        raise AiperfError(f"The trace of the torch profiler has no range {job.label!r}. Profile again.")
+    # torch writes its version nowhere into a trace; the schema's is what the file has.
+    version = f"Kineto trace, schema {trace.get('schemaVersion', '?')}"
+    if job.device == "cuda":
+        return _gpu(events, ranges, calls, version)
+    return _cpu(events, ranges, calls, version)
+
+
+def _cpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int, version: str) -> Observed:
+    total = sum(one["dur"] for one in ranges) / 1e6
+    own: dict[str, list[float]] = defaultdict(list)
+    outermost = 0.0
+    for call in ranges:
+        for event, seconds, depth in _nested(_inside(events, call)):
+            own[event["name"]].append(seconds)
+            outermost += event["dur"] / 1e6 if depth == 0 else 0.0
+    operators = [
+        Hot(name=name, kind="operator", count=len(times) / calls, seconds=sum(times) / calls, share=sum(times) / total)
+        for name, times in own.items()
+    ]
+    return Observed(
+        version=version,
+        hot=sorted(operators, key=lambda one: -(one.seconds or 0.0)),
+        figures={
+            "call_s": total / calls,
+            "operators": sum(map(len, own.values())) / calls,
+            "outside_s": (total - outermost) / calls,
+            "outside_share": max(0.0, 1 - outermost / total),
+        },
+        missing={
+            "idle gaps": "on a processor the profiler sees operators only",
+            "bytes copied": "on a processor the profiler sees operators only",
+            "occupancy and stalls": _WHY_NOT,
+        },
+        files=[TRACE],
+        notes=["Time outside of operators is Python, and C code that torch does not know; --tool perf sees both."],
+    )
+
+
+def _gpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int, version: str) -> Observed:
+    """Work belongs to the call within which the host launched it; CUPTI gives both the same correlation."""
+    found = [Call(one["dur"] / 1e6) for one in ranges]
+    owner: dict[int, tuple[Call, str | None]] = {}
+    for call, one in zip(found, ranges, strict=True):
+        operators = [event for event in _inside(events, one) if event["tid"] == one["tid"]]
+        start, end = one["ts"], one["ts"] + one["dur"]
+        for event in events:
+            if event.get("cat") in _RUNTIME and start <= event["ts"] < end and "correlation" in event.get("args", {}):
+                owner[event["args"]["correlation"]] = (call, _covering(operators, event["ts"]))
+                call.launches += event["name"].startswith(_LAUNCHES)
+    for event in events:
+        kind, args = _GPU.get(event.get("cat", "")), event.get("args", {})
+        if kind and args.get("correlation") in owner:
+            call, by = owner[args["correlation"]]
+            call.pieces.append(_piece(event, kind, by))
+    if not any(call.pieces for call in found):
+        raise AiperfError(
+            "CUPTI recorded no work of the GPU: another profiler may hold it, or the driver refuses (ERR_NVGPUCTRPERM is for "
+            "counters only). End other profilers, see what torch prints with --tool torch under TORCH_LOGS=+all, or use: --tool nsys"
+        )
+    return Observed(
+        version=version,
+        hot=timeline.hot(found, calls),
+        figures=timeline.figures(found, calls),
+        missing={"occupancy and stalls": _WHY_NOT, "bytes by memory": _WHY_NOT},
+        files=[TRACE],
+    )
+
+
+def _piece(event: dict[str, Any], kind: str, by: str | None) -> Piece:
+    args, start = event["args"], event["ts"] / 1e6
+    metrics = {
+        ours: float(args[theirs])
+        for theirs, ours in (("registers per thread", "registers"), ("shared memory", "shared_bytes"))
+        if kind == "kernel" and isinstance(args.get(theirs), int | float)
+    }
+    return Piece(event["name"], kind, start, start + event["dur"] / 1e6, float(args.get("bytes", 0)), by, metrics)
+
+
+def _inside(events: list[dict[str, Any]], one: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operators within a range, on any thread."""
+    start, end = one["ts"], one["ts"] + one["dur"]
+    return [event for event in events if event.get("cat") == "cpu_op" and start <= event["ts"] < end]
+
+
+def _covering(operators: list[dict[str, Any]], ts: float) -> str | None:
+    """The innermost operator that is running at a time."""
+    covering = [one for one in operators if one["ts"] <= ts < one["ts"] + one["dur"]]
+    return str(min(covering, key=lambda one: one["dur"])["name"]) if covering else None
+
+
+def _nested(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], float, int]]:
+    """Each operator with its own seconds, less those of the operators that it calls, and its depth on its thread."""
+    own = {id(event): float(event["dur"]) for event in events}
+    depths: dict[int, int] = {}
+    stack: list[dict[str, Any]] = []
+    for event in sorted(events, key=lambda one: (one["tid"], one["ts"], -one["dur"])):
+        while stack and (stack[-1]["tid"] != event["tid"] or stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"]):
+            stack.pop()
+        if stack:
+            own[id(stack[-1])] -= event["dur"]
+        depths[id(event)] = len(stack)
+        stack.append(event)
+    return ((event, max(0.0, own[id(event)]) / 1e6, depths[id(event)]) for event in events)

@@ -1,0 +1,112 @@
+"""The traces here are made by hand, after the trace event format and Kineto's categories; no GPU wrote them."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.profiling.profiler import Job
+from aiperf_core.profiling.torch_tool import TRACE, TorchTool, read
+
+JOB = Job(target="a.b", module="m", implementation="wide", device="cuda", params={}, cache="cold")
+
+
+def event(cat: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid, "args": args}
+
+
+# Two calls of 100 us. In each a launch within an operator, a graph of two kernels, a copy; a flush lies between the calls.
+GPU = [
+    one
+    for start, first in ((1000.0, 10), (2000.0, 20))
+    for one in (
+        event("user_annotation", "a.b:wide", start, 100.0),
+        event("cpu_op", "aten::mul", start + 5, 20.0),
+        event("cpu_op", "aten::mul_inner", start + 6, 10.0),
+        event("cuda_runtime", "cudaLaunchKernel", start + 8, 4.0, correlation=first),
+        event("cuda_runtime", "cudaGraphLaunch", start + 30, 4.0, correlation=first + 1),
+        event("cuda_runtime", "cudaMemcpyAsync", start + 40, 4.0, correlation=first + 2),
+        event("cuda_runtime", "cudaDeviceSynchronize", start + 50, 40.0, correlation=first + 3),
+        event(
+            "kernel", "void mul<float>(float*)", start + 20, 10.0, 7, correlation=first, **{"registers per thread": 32}
+        ),
+        # Clocks of the GPU and of the host differ a little: one that seems to end after its call belongs to it all the same.
+        event("kernel", "node", start + 40, 20.0, 7, correlation=first + 1),
+        event("kernel", "node", start + 85, 20.0, 7, correlation=first + 1),
+        event("gpu_memcpy", "Memcpy DtoH", start + 60, 5.0, 7, correlation=first + 2, bytes=4096),
+    )
+] + [
+    event("cuda_runtime", "cudaMemsetAsync", 1500.0, 4.0, correlation=99),
+    event("gpu_memset", "Memset", 1510.0, 400.0, 7, correlation=99, bytes=1 << 26),
+    {"ph": "M", "name": "process_name"},
+]
+
+
+def test_work_of_the_gpu_belongs_to_the_call_that_launched_it() -> None:
+    found = read({"schemaVersion": 1, "traceEvents": GPU}, JOB, 2)
+    assert {name: found.figures[name] for name in ("launches", "kernels", "gaps", "copied_bytes")} == {
+        "launches": 2,
+        "kernels": 3,
+        "gaps": 2,
+        "copied_bytes": 4096,
+    }
+    assert found.figures["busy_s"] == pytest.approx(55e-6)
+    assert found.figures["idle_share"] == pytest.approx(30 / 85)
+    assert [(one.name, one.by, one.count) for one in found.hot] == [
+        ("node", None, 2),
+        ("void mul<float>(float*)", "aten::mul_inner", 1),
+        ("Memcpy DtoH", None, 1),
+    ]
+    assert found.hot[1].metrics == {"registers": 32}
+
+
+def test_a_trace_without_gpu_work_says_what_to_try() -> None:
+    only_host = [one for one in GPU if one.get("cat") in ("user_annotation", "cpu_op", "cuda_runtime")]
+    with pytest.raises(AiperfError, match="CUPTI recorded no work of the GPU: .*--tool nsys"):
+        read({"traceEvents": only_host}, JOB, 2)
+
+
+CPU = [
+    event("user_annotation", "a.b:wide", 0.0, 100.0),
+    event("cpu_op", "aten::softmax", 10.0, 60.0),
+    event("cpu_op", "aten::_softmax", 15.0, 50.0),
+    event("cpu_op", "aten::add", 80.0, 10.0),
+    event("cpu_op", "aten::fill_", 150.0, 400.0),
+]
+
+
+def test_operators_have_the_time_that_is_their_own() -> None:
+    found: Any = read({"traceEvents": CPU}, evolve(JOB, device="cpu"), 1)
+    own = {one.name: (one.seconds, one.share) for one in found.hot}
+    assert own["aten::_softmax"] == (pytest.approx(50e-6), pytest.approx(0.5))
+    assert own["aten::softmax"] == (pytest.approx(10e-6), pytest.approx(0.1))
+    assert own["aten::add"] == (pytest.approx(10e-6), pytest.approx(0.1))
+    assert found.figures["operators"] == 3
+    assert found.figures["outside_share"] == pytest.approx(0.3)
+
+
+def test_a_trace_without_the_ranges_of_the_calls_is_refused() -> None:
+    with pytest.raises(AiperfError, match="no range 'a.b:wide'"):
+        read({"traceEvents": CPU[1:]}, JOB, 1)
+
+
+@pytest.mark.parametrize("data", [None, b"no gzip", gzip.compress(b'{"traceEv'), gzip.compress(b"{}")[:-4]])
+def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path, data: bytes | None) -> None:
+    if data is not None:
+        (tmp_path / TRACE).write_bytes(data)
+    with pytest.raises(AiperfError, match=r"The trace of the torch profiler cannot be read .* Profile again\."):
+        TorchTool(JOB).summarise(tmp_path, 1)
+
+
+def test_a_whole_trace_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / TRACE).write_bytes(gzip.compress(json.dumps({"traceEvents": GPU}).encode()))
+    assert TorchTool(JOB).summarise(tmp_path, 2).files == [TRACE]
+
+
+def test_torch_has_no_metrics() -> None:
+    assert TorchTool(JOB).unavailable() is None
+    assert "--tool ncu" in str(TorchTool(evolve(JOB, metrics=("x",))).unavailable())
