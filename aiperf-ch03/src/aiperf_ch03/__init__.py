@@ -1,0 +1,1 @@
+"""Chapter 3: what the operating system costs, and how to pay it once."""

@@ -1,0 +1,1 @@
+"""Chapter 5: storage, and who waits for it."""

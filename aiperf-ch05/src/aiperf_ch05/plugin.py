@@ -1,0 +1,13 @@
+"""The contents page of chapter 5."""
+
+from collections.abc import Iterable
+
+from aiperf_core.hookspecs import hookimpl
+from aiperf_core.targets import Target
+
+
+@hookimpl
+def aiperf_targets() -> Iterable[Target]:
+    """List the chapter's benchmarks in reading order."""
+    yield Target("file_read", "A disk wants large requests, and several at once", "throughput", "cpu", ("storage",))
+    yield Target("checkpoint_save", "Stall for a copy, not for the disk", "latency", "cpu", ("storage", "training"))
