@@ -43,10 +43,14 @@ SIZES: dict[str, list[Size]] = {
         {"blocks": 1, "width": 61, "rows": 1, "micro": 1},
         {"blocks": 3, "width": 31, "rows": 13, "micro": 7},
     ],
-    "pipeline_memory": [{"blocks": 1, "width": 61, "rows": 5, "micro": 3}],
+    "pipeline_memory": [
+        {"blocks": 1, "width": 61, "rows": 5, "micro": 3},
+        {"blocks": 2, "width": 31, "rows": 7, "micro": 5},
+    ],
     "kv_transfer": [{"layers": 1, "blocks": 1, "block_bytes": 2}, {"layers": 5, "blocks": 31, "block_bytes": 202}],
 }
 CASES = [(name, size) for name, sizes in SIZES.items() for size in sizes]
+RANKS = {2: [(name, sizes[0]) for name, sizes in SIZES.items()], 3: [(name, sizes[1]) for name, sizes in SIZES.items()]}
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +88,14 @@ def test_every_target_has_sizes() -> None:
     assert {target.name for target in aiperf_targets()} == SIZES.keys()
 
 
-@pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
-def test_right_on_the_cpu(measuring: Measuring, name: str, size: Size) -> None:
+@pytest.mark.parametrize(("name", "size"), RANKS[2], ids=identity)
+def test_right_with_two_ranks(measuring: Measuring, name: str, size: Size) -> None:
     check(measuring, name, "cpu", 2, **size)
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_right_with_three_ranks(measuring: Measuring, name: str) -> None:
-    check(measuring, name, "cpu", 3)
+@pytest.mark.parametrize(("name", "size"), RANKS[3], ids=identity)
+def test_right_with_three_ranks(measuring: Measuring, name: str, size: Size) -> None:
+    check(measuring, name, "cpu", 3, **size)
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -19,7 +19,7 @@ from aiperf_core.harness.channel import Channel
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Session
-from aiperf_core.redteam import cases_memory, cases_output, cases_replay, cases_workload
+from aiperf_core.redteam import cases_memory, cases_output, cases_replay, cases_workload, recorded_rare
 from aiperf_core.redteam.cases import Case
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Row, TargetResult, Verdict
@@ -214,7 +214,7 @@ def test_memory_of_other_processes_is_never_seen(measure: Measure) -> None:
 
 
 def test_recorded_swapping_is_seen_and_only_that() -> None:
-    (recorded,) = cases_memory.RECORDED
+    (recorded,) = [one for one in recorded_rare.CASES if one.issue == "memory.swap_interference"]
     guilty, honest = (process_census.CHECK.look(evidence()) for evidence in (recorded.guilty, recorded.honest))
     assert not isinstance(guilty, NotObserved)
     assert [one.issue for one in guilty] == [recorded.issue]

@@ -446,12 +446,6 @@ def test_every_case_that_ships_is_of_a_registered_issue_and_a_module_that_is_the
         assert not one.held_by or one.candidate, one
 
 
-# What the registry lists and nothing here proves, each with its reason.
-UNPROVEN = {
-    "cuda.driver_overhead": "both clocks are recorded and shown; no check compares what they say of a gain",
-}
-
-
 def test_every_issue_has_an_attack_or_a_record_and_a_look_alike():
     cases, recorded = catalogue.cases(), catalogue.recorded()
     bare, alone = [], []
@@ -461,7 +455,7 @@ def test_every_issue_has_an_attack_or_a_record_and_a_look_alike():
             bare.append(one.id)
         if not (behind.look_alikes or behind.recorded):
             alone.append(one.id)
-    assert bare == list(UNPROVEN)
+    assert bare == []
     assert alone == []
 
 

@@ -1,13 +1,7 @@
-"""Cases of the issues of memory.
+"""Cases of the issues of memory."""
 
-One has recorded evidence: a machine without swap does not swap.
-"""
-
-from attrs import evolve
-
-from aiperf_core.redteam.cases import Case, Recorded
+from aiperf_core.redteam.cases import Case
 from aiperf_core.redteam.cases_output import pair
-from aiperf_core.validity.evidence import Census, Evidence
 
 MEMORY = "aiperf_core.redteam.memory"
 
@@ -29,25 +23,4 @@ CASES: tuple[Case, ...] = (
     *pair("memory.page_fault_timing", "memory:forgotten_page", "memory:mapped_page", ("cpu",), gains="silence"),
     *pair("memory.input_mutation", "memory_table:sorted_in_place", "memory_table:sorted_copy"),
     *pair("memory.answer_in_input", "memory:in_the_padding", "memory:padding_of_its_own"),
-)
-
-
-def swapping(*swapped_bytes: int, faults: int = 0) -> Evidence:
-    """A process of which so much lay in swap at each look, with so many pages fetched from there since the look before."""
-
-    def side(role: str, census: list[Census]) -> Evidence:
-        return Evidence(name=role, role=role, device="cpu", clock="wall", cache="warm", census=census)
-
-    looks = [Census(swapped_bytes=size, major_faults=faults) for size in swapped_bytes]
-    still = [Census(swapped_bytes=0, major_faults=0) for _ in swapped_bytes]
-    return evolve(side("variant", looks), baseline=side("baseline", still))
-
-
-RECORDED: tuple[Recorded, ...] = (
-    Recorded(
-        issue="memory.swap_interference",
-        guilty=lambda: swapping(0, 48 << 20, 160 << 20, 416 << 20, 512 << 20, faults=1900),
-        # What was swapped before the first call, and is not asked for, costs nothing.
-        honest=lambda: swapping(*[24 << 20] * 5),
-    ),
 )

@@ -41,10 +41,9 @@ def cases() -> tuple[Case, ...]:
 
 
 def recorded() -> tuple[Recorded, ...]:
-    """The cases that rest on recorded evidence: those of `recorded`, and those that `cases_*` have for want of a machine."""
-    found = [one for module in _modules() for one in getattr(module, "RECORDED", ())]
-    ours = importlib.import_module(f"{_OURS}recorded")
-    return (*ours.CASES, *ours.READINGS, *ours.TURNS, *ours.CLOCKS, *found)
+    """The cases that rest on recorded evidence. Imported when they are asked for: they look at it as the checks do."""
+    ours, rare = (importlib.import_module(_OURS + name) for name in ("recorded", "recorded_rare"))
+    return (*ours.CASES, *ours.READINGS, *ours.TURNS, *ours.CLOCKS, *rare.CASES)
 
 
 def _modules() -> list[Any]:
