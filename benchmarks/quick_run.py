@@ -24,7 +24,7 @@ def measure(target: str) -> tuple[float, dict[str, float]]:
         start = time.perf_counter()
         subprocess.run([sys.executable, "-m", "aiperf_core", *command], check=True, stdout=subprocess.DEVNULL)
         wall = time.perf_counter() - start
-        (file,) = (out / "targets").iterdir()
+        (file,) = (out / "targets").glob("*.json")
         return wall, json.loads(file.read_text())["overhead"]
 
 

@@ -120,6 +120,7 @@ def test_large_data_is_resampled_in_parts_with_the_same_result(monkeypatch: pyte
     whole = estimated(top, bottom)
     monkeypatch.setattr(statistics, "_MAX_ELEMENTS", statistics.DRAWS * len(top.times))
     assert statistics._draws_for(len(top.times)) == statistics.DRAWS
+    statistics._remembered.cache_clear()
     assert estimated(top, bottom) == whole
 
 
@@ -129,7 +130,9 @@ def test_weights_say_what_drawing_says(monkeypatch: pytest.MonkeyPatch, passes: 
     weighed = estimated(top, bottom)
     monkeypatch.setattr(statistics, "_MANY_PASSES", 10**6)
     monkeypatch.setattr(statistics, "_MANY_SAMPLES", 10**6)
+    statistics._remembered.cache_clear()
     drawn = estimated(top, bottom)
+    statistics._remembered.cache_clear()
     assert weighed != drawn
     assert weighed.value == drawn.value
     assert half_width(weighed) == pytest.approx(half_width(drawn), rel=0.15)
@@ -358,3 +361,17 @@ def test_a_verdict_says_what_the_interval_says(one: float, other: float, floor: 
 def test_the_width_is_relative_to_the_value(one: float, other: float, value: float) -> None:
     low, high = sorted((one, other))
     assert half_width(Estimate(value, low, high)) == pytest.approx((high - low) / 2 / value)
+
+
+@pytest.mark.parametrize(("passes", "length"), [(1, 1), (64, 1), (70, 3), (300, 7), (2000, 2)])
+def test_the_middle_of_weights_is_that_of_their_sum(monkeypatch: pytest.MonkeyPatch, passes: int, length: int) -> None:
+    rng = np.random.default_rng(passes)
+    of_sample = rng.permutation(np.repeat(np.arange(passes), length))
+    weights = rng.poisson(1, (50, passes)).astype(np.uint8)
+    weights[0] = 0
+    summed = np.cumsum(weights[:, of_sample], axis=1, dtype=np.int64)
+    expected = [int(np.searchsorted(one, one[-1] / 2)) for one in summed]
+    assert statistics._middles(of_sample, weights).tolist() == expected
+    monkeypatch.setattr(statistics, "_TOGETHER", 100)
+    monkeypatch.setattr(statistics, "_ONE_THREAD", 4 * passes)
+    assert statistics._middles(of_sample, weights).tolist() == expected

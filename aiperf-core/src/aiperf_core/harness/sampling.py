@@ -401,15 +401,15 @@ class Sampler:
 class _Notices:
     """When a worker said that it started and stopped its clock, by the supervisor's."""
 
-    _seen: dict[str, float] = field(factory=dict)
+    _seen: dict[str, int] = field(factory=dict)
 
     def note(self, notice: str) -> None:
-        self._seen.setdefault(notice, time.perf_counter())
+        self._seen.setdefault(notice, time.perf_counter_ns())
 
     @property
     def bracket_s(self) -> float:
         """Seconds between the two. Raises `KeyError` where one of them is missing."""
-        return self._seen["stop"] - self._seen["start"]
+        return (self._seen["stop"] - self._seen["start"]) / 1e9
 
 
 def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:

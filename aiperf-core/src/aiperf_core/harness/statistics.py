@@ -16,6 +16,7 @@ An interval is for whoever measures again: 95 % of repeated runs shall find thei
 as this one, so the variance counts twice; and no interval is narrower than the step of the clock.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from aiperf_core.results.models import Estimate, Verdict
 
 Floats = NDArray[np.float64]
+_Key = tuple[bytes, bytes, bytes, float]
 
 CONFIDENCE = 0.95
 DRAWS = 2000
@@ -39,6 +41,11 @@ _MANY_SAMPLES, _POISSON_PASSES = 20_000, 1000
 _NORMAL = 1.959963984540054
 # This run's error, and that of the run which repeats it.
 _RUNS = 2
+# So many weights are looked at together.
+_TOGETHER = 4_000_000
+# A product of matrices of so many multiplications at most is left to one thread by OpenBLAS (interface/gemm.c). The others
+# would go on spinning for a while, and take processors from what is being measured.
+_ONE_THREAD = 1 << 18
 # Fewer passes than this allow no statement about their spread.
 MIN_PASSES = 3
 
@@ -67,6 +74,17 @@ class Blocks:
         )
 
     @property
+    def key(self) -> "_Key":
+        """The same as bytes, which can be compared and remembered."""
+        return self.times.tobytes(), self.passes.tobytes(), self.rounds.tobytes(), self.step_s
+
+    @staticmethod
+    def of_key(key: "_Key") -> "Blocks":
+        """The blocks of a `key`."""
+        times, passes, rounds, step_s = key
+        return Blocks(np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), step_s)
+
+    @property
     def present(self) -> NDArray[np.int64]:
         """The passes with at least one sample."""
         return np.unique(self.passes)
@@ -78,13 +96,20 @@ class Blocks:
 
 def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
     """The median with its interval, or None where there are fewer than `MIN_PASSES` passes."""
-    return _interval([blocks], seed)
+    return _remembered((blocks.key,), seed)
 
 
 def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | None:
     """`median(top) / median(bottom)` with its interval, over the passes that both have; None with too few of them."""
     common = np.intersect1d(top.present, bottom.present)
-    return _interval([top.only(np.isin(top.passes, common)), bottom.only(np.isin(bottom.passes, common))], seed)
+    sides = top.only(np.isin(top.passes, common)), bottom.only(np.isin(bottom.passes, common))
+    return _remembered(tuple(one.key for one in sides), seed)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(keys: tuple["_Key", ...], seed: int) -> Estimate | None:
+    """The interval of these sides. A row's is asked for by each verdict and check that it bears on."""
+    return _interval([Blocks.of_key(key) for key in keys], seed)
 
 
 def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
@@ -99,9 +124,12 @@ def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
     samples = max(len(one.times) for one in sides)
     draws = _draws_for(samples)
     medians: list[Floats]
-    if len(present) >= _MANY_PASSES or samples >= _MANY_SAMPLES:
+    if len(present) >= _MANY_PASSES:
+        weights = _drawn_weights(seed, of_pass.tobytes(), draws)
+        medians = [_weighted_medians(one, present, weights) for one in sides]
+    elif samples >= _MANY_SAMPLES:
         weights = _weigh_passes(rng, of_pass, draws)
-        medians = [_weighted_medians(rng, one, present, weights) for one in sides]
+        medians = [_weighted_medians_within(rng, one, present, weights) for one in sides]
     else:
         chosen = _draw_passes(rng, of_pass, draws)
         medians = [_resampled_medians(rng, one, present, chosen) for one in sides]
@@ -176,30 +204,68 @@ def _resampled_medians(
     return medians
 
 
+@functools.lru_cache(maxsize=2)
+def _drawn_weights(seed: int, of_pass: bytes, draws: int) -> NDArray[np.uint8]:
+    """The weights of passes in these rounds. The rows of a target have the same passes, as a rule."""
+    return _weigh_passes(np.random.default_rng(seed), np.frombuffer(of_pass, np.int64), draws)
+
+
 def _weigh_passes(rng: np.random.Generator, of_pass: NDArray[np.int64], draws: int) -> NDArray[np.uint8]:
     """How often each pass was drawn: (draws, passes)."""
     passes = len(of_pass)
     if passes >= _POISSON_PASSES:
         return _poisson(rng, (draws, passes))
     chosen = _draw_passes(rng, of_pass, draws)
-    return np.stack([np.bincount(drawn, minlength=passes) for drawn in chosen]).astype(np.uint8)
+    chosen += np.arange(draws)[:, None] * passes
+    return np.bincount(chosen.ravel(), minlength=draws * passes).reshape(draws, passes).astype(np.uint8)
 
 
-def _weighted_medians(
+def _weighted_medians(blocks: Blocks, present: NDArray[np.int64], weights: NDArray[np.uint8]) -> Floats:
+    """Medians of resampled data, as weights of the passes on the sorted times."""
+    order = np.argsort(blocks.times)
+    found: Floats = blocks.times[order][_middles(np.searchsorted(present, blocks.passes[order]), weights)]
+    return found
+
+
+def _weighted_medians_within(
     rng: np.random.Generator, blocks: Blocks, present: NDArray[np.int64], weights: NDArray[np.uint8]
 ) -> Floats:
-    """Medians of resampled data, as weights on the sorted times; samples within passes are drawn where passes are few."""
+    """The same where passes are few: samples within them are drawn too."""
     order = np.argsort(blocks.times)
     times, of_sample = blocks.times[order], np.searchsorted(present, blocks.passes[order])
-    within = len(present) < _MANY_PASSES
     medians = np.empty(len(weights))
     for number, of_pass in enumerate(weights):
-        of_each = of_pass[of_sample]
-        if within:
-            of_each = of_each * _poisson(rng, (len(times),))
-        summed = np.cumsum(of_each, dtype=np.int64)
+        summed = np.cumsum(of_pass[of_sample] * _poisson(rng, (len(times),)), dtype=np.int64)
         medians[number] = times[np.searchsorted(summed, summed[-1] / 2)]
     return medians
+
+
+def _middles(of_sample: NDArray[np.int64], weights: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """For each row of weights of the passes, the first sample up to which half of the weight lies.
+
+    `of_sample` says to which pass each sample belongs. The samples are looked at in stretches of one length: a product of
+    matrices tells in which the middle lies, and only that one is summed up sample by sample.
+    """
+    samples, passes = len(of_sample), weights.shape[1]
+    stretches = max(1, min(math.isqrt(samples), _ONE_THREAD // (4 * passes)))
+    length = -(-samples // stretches)
+    counts = np.bincount(of_sample * stretches + np.arange(samples) // length, minlength=passes * stretches)
+    # Whole numbers, exact in double precision.
+    below = np.cumsum(counts.reshape(passes, stretches), axis=1).astype(np.float64)
+    some = max(1, _ONE_THREAD // below.size)
+    parts = [weights[first : first + some].astype(np.float64) @ below for first in range(0, len(weights), some)]
+    up_to = np.concatenate(parts)
+    half = up_to[:, -1:] / 2
+    stretch = (up_to < half).sum(axis=1)
+    before = np.where(stretch > 0, np.take_along_axis(up_to, np.maximum(stretch - 1, 0)[:, None], axis=1)[:, 0], 0.0)
+    found = np.empty(len(weights), dtype=np.int64)
+    step = max(1, _TOGETHER // length)
+    for first in range(0, len(weights), step):
+        now = slice(first, first + step)
+        index = np.minimum(stretch[now, None] * length + np.arange(length), samples - 1)
+        summed = np.cumsum(np.take_along_axis(weights[now], of_sample[index], axis=1), axis=1, dtype=np.int64)
+        found[now] = stretch[now] * length + (before[now, None] + summed < half[now]).sum(axis=1)
+    return found
 
 
 def _poisson(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.uint8]:
