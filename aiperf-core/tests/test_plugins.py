@@ -473,7 +473,7 @@ def test_a_command_s_module_is_not_imported_when_it_is_listed(site):
     )
     plugins = site.load()
     assert plugins.commands["tea"].distribution == "aiperf-acme"
-    assert plugins.commands["tea"].command == Command("tea", "Make tea", "aiperf_acme.command:tea")
+    assert plugins.commands["tea"].record == Command("tea", "Make tea", "aiperf_acme.command:tea")
     assert "aiperf_acme.command" not in sys.modules
 
 
@@ -496,7 +496,7 @@ def test_a_plugin_with_a_check_of_a_guard_that_another_one_has_is_set_aside(site
         "skipped plugin aiperf-bolt 0.3: guard 'census' is already provided by aiperf-acme 0.3",
         f"skipped plugin aiperf-crux 0.3: guard 'judged_output' is already provided by aiperf-core {__version__}",
     ]
-    assert [(one.check.guard, one.distribution) for one in plugins.checks] == [("census", "aiperf-acme")]
+    assert [(one.record.guard, one.distribution) for one in plugins.checks] == [("census", "aiperf-acme")]
 
 
 SLOW = "takes 0.3 s to load, which slows every command; 0.2 s is the limit"
@@ -532,5 +532,5 @@ def test_a_plugin_may_have_several_checks_of_one_guard(site):
     site.install("aiperf-acme", CHECKS.format("census") + '    yield Check("census", lambda evidence: [])\n')
     plugins = site.load()
     assert reasons(plugins) == []
-    assert [one.check.guard for one in plugins.checks] == ["census", "census"]
+    assert [one.record.guard for one in plugins.checks] == ["census", "census"]
     assert plugins.loaded[1].contributes["checks"] == 2

@@ -455,6 +455,7 @@ def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def snake_case(name: str) -> str:
+    """The name of an implementation that is written as a class of this name: `WideLoads` is `wide_loads`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

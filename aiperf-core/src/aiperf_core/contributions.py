@@ -4,7 +4,7 @@ A new hook of this kind is its spec in `hookspecs.py`, a line here, a field of `
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
 
@@ -19,75 +19,14 @@ from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import GUARDS
 
-
-@frozen
-class InstalledCommand:
-    """A subcommand as the loaded plugins offer it, with where it comes from."""
-
-    command: Command
-    distribution: str
-    version: str
+Record = TypeVar("Record")
 
 
 @frozen
-class InstalledIssue:
-    """A validity issue as the loaded plugins offer it, with where it comes from."""
+class Installed(Generic[Record]):
+    """A record as the loaded plugins offer it, with where it comes from."""
 
-    issue: Issue
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledCheck:
-    """A check as the loaded plugins offer it, with where it comes from."""
-
-    check: Check
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledAttack:
-    """An attack or a look-alike as the loaded plugins offer it, with where it comes from."""
-
-    case: Case
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledProfiler:
-    """A profiler as the loaded plugins offer it, with where it comes from."""
-
-    profiler: Profiler
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledMetrics:
-    """A set of metrics as the loaded plugins offer it, with where it comes from."""
-
-    metrics: MetricSet
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledDevice:
-    """A kind of device as the loaded plugins offer it, with where it comes from."""
-
-    device: Device
-    distribution: str
-    version: str
-
-
-@frozen
-class InstalledExecutor:
-    """A way to start workers as the loaded plugins offer it, with where it comes from."""
-
-    executor: Executor
+    record: Record
     distribution: str
     version: str
 
@@ -120,9 +59,9 @@ class Contribution:
         return self.hook.removeprefix("aiperf_")
 
 
-def _with_origin(installed: Callable[[Any, str, str], Any]) -> Callable[[Any, Origin], Any]:
-    """Put a record beside the name and version of its distribution."""
-    return lambda record, origin: installed(record, origin.distribution, origin.version)
+def _with_origin(record: Any, origin: Origin) -> Installed[Any]:
+    """A record beside the name and version of its distribution."""
+    return Installed(record, origin.distribution, origin.version)
 
 
 def _installed_target(target: Target, origin: Origin) -> InstalledTarget:
@@ -157,59 +96,61 @@ CONTRIBUTIONS = (
     Contribution(
         hook="aiperf_commands",
         kind=Command,
-        installed=_with_origin(InstalledCommand),
-        key=lambda one: one.command.name,
-        words=lambda one: f"command '{one.command.name}'",
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"command '{one.record.name}'",
     ),
     Contribution(
         hook="aiperf_issues",
         kind=Issue,
-        installed=_with_origin(InstalledIssue),
-        key=lambda one: one.issue.id,
-        words=lambda one: f"validity issue '{one.issue.id}'",
+        installed=_with_origin,
+        key=lambda one: one.record.id,
+        words=lambda one: f"validity issue '{one.record.id}'",
     ),
     Contribution(
         hook="aiperf_checks",
         kind=Check,
-        installed=_with_origin(InstalledCheck),
-        key=lambda one: one.check.guard,
-        words=lambda one: f"guard '{one.check.guard}'",
+        installed=_with_origin,
+        key=lambda one: one.record.guard,
+        words=lambda one: f"guard '{one.record.guard}'",
         several=True,
         taken=frozenset(guard.name for guard in GUARDS),
     ),
     Contribution(
         hook="aiperf_attacks",
         kind=Case,
-        installed=_with_origin(InstalledAttack),
-        key=lambda one: (one.case.issue, one.case.module, one.case.implementation, one.case.device),
-        words=lambda one: f"'{one.case.module}:{one.case.implementation}' for '{one.case.issue}' on {one.case.device}",
+        installed=_with_origin,
+        key=lambda one: (one.record.issue, one.record.module, one.record.implementation, one.record.device),
+        words=lambda one: (
+            f"'{one.record.module}:{one.record.implementation}' for '{one.record.issue}' on {one.record.device}"
+        ),
     ),
     Contribution(
         hook="aiperf_profilers",
         kind=Profiler,
-        installed=_with_origin(InstalledProfiler),
-        key=lambda one: one.profiler.name,
-        words=lambda one: f"profiler '{one.profiler.name}'",
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"profiler '{one.record.name}'",
     ),
     Contribution(
         hook="aiperf_metrics",
         kind=MetricSet,
-        installed=_with_origin(InstalledMetrics),
-        key=lambda one: one.metrics.name,
-        words=lambda one: f"metric set '{one.metrics.name}'",
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"metric set '{one.record.name}'",
     ),
     Contribution(
         hook="aiperf_devices",
         kind=Device,
-        installed=_with_origin(InstalledDevice),
-        key=lambda one: one.device.name,
-        words=lambda one: f"device '{one.device.name}'",
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"device '{one.record.name}'",
     ),
     Contribution(
         hook="aiperf_executors",
         kind=Executor,
-        installed=_with_origin(InstalledExecutor),
-        key=lambda one: one.executor.name,
-        words=lambda one: f"executor '{one.executor.name}'",
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"executor '{one.record.name}'",
     ),
 )

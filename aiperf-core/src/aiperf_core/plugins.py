@@ -21,18 +21,12 @@ from typing import Any, NoReturn
 from attrs import field, frozen
 
 from aiperf_core import __version__, hookspecs
+from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import (
     CONTRIBUTIONS,
     Contribution,
-    InstalledAttack,
-    InstalledCheck,
-    InstalledCommand,
-    InstalledDevice,
-    InstalledExecutor,
-    InstalledIssue,
-    InstalledMetrics,
-    InstalledProfiler,
+    Installed,
     Rejected,
 )
 from aiperf_core.devices.device import Device
@@ -40,7 +34,11 @@ from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
 from aiperf_core.executors.executor import Executor
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
+from aiperf_core.profiling.profiler import MetricSet, Profiler
+from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, select
+from aiperf_core.validity.check import Check
+from aiperf_core.validity.issues import Issue
 
 # Enough for any honest plugin, and an end for one that yields without end.
 MAX_RECORDS = 10_000
@@ -74,14 +72,14 @@ class Plugins:
     """What is installed. Made by `load_plugins`; `set_aside` grows when an observer fails during a run."""
 
     targets: tuple[InstalledTarget, ...] = ()
-    commands: Mapping[str, InstalledCommand] = field(factory=dict)
-    issues: Mapping[str, InstalledIssue] = field(factory=dict)
-    checks: tuple[InstalledCheck, ...] = ()
-    attacks: tuple[InstalledAttack, ...] = ()
-    profilers: Mapping[str, InstalledProfiler] = field(factory=dict)
-    metrics: Mapping[str, InstalledMetrics] = field(factory=dict)
-    devices: Mapping[str, InstalledDevice] = field(factory=dict)
-    executors: Mapping[str, InstalledExecutor] = field(factory=dict)
+    commands: Mapping[str, Installed[Command]] = field(factory=dict)
+    issues: Mapping[str, Installed[Issue]] = field(factory=dict)
+    checks: tuple[Installed[Check], ...] = ()
+    attacks: tuple[Installed[Case], ...] = ()
+    profilers: Mapping[str, Installed[Profiler]] = field(factory=dict)
+    metrics: Mapping[str, Installed[MetricSet]] = field(factory=dict)
+    devices: Mapping[str, Installed[Device]] = field(factory=dict)
+    executors: Mapping[str, Installed[Executor]] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
@@ -89,12 +87,12 @@ class Plugins:
     @property
     def known_devices(self) -> dict[str, Device]:
         """The kinds of device that plugins provide, by name."""
-        return {name: one.device for name, one in self.devices.items()}
+        return {name: one.record for name, one in self.devices.items()}
 
     @property
     def known_executors(self) -> dict[str, Executor]:
         """The ways to start workers that plugins provide, by name."""
-        return {name: one.executor for name, one in self.executors.items()}
+        return {name: one.record for name, one in self.executors.items()}
 
     def select(self, patterns: Iterable[str]) -> tuple[Selection, ...]:
         """Choose targets by the patterns of `aiperf_core.targets`, in their order; no pattern chooses none.
@@ -190,14 +188,14 @@ class _Loader:
         found = self.installed
         return Plugins(
             targets=tuple(found["targets"]),
-            commands=MappingProxyType({one.command.name: one for one in found["commands"]}),
-            issues=MappingProxyType({one.issue.id: one for one in found["issues"]}),
+            commands=MappingProxyType({one.record.name: one for one in found["commands"]}),
+            issues=MappingProxyType({one.record.id: one for one in found["issues"]}),
             checks=tuple(found["checks"]),
             attacks=tuple(found["attacks"]),
-            profilers=MappingProxyType({one.profiler.name: one for one in found["profilers"]}),
-            metrics=MappingProxyType({one.metrics.name: one for one in found["metrics"]}),
-            devices=MappingProxyType({one.device.name: one for one in found["devices"]}),
-            executors=MappingProxyType({one.executor.name: one for one in found["executors"]}),
+            profilers=MappingProxyType({one.record.name: one for one in found["profilers"]}),
+            metrics=MappingProxyType({one.record.name: one for one in found["metrics"]}),
+            devices=MappingProxyType({one.record.name: one for one in found["devices"]}),
+            executors=MappingProxyType({one.record.name: one for one in found["executors"]}),
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
             hook=Observers(self.manager, self.origins, self.set_aside),

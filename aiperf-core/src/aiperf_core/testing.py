@@ -202,9 +202,9 @@ def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:
     for installed in plugins.commands.values():
         if not _same(installed.distribution, distribution):
             continue
-        name = installed.command.name
+        name = installed.record.name
         try:
-            found = installed.command.resolve().name
+            found = installed.record.resolve().name
         except Exception as error:
             yield f"command {name!r} cannot be loaded: {describe(error)}"
             continue
@@ -214,15 +214,15 @@ def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:
 
 def _issues(distribution: str, plugins: Plugins) -> Iterator[str]:
     """Issues without an attack or a look-alike, and cases that cannot be tried."""
-    cases = [one.case for one in plugins.attacks]
+    cases = [one.record for one in plugins.attacks]
     for issue in plugins.issues.values():
         if _same(issue.distribution, distribution):
-            honest = {one.honest for one in cases if one.issue == issue.issue.id}
+            honest = {one.honest for one in cases if one.issue == issue.record.id}
             lacking = [kind for kind, is_honest in (("attack", False), ("look-alike", True)) if is_honest not in honest]
-            yield from (f"issue {issue.issue.id!r} has no {kind}, so nothing is proven of it" for kind in lacking)
+            yield from (f"issue {issue.record.id!r} has no {kind}, so nothing is proven of it" for kind in lacking)
     for attack in plugins.attacks:
         if _same(attack.distribution, distribution):
-            yield from _case(attack.case, plugins)
+            yield from _case(attack.record, plugins)
 
 
 def _case(case: Case, plugins: Plugins) -> Iterator[str]:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from aiperf_core.cli.completion import SHELLS, WORDS, implementations, teach
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
-from aiperf_core.plugins import InstalledCommand, Plugins, load_plugins
+from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.targets import InstalledTarget
 
 
@@ -90,7 +90,7 @@ def test_every_command_is_completed_without_being_imported():
     def load():
         raise AssertionError("imported")
 
-    shell = Shell(Plugins(commands={"tea": InstalledCommand(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
+    shell = Shell(Plugins(commands={"tea": Installed(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
     asked = {"_AIPERF_COMPLETE": "zsh_complete", "COMP_WORDS": "aiperf t", "COMP_CWORD": "1"}
     assert CliRunner().invoke(shell, [], prog_name="aiperf", env=asked).stdout == "plain\ntea\nMake tea.\n"
     # One that cannot be imported has no completions, and says so when it is called.

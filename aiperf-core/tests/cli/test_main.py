@@ -11,13 +11,13 @@ from aiperf_core import __version__
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
-from aiperf_core.plugins import InstalledCommand, Plugins, load_plugins
+from aiperf_core.plugins import Installed, Plugins, load_plugins
 
 
 def shell_with(callback):
     """Return the shell with one command, `tea`, that does what `callback` does."""
     command = Command("tea", "Make tea.", lambda: click.Command("tea", callback=callback))
-    return Shell(Plugins(commands={"tea": InstalledCommand(command, "aiperf-acme", "0.3")}))
+    return Shell(Plugins(commands={"tea": Installed(command, "aiperf-acme", "0.3")}))
 
 
 def run(callback, *arguments):
@@ -53,7 +53,7 @@ def test_help_names_the_commands_without_importing_them(arguments):
     def load():
         raise AssertionError("imported")
 
-    shell = Shell(Plugins(commands={"tea": InstalledCommand(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
+    shell = Shell(Plugins(commands={"tea": Installed(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
     result = CliRunner().invoke(shell, arguments)
     assert (result.exit_code, result.stdout, result.stderr) == (0, HELP, "")
 
@@ -131,7 +131,7 @@ def test_a_stranger_s_command_that_cannot_be_loaded_is_told_without_our_tracebac
     def load():
         raise ImportError("no kettle")
 
-    shell = Shell(Plugins(commands={"tea": InstalledCommand(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
+    shell = Shell(Plugins(commands={"tea": Installed(Command("tea", "Make tea.", load), "aiperf-acme", "0.3")}))
     result = CliRunner().invoke(shell, ["tea"])
     assert (result.exit_code, result.stderr) == (
         1,
@@ -140,7 +140,7 @@ def test_a_stranger_s_command_that_cannot_be_loaded_is_told_without_our_tracebac
 
 
 def test_a_command_of_ours_that_cannot_be_loaded_is_our_bug():
-    installed = InstalledCommand(Command("tea", "Make tea.", "aiperf_core.no_such:tea"), "aiperf-core", __version__)
+    installed = Installed(Command("tea", "Make tea.", "aiperf_core.no_such:tea"), "aiperf-core", __version__)
     result = CliRunner().invoke(Shell(Plugins(commands={"tea": installed})), ["tea"])
     assert isinstance(result.exception, ModuleNotFoundError)
 
@@ -182,9 +182,9 @@ PRINTS = """
 import click
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
-from aiperf_core.plugins import InstalledCommand, Plugins
+from aiperf_core.plugins import Installed, Plugins
 tea = Command("tea", "Make tea.", lambda: click.Command("tea", callback=lambda: print("tea")))
-Shell(Plugins(commands={"tea": InstalledCommand(tea, "aiperf-acme", "0.3")})).main(["tea"])
+Shell(Plugins(commands={"tea": Installed(tea, "aiperf-acme", "0.3")})).main(["tea"])
 """
 
 

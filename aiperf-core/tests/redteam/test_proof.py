@@ -17,7 +17,7 @@ from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.session import Plan, Session
 from aiperf_core.harness.supervisor import CANDIDATE
 from aiperf_core.redteam.cases import WORD, Case, Recorded
-from aiperf_core.redteam.catalogue import Outcome, Proof, Proven
+from aiperf_core.redteam.outcomes import Outcome, Proof, Proven
 from aiperf_core.redteam.proof import BESIDE, LOOK_LONGER, Prover, unknown_issues
 from aiperf_core.redteam.trials import BAITS, BUDGET_S, ProofSession, Trials
 from aiperf_core.requirements import Hardware

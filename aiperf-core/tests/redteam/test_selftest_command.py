@@ -17,10 +17,10 @@ from aiperf_core.cli import validity
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
 from aiperf_core.harness.candidate import check_candidate
-from aiperf_core.plugins import InstalledCommand, InstalledIssue, Plugins, load_plugins
-from aiperf_core.redteam import catalogue, proof, trials
+from aiperf_core.plugins import Installed, Plugins, load_plugins
+from aiperf_core.redteam import catalogue, outcomes, proof, trials
 from aiperf_core.redteam.cases import Case, Recorded
-from aiperf_core.redteam.catalogue import Outcome, Proof, Proven
+from aiperf_core.redteam.outcomes import Outcome, Proof, Proven
 from aiperf_core.requirements import Hardware
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import HARD, Issue
@@ -77,10 +77,10 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
 
 def shell_of(plugins: Plugins) -> Shell:
     commands = {
-        name: InstalledCommand(Command(name, "…", f"aiperf_core.cli.{name}:{name}"), "aiperf-core", "0")
+        name: Installed(Command(name, "…", f"aiperf_core.cli.{name}:{name}"), "aiperf-core", "0")
         for name in ("selftest", "validity")
     }
-    issues = {one.id: InstalledIssue(one, "aiperf-core", "0") for one in OURS}
+    issues = {one.id: Installed(one, "aiperf-core", "0") for one in OURS}
     return Shell(evolve(plugins, commands=commands, issues=issues))
 
 
@@ -353,10 +353,10 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_results_are_kept_beside_earlier_ones(folder):
-    catalogue.write(STATE, [ended("a.one", Outcome.FOUND, Outcome.FOUND), ended("a.two", Outcome.MISSED)])
-    catalogue.write(STATE, [ended("a.two", Outcome.PREVENTED), ended("a.three", Outcome.NOT_OBSERVABLE)])
-    catalogue.write(STATE, [ended("a.one", Outcome.NOT_OBSERVABLE)])
-    kept = catalogue.read(STATE)
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND, Outcome.FOUND), ended("a.two", Outcome.MISSED)])
+    outcomes.write(STATE, [ended("a.two", Outcome.PREVENTED), ended("a.three", Outcome.NOT_OBSERVABLE)])
+    outcomes.write(STATE, [ended("a.one", Outcome.NOT_OBSERVABLE)])
+    kept = outcomes.read(STATE)
     assert {name: (one.outcome, one.by) for name, one in kept.items()} == {
         "a.one": (Outcome.FOUND, ["guarded:zeros"]),
         "a.two": (Outcome.PREVENTED, ["guarded:zeros"]),
@@ -366,25 +366,25 @@ def test_results_are_kept_beside_earlier_ones(folder):
 
 
 def test_what_was_kept_in_another_state_is_not_shown(folder):
-    catalogue.write(STATE, [ended("a.one", Outcome.FOUND)])
-    assert catalogue.read({"machine": "another"}) == {}
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
+    assert outcomes.read({"machine": "another"}) == {}
     (file,) = folder.iterdir()
     file.write_text(file.read_text().replace('"machine": "one"', '"machine": "other"'))
-    assert catalogue.read(STATE) == {}
+    assert outcomes.read(STATE) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": {}, "issues": {"a.one": {"outcome": "fine"}}}'])
 def test_a_file_that_is_damaged_is_no_file(folder, text):
-    catalogue.write(STATE, [ended("a.one", Outcome.FOUND)])
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
     (file,) = folder.iterdir()
     file.write_text(text)
-    assert catalogue.read(STATE) == {}
+    assert outcomes.read(STATE) == {}
 
 
 def test_a_folder_that_cannot_be_written_to_keeps_nothing(folder):
     folder.parent.write_text("a file")
-    catalogue.write(STATE, [ended("a.one", Outcome.FOUND)])
-    assert catalogue.read(STATE) == {}
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
+    assert outcomes.read(STATE) == {}
 
 
 def test_an_interrupted_selftest_keeps_what_was_done(shell, monkeypatch):
@@ -396,18 +396,18 @@ def test_an_interrupted_selftest_keeps_what_was_done(shell, monkeypatch):
     with scripted(monkeypatch):
         monkeypatch.setattr(proof.Prover, "prove", prove)
         assert ask(shell, "selftest").exit_code == 130
-    assert catalogue.read(catalogue.state(plugins)).keys() == {"play.zeros"}
+    assert outcomes.read(outcomes.state(plugins)).keys() == {"play.zeros"}
 
 
 def test_the_state_is_that_of_the_sources(monkeypatch, tmp_path):
     plugins = load_plugins([])
-    before = catalogue.state(plugins)
+    before = outcomes.state(plugins)
     assert before.keys() == {"format", "machine", "processor", "gpus", "driver", "torch", "sources", "plugins"}
-    assert before == catalogue.state(plugins)
+    assert before == outcomes.state(plugins)
     (tmp_path / "guard.py").write_text("x = 1\n")
-    first = catalogue._digest(tmp_path)
+    first = outcomes._digest(tmp_path)
     (tmp_path / "guard.py").write_text("x = 2\n")
-    assert catalogue._digest(tmp_path) != first
+    assert outcomes._digest(tmp_path) != first
 
 
 # --- the page of the documentation

@@ -164,34 +164,36 @@ def targets_and_bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str
 
 def issues(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
     """Validity issues by id."""
-    yield from ((one.issue.id, one.issue.title) for one in plugins.issues.values())
+    yield from ((one.record.id, one.record.title) for one in plugins.issues.values())
 
 
 def issues_and_categories(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
     """What `aiperf validity` takes."""
     if "." not in incomplete:
-        yield from ((category, "") for category in dict.fromkeys(one.issue.category for one in plugins.issues.values()))
+        yield from (
+            (category, "") for category in dict.fromkeys(one.record.category for one in plugins.issues.values())
+        )
     yield from issues(plugins, incomplete)
 
 
 def devices(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
     """Kinds of device."""
-    yield from ((name, one.device.summary) for name, one in plugins.devices.items())
+    yield from ((name, one.record.summary) for name, one in plugins.devices.items())
 
 
 def executors(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
     """What runs the processes."""
-    yield from ((name, one.executor.summary) for name, one in plugins.executors.items())
+    yield from ((name, one.record.summary) for name, one in plugins.executors.items())
 
 
 def profilers(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
     """Tools of `aiperf profile`."""
-    yield from ((name, one.profiler.summary) for name, one in plugins.profilers.items())
+    yield from ((name, one.record.summary) for name, one in plugins.profilers.items())
 
 
 def metrics(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
     """Sets of metrics of all tools."""
-    yield from ((name, one.metrics.summary) for name, one in plugins.metrics.items())
+    yield from ((name, one.record.summary) for name, one in plugins.metrics.items())
 
 
 WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {

@@ -58,7 +58,7 @@ class Shell(click.Group):
         if installed is None:
             return None
         try:
-            command = installed.command.resolve()
+            command = installed.record.resolve()
         except Exception as error:
             if ctx.resilient_parsing:
                 # A shell completes: it has nowhere to show an error, and the command itself will.
@@ -78,7 +78,7 @@ class Shell(click.Group):
         """Complete the subcommands by their summaries, without importing them, and the options."""
         from click.shell_completion import CompletionItem
 
-        named = {name: installed.command.summary for name, installed in self.plugins.commands.items()}
+        named = {name: installed.record.summary for name, installed in self.plugins.commands.items()}
         items = [CompletionItem(name, help=said) for name, said in named.items() if name.startswith(incomplete)]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -95,7 +95,7 @@ class Shell(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the subcommands by their summaries, without importing them."""
-        rows = [(name, installed.command.summary) for name, installed in self.plugins.commands.items()]
+        rows = [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -33,10 +33,10 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
     click.echo()
-    known = [(one.device.name, one.device.summary, one.distribution) for one in plugins.devices.values()]
+    known = [(one.record.name, one.record.summary, one.distribution) for one in plugins.devices.values()]
     print_table(("DEVICE", "SUMMARY", "PLUGIN"), known)
     click.echo()
-    starters = [(one.executor.name, one.executor.summary, one.distribution) for one in plugins.executors.values()]
+    starters = [(one.record.name, one.record.summary, one.distribution) for one in plugins.executors.values()]
     print_table(("EXECUTOR", "SUMMARY", "PLUGIN"), starters)
 
 

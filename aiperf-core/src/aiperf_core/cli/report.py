@@ -100,7 +100,7 @@ def _content(
         found.target or found.bundle.path.resolve().name,
         manifest,
         results,
-        {name: one.issue for name, one in plugins.issues.items()},
+        {name: one.record for name, one in plugins.issues.items()},
         skipped=manifest.skipped if found.target is None else (),
         unread=unread,
     )

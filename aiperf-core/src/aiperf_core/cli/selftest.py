@@ -14,8 +14,8 @@ import click
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
-from aiperf_core.redteam import catalogue
-from aiperf_core.redteam.catalogue import PROVEN, WRONG, Outcome, Proof, Proven
+from aiperf_core.redteam import catalogue, outcomes
+from aiperf_core.redteam.outcomes import PROVEN, WRONG, Outcome, Proof, Proven
 from aiperf_core.results import jsontext
 from aiperf_core.results.look import words
 from aiperf_core.validity.issues import Issue, UnknownIssueError
@@ -54,12 +54,12 @@ def selftest(
 
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
-    issues = [one.issue for one in plugins.issues.values()]
+    issues = [one.record for one in plugins.issues.values()]
     chosen = _chosen(issues, categories, ids)
-    cases = [one.case for one in plugins.attacks]
+    cases = [one.record for one in plugins.attacks]
     out, err = consoles()
     started, results = time.monotonic(), list[Proven]()
-    state = catalogue.state(plugins)
+    state = outcomes.state(plugins)
 
     def take(one: Proven) -> None:
         results.append(one)
@@ -69,9 +69,9 @@ def selftest(
 
     with _Course(err, quiet) as course:
         try:
-            _prove(issues, chosen, cases, tuple(one.check for one in plugins.checks), device, course, take)
+            _prove(issues, chosen, cases, tuple(one.record for one in plugins.checks), device, course, take)
         finally:
-            catalogue.write(state, results)
+            outcomes.write(state, results)
     if len(chosen) == len(issues):
         results.extend(_strays(issues, cases))
     seconds = time.monotonic() - started

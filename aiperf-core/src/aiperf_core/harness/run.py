@@ -73,11 +73,11 @@ class Run:
 
     def _with_plugins(self, options: Options) -> Options:
         """The options, with what plugins add to the rules of a run."""
-        checks = tuple(one.check for one in self.plugins.checks)
+        checks = tuple(one.record for one in self.plugins.checks)
         return evolve(
             options,
             checks=checks,
-            severities={one.issue.id: one.issue.severity for one in self.plugins.issues.values()},
+            severities={one.record.id: one.record.severity for one in self.plugins.issues.values()},
             devices=self.plugins.known_devices,
             executors=self.plugins.known_executors,
         )

@@ -46,10 +46,10 @@ def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
     if tool not in plugins.profilers:
         known = ", ".join(plugins.profilers)
         raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")
-    profiler = plugins.profilers[tool].profiler
+    profiler = plugins.profilers[tool].record
     if metrics is None:
         return Chosen(profiler)
-    sets = {name: one.metrics for name, one in plugins.metrics.items() if one.metrics.tool == tool}
+    sets = {name: one.record for name, one in plugins.metrics.items() if one.record.tool == tool}
     if metrics not in sets:
         known = "; ".join(f"{one.name} ({one.summary})" for one in sets.values()) or "none"
         raise UsageError(f"{metrics!r} is not a metric set of {tool}. It has: {known}")

@@ -19,7 +19,8 @@ from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.session import Plan
 from aiperf_core.harness.supervisor import Reporter
 from aiperf_core.redteam.cases import Case, Recorded
-from aiperf_core.redteam.catalogue import PROVEN, Outcome, Proof, Proven, name_of
+from aiperf_core.redteam.catalogue import name_of
+from aiperf_core.redteam.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.redteam.trials import NotTriedError, ProofSession, Run, Trials
 from aiperf_core.results.models import Verdict
 from aiperf_core.targets import DEVICES

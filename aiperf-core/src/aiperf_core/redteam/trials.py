@@ -25,7 +25,7 @@ from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.session import Plan, Session
 from aiperf_core.harness.supervisor import CANDIDATE, Reporter
 from aiperf_core.redteam.cases import WORD, Case
-from aiperf_core.redteam.catalogue import Outcome
+from aiperf_core.redteam.outcomes import Outcome
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Ceilings, Estimate, Row, SkippedTarget, Verdict
 from aiperf_core.targets import InstalledTarget, Selection

@@ -73,6 +73,7 @@ def where_of(path: str, look: Look, width: int) -> Text:
 
 
 def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
+    """What there is to say below a table: labels, and a sentence each."""
     for row in result.rows:
         if row.step_speedup and row.builds_on:
             shown = units.ratio_estimate(row.step_speedup)

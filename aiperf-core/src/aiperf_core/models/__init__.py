@@ -1,0 +1,39 @@
+"""Synthetic language models: decoder-only transformers whose next token is known, made from a seed.
+
+    from aiperf_core.models import build, config
+
+    model = build(config("tiny"), "cpu", torch.float32, torch.Generator().manual_seed(1))
+    logits = model(tokens)                      # [batch, length, vocabulary]
+    tokens = logits.argmax(-1)                  # equal to model.successor[tokens], at any precision
+
+The weights are random, nothing is downloaded. Logits of random weights lie so close together that their largest changes
+with the precision; a *planted bigram head* therefore makes the token after t a fixed permutation of t, by a margin that no
+rounding reaches. See `planted`. The numbers behind a token still depend on every layer: a benchmark that judges tokens alone
+cannot see a layer that was left out, one that judges `states` or `logits` can.
+
+A benchmark declares the weights as static and wraps them in `prepare`, which copies nothing:
+
+    @bench.static
+    def parameters(device, generator):
+        return {"weights": planted(config("tiny"), device, torch.float32, generator)}
+
+    class Eager:
+        def prepare(self, weights):
+            self.model = Transformer(config("tiny"), weights)
+"""
+
+from aiperf_core.models.config import CONFIGS, ModelConfig, config
+from aiperf_core.models.transformer import Cache, Transformer, build
+from aiperf_core.models.weights import agreeing, planted, successors
+
+__all__ = [
+    "CONFIGS",
+    "Cache",
+    "ModelConfig",
+    "Transformer",
+    "agreeing",
+    "build",
+    "config",
+    "planted",
+    "successors",
+]

@@ -1,0 +1,153 @@
+"""A decoder-only transformer as most are today: RMSNorm, rotary positions, grouped-query attention, gated feed-forward."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from aiperf_core.errors import UsageError
+from aiperf_core.models.config import ModelConfig
+from aiperf_core.models.weights import planted
+
+NORM_EPSILON = 1e-5
+ROTARY_BASE = 10_000.0
+
+
+def build(
+    model: ModelConfig,
+    device: torch.device | str,
+    dtype: torch.dtype,
+    generator: torch.Generator,
+    successor: Tensor | None = None,
+) -> "Transformer":
+    """A model with a planted bigram head; see `planted`. The same generator gives the same model in every dtype."""
+    return Transformer(model, planted(model, device, dtype, generator, successor))
+
+
+class Cache:
+    """Keys and values of the tokens that a model has seen, in memory for so many; all rows of a batch are equally long.
+
+    `keys` and `values` have a tensor for each layer: [batch, kv_heads, room, head_width]. `length` says how many places are
+    filled, and may be set: what lies beyond is overwritten.
+    """
+
+    def __init__(
+        self, model: ModelConfig, batch: int, room: int, device: torch.device | str, dtype: torch.dtype
+    ) -> None:
+        shape = (model.layers, batch, model.kv_heads, room, model.head_width)
+        self.keys = torch.zeros(shape, device=device, dtype=dtype).unbind()
+        self.values = torch.zeros(shape, device=device, dtype=dtype).unbind()
+        self.length, self.room = 0, room
+
+
+class Layer(nn.Module):
+    """Attention and the feed-forward part, each with its norm before it and added to the stream."""
+
+    def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor], number: int) -> None:
+        super().__init__()
+        self.model, self.number = model, number
+        for name in ("attention_norm", "qkv", "out", "mlp_norm", "gate_up", "down"):
+            setattr(self, name, parameter(weights[f"layers.{number}.{name}"]))
+
+    def forward(self, stream: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None, cache: Cache | None) -> Tensor:
+        """`stream` is [batch, length, width]; `mask` says which keys each query sees, None leaves it to causality."""
+        stream = stream + self.attend(rms_norm(stream, self.attention_norm), turns, mask, cache)
+        return stream + self.feed_forward(rms_norm(stream, self.mlp_norm))
+
+    def attend(self, x: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None, cache: Cache | None) -> Tensor:
+        """Attention of every token to itself and those before it."""
+        model = self.model
+        batch, length, _ = x.shape
+        split = functional.linear(x, self.qkv).view(batch, length, -1, model.head_width).transpose(1, 2)
+        query, key, value = split.split((model.heads, model.kv_heads, model.kv_heads), 1)
+        query, key = rotate(query, turns), rotate(key, turns)
+        if cache is not None:
+            filled = cache.length + length
+            keys, values = cache.keys[self.number], cache.values[self.number]
+            keys[:, :, cache.length : filled] = key
+            values[:, :, cache.length : filled] = value
+            key, value = keys[:, :, :filled], values[:, :, :filled]
+        mixed = functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=mask,
+            is_causal=mask is None and length > 1,
+            enable_gqa=model.heads != model.kv_heads,
+        )
+        return functional.linear(mixed.transpose(1, 2).reshape(batch, length, model.width), self.out)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """SwiGLU: the gate's half passes silu and multiplies the other."""
+        gate, up = functional.linear(x, self.gate_up).chunk(2, -1)
+        return functional.linear(functional.silu(gate) * up, self.down)
+
+
+class Transformer(nn.Module):
+    """A model of these weights, which are not copied. `successor` is the permutation that its head has planted."""
+
+    def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.model = model
+        self.embedding, self.norm, self.head = (parameter(weights[name]) for name in ("embedding", "norm", "head"))
+        self.layers = nn.ModuleList(Layer(model, weights, number) for number in range(model.layers))
+        self.register_buffer("successor", weights["successor"], persistent=False)
+        device = self.embedding.device
+        powers = torch.arange(0, model.head_width, 2, device=device, dtype=torch.float32) / model.head_width
+        self.register_buffer("frequencies", ROTARY_BASE**-powers, persistent=False)
+
+    def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
+        """Logits [batch, length, vocabulary] of `tokens` [batch, length], in the dtype of the weights.
+
+        With a cache the tokens follow those that it holds, and it holds them too afterwards. Raises `UsageError` where it has
+        no room for them.
+        """
+        return self.logits(self.states(tokens, cache))
+
+    def logits(self, states: Tensor) -> Tensor:
+        """The head alone."""
+        return functional.linear(states, self.head)
+
+    def states(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
+        """What the head reads: [batch, length, width], after the last norm."""
+        length = tokens.shape[1]
+        start = cache.length if cache is not None else 0
+        if cache is not None and start + length > cache.room:
+            raise UsageError(
+                f"{length} tokens were given after {start}; the cache has room for {cache.room}. Make a larger Cache"
+            )
+        turns = self.turns(start, length)
+        stream = functional.embedding(tokens, self.embedding)
+        # Causality counts from the first key; later queries that bring several tokens need a mask of their own.
+        mask = None
+        if start and length > 1:
+            mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device).tril(start)
+        for layer in self.layers:
+            stream = layer(stream, turns, mask, cache)
+        if cache is not None:
+            cache.length = start + length
+        return rms_norm(stream, self.norm)
+
+    def turns(self, start: int, length: int) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of each place's rotary angles: [length, head_width / 2], in float32."""
+        places = torch.arange(start, start + length, device=self.frequencies.device, dtype=torch.float32)
+        angles = places[:, None] * self.frequencies
+        return angles.cos(), angles.sin()
+
+
+def parameter(weight: Tensor) -> nn.Parameter:
+    """The tensor as a parameter, on the same memory."""
+    return nn.Parameter(weight, requires_grad=False)
+
+
+def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+    """x / rms(x) * weight, over the last dimension."""
+    return functional.rms_norm(x, weight.shape, weight, NORM_EPSILON)
+
+
+def rotate(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each pair (i, i + half) of a head's elements by its angle; the products are in float32, or what is wider."""
+    cosine, sine = turns
+    first, second = x.to(torch.promote_types(x.dtype, torch.float32)).chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(x.dtype)
