@@ -125,7 +125,7 @@ def test_aiperf_checks(site):
     site.install("aiperf-acme", example("aiperf_checks"))
     plugins = site.load()
     assert plugins.set_aside == []
-    (one,) = [one.check for one in plugins.checks if one.distribution == "aiperf-acme"]
+    (one,) = [one.record for one in plugins.checks if one.distribution == "aiperf-acme"]
     evidence = Evidence(name="a", role="variant", device="cpu", clock="wall", cache="cold")
     assert one.look(evidence) == NotObserved("0 samples have a wall time; it takes 20")
     assert one.look(evolve(evidence, samples=Samples(wall_s=[1.0] * 20))) == []
@@ -140,7 +140,7 @@ def test_aiperf_attacks(site):
     site.install("aiperf-acme", example("aiperf_attacks"))
     plugins = site.load()
     assert plugins.set_aside == []
-    cases = [one.case for one in plugins.attacks if one.distribution == "aiperf-acme"]
+    cases = [one.record for one in plugins.attacks if one.distribution == "aiperf-acme"]
     assert [(one.issue, one.implementation, one.honest) for one in cases] == [
         ("output.wrong_values", "rounded", False),
         ("output.wrong_values", "reordered", True),
@@ -163,7 +163,7 @@ def test_aiperf_metrics(site):
     site.install("aiperf-acme", example("aiperf_metrics"))
     plugins = site.load()
     assert plugins.set_aside == []
-    assert plugins.metrics["banks"].metrics.tool == "ncu"
+    assert plugins.metrics["banks"].record.tool == "ncu"
     assert plugins.metrics["banks"].distribution == "aiperf-acme"
 
 

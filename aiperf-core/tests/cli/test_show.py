@@ -117,7 +117,7 @@ def show(plugins, *arguments):
 
 
 def test_it_is_a_built_in_command():
-    assert load_plugins([]).commands["show"].command.resolve().name == "show"
+    assert load_plugins([]).commands["show"].record.resolve().name == "show"
 
 
 # --- targets

@@ -38,6 +38,7 @@ def test_the_next_token_is_the_planted_one_at_every_precision(model: ModelConfig
         assert torch.equal(rounded.successor, full.successor)
         logits = rounded(tokens)
         assert torch.equal(logits.argmax(-1), full.successor[tokens])
+        assert margin > 5
         # Twice: the first may fall and the second rise.
         assert margin > 2 * 5 * (logits.double() - right).abs().max().item()
 
@@ -91,7 +92,7 @@ def test_every_layer_counts_in_the_states() -> None:
         assert (less - right).norm() / right.norm() > 0.05
     for name in ("layers.0.attention_norm", "norm"):
         less = Transformer(TINY, weights | {name: torch.ones_like(weights[name])}).states(tokens)
-        assert (less - right).norm() / right.norm() > 0.01
+        assert (less - right).norm() / right.norm() > 0.005
 
 
 def test_a_token_does_not_see_those_after_it() -> None:

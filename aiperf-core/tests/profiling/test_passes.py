@@ -155,7 +155,7 @@ def test_a_clock_that_means_nothing_is_left_out(monkeypatch: pytest.MonkeyPatch,
 
 def test_tools_and_metric_sets_are_chosen_by_name() -> None:
     plugins = load_plugins()
-    assert choose(plugins, "ncu", "memory").metrics == plugins.metrics["memory"].metrics
+    assert choose(plugins, "ncu", "memory").metrics == plugins.metrics["memory"].record
     with pytest.raises(UsageError, match="'neu' is not a profiler"):
         choose(plugins, "neu", None)
     with pytest.raises(UsageError, match=r"'memory' is not a metric set of torch\. It has: none"):

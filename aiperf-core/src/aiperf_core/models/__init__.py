@@ -22,7 +22,7 @@ A benchmark declares the weights as static and wraps them in `prepare`, which co
             self.model = Transformer(config("tiny"), weights)
 """
 
-from aiperf_core.models.config import CONFIGS, ModelConfig, config
+from aiperf_core.models.sizes import CONFIGS, ModelConfig, config
 from aiperf_core.models.transformer import Cache, Transformer, build
 from aiperf_core.models.weights import agreeing, planted, successors
 

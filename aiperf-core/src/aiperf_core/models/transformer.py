@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from aiperf_core.errors import UsageError
-from aiperf_core.models.config import ModelConfig
+from aiperf_core.models.sizes import ModelConfig
 from aiperf_core.models.weights import planted
 
 NORM_EPSILON = 1e-5
@@ -142,7 +142,7 @@ def parameter(weight: Tensor) -> nn.Parameter:
 
 
 def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
-    """x / rms(x) * weight, over the last dimension."""
+    """X / rms(x) * weight, over the last dimension."""
     return functional.rms_norm(x, weight.shape, weight, NORM_EPSILON)
 
 

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from aiperf_core.errors import UsageError
-from aiperf_core.models.config import ModelConfig
+from aiperf_core.models.sizes import ModelConfig
 
 if TYPE_CHECKING:
     import torch
