@@ -101,6 +101,7 @@ class Workload:
     state: tuple[str, ...] = ()
     static: Callable[..., dict[str, Any]] | None = None
     files: tuple[str, ...] = ()
+    served: tuple[str, ...] = ()
 
 
 @define
@@ -149,7 +150,12 @@ class Benchmark:
     # --- declarations, in the order of a file
 
     def workload(
-        self, *, state: str | Iterable[str] = (), files: str | Iterable[str] = (), **presets: Params
+        self,
+        *,
+        state: str | Iterable[str] = (),
+        files: str | Iterable[str] = (),
+        served: str | Iterable[str] = (),
+        **presets: Params,
     ) -> Callable[[Decorated], Decorated]:
         """Declare the inputs and their sizes.
 
@@ -161,6 +167,11 @@ class Benchmark:
         `files` names tensors on the processor that implementations find on disk: they are given the path of a file with the
         tensor's bytes, which under cache='cold' is not in the page cache when a call begins.
 
+        `served` makes the workload a trace of requests, and names tensors that have a row for each of them. Another input,
+        `arrival_s`, says when each arrives, in seconds from the start of a call. Implementations ask for `desk`, see
+        `aiperf_core.serving`; the reference is given the tensors, and returns a dict of tensors with a row a request. The size
+        `deadline_s` says how late an answer may be to count as good. Latencies are recorded beside the time of the call.
+
         A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher starts.
         The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
         """
@@ -168,12 +179,15 @@ class Benchmark:
         def declare(function: Decorated) -> Decorated:
             where = _where(function)
             self._only_one("workload", self._workload, function)
+            self._check_served(where, _as_names(served), presets)
             self._check_presets(where, presets)
             sizes = next(iter(presets.values()))
             self._check_arguments(where, function, _given_to_draw(sizes))
             if files and WORLD_SIZE in sizes:
                 self._mistake(where, f"has files={files!r} and ranks; files are for workloads of one process")
-            self._workload = Workload(function, presets, _as_names(state), files=_as_names(files))
+            self._workload = Workload(
+                function, presets, _as_names(state), files=_as_names(files), served=_as_names(served)
+            )
             return function
 
         return declare
@@ -401,6 +415,17 @@ class Benchmark:
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are numbers")
                 if key == WORLD_SIZE and (not isinstance(value, int) or value < 1):
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are whole numbers from 1")
+
+    def _check_served(self, where: str, served: tuple[str, ...], presets: Mapping[str, Params]) -> None:
+        if not served:
+            return
+        if self.clock != "wall" or self.deferred:
+            self._mistake(where, "serves requests; accepted for that is Benchmark(clock='wall'), not deferred")
+        for name, preset in presets.items():
+            if WORLD_SIZE in preset or not preset.get("deadline_s", 0) > 0:
+                self._mistake(
+                    where, f"serves requests; preset {name!r} needs the size 'deadline_s', above 0, and one process"
+                )
 
     def _check_arguments(self, where: str, function: Callable[..., Any], accepted: set[str]) -> None:
         unknown = [name for name in _argument_names(function) if name not in accepted]

@@ -270,12 +270,12 @@ def test_a_link_out_of_the_package_is_not_followed(command, bundle, package, tmp
 def test_memory_is_expected_of_targets_for_memory():
     rows = [
         attrs.evolve(example.rows()[0], memory=Memory(peak_bytes=400)),
-        attrs.evolve(example.rows()[1], memory=Memory(peak_bytes=100)),
+        attrs.evolve(example.rows()[1], memory=Memory(peak_bytes=100), memory_gain=4.0),
     ]
     result = attrs.evolve(example.result(), goal="memory", rows=rows)
     assert rules.figure(result, rows[1]) == Estimate(4.0, 4.0, 4.0)
     assert rules.figure(attrs.evolve(result, goal="speed"), rows[1]) == rows[1].speedup
-    none = attrs.evolve(rows[1], memory=Memory(peak_bytes=0))
+    none = attrs.evolve(rows[1], memory=Memory(peak_bytes=0), memory_gain=None)
     assert rules.figure(attrs.evolve(result, rows=[rows[0], none]), none) is None
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 import pytest
+from attrs import evolve
 
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.harness.verdicts import Scoring
-from aiperf_core.results.models import Ceilings, Row, Verdict
+from aiperf_core.harness.verdicts import LEAST_BYTES, Scoring
+from aiperf_core.results.models import Ceilings, Memory, Row, Verdict
 
 PASSES = 12
+MIB = 1 << 20
 # 8 MB at 1 GB/s: 8 ms.
 COST = {"bytes_read": 4e6, "bytes_written": 4e6, "flops": 1e6, "precision": "fp32"}
 
@@ -65,6 +67,55 @@ def test_a_variant_is_compared_with_the_baseline(time_s: float, said: Verdict) -
     assert variant.verdict is said
     assert variant.speedup is not None
     assert variant.speedup.low <= 0.020 / time_s <= variant.speedup.high
+
+
+def of_memory(ours: int | None, *, device: str = "cuda", control: int | None = None, time_s: float = 0.040) -> Row:
+    """A variant whose peak is `ours`, beside a baseline with a peak of 100 MiB, where memory is the goal."""
+    entries = [BASELINE, ("other", "variant", noisy(time_s)), ("again", "control", noisy(0.020))]
+    contestants = [contestant(*one, place, 3) for place, one in enumerate(entries)]
+    for one, peak in zip(contestants, (100 * MIB, ours, control or 100 * MIB), strict=True):
+        one.declared = evolve(one.declared, device=device)
+        one.memory = None if peak is None else Memory(peak_bytes=peak)
+    rows = Scoring(contestants, "wall", "cold", COST, "bit-exact", 0.01, lambda _: None, goal="memory").rows()
+    assert rows[0].verdict is Verdict.MEASURED
+    assert rows[0].memory_gain is None
+    return rows[1]
+
+
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [
+        (25 * MIB, Verdict.SMALLER),
+        (98 * MIB, Verdict.SMALLER),
+        (100 * MIB - 1, Verdict.SAME),
+        (101 * MIB, Verdict.SAME),
+        (102 * MIB, Verdict.LARGER),
+    ],
+)
+def test_where_memory_is_the_goal_its_peak_decides(ours: int, said: Verdict) -> None:
+    row = of_memory(ours)
+    assert row.verdict is said
+    assert row.memory_gain == pytest.approx(100 * MIB / ours)
+    assert row.speedup is not None
+    assert row.speedup.high < 1, "its time is told all the same"
+
+
+def test_a_gain_of_memory_is_not_within_what_the_baseline_differs_from_itself() -> None:
+    row = of_memory(97 * MIB, control=95 * MIB)
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert row.reason == ("the difference of 3.1% is within what the baseline's peak differs from its own here, 5.3%")
+
+
+def test_pages_of_the_host_are_no_gain_of_memory() -> None:
+    assert of_memory(100 * MIB - LEAST_BYTES + 1, device="cpu").verdict is Verdict.SAME
+    assert of_memory(97 * MIB, device="cpu").verdict is Verdict.SMALLER
+
+
+@pytest.mark.parametrize("ours", [None, 0])
+def test_memory_that_nobody_saw_proves_nothing(ours: int | None) -> None:
+    row = of_memory(ours)
+    assert (row.verdict, row.memory_gain) == (Verdict.INCONCLUSIVE, None)
+    assert row.reason == "no peak of its memory, or of the baseline's, was seen"
 
 
 def test_a_fraction_of_light_and_rates() -> None:

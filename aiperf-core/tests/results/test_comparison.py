@@ -11,7 +11,7 @@ from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interv
 from aiperf_core.results import address, example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.comparison import Difference, compare, independent_ratio
-from aiperf_core.results.models import Estimate, Row, Samples, Verdict
+from aiperf_core.results.models import Estimate, Memory, Row, Samples, Verdict
 
 TARGET = "ch07.memory_access"
 SURE = {"strided", "coalesced", "wide", "prefetched", "memcpy"}
@@ -60,6 +60,21 @@ def test_faster_and_slower(tmp_path):
     half = math.hypot(math.log(1.003), -math.log(0.997))
     assert ratio.value == pytest.approx(1 / 1.1)
     assert math.log(ratio.high / ratio.value) == pytest.approx(half, rel=1e-6)
+
+
+def test_where_memory_is_the_goal_peaks_are_compared(tmp_path):
+    def with_peaks(**peaks):
+        return [attrs.evolve(row, memory=Memory(peak_bytes=peaks.get(row.name, 100))) for row in timed({"wide": 9})]
+
+    left = make(tmp_path / "a", with_peaks(coalesced=50), goal="memory")
+    right = make(tmp_path / "b", with_peaks(coalesced=25, wide=101, memcpy=102), goal="memory")
+    found = compare(left, right)
+    said = verdicts(found)
+    assert (said["coalesced"], said["wide"], said["memcpy"]) == (Verdict.SMALLER, Verdict.SAME, Verdict.LARGER)
+    assert next(row.ratio for row in found.rows if row.implementation == "coalesced") == Estimate(2.0, 2.0, 2.0)
+    assert [row.implementation for row in found.regressions] == ["memcpy"]
+    (one, *_) = compare(left, make(tmp_path / "c")).rows
+    assert one.reason == "not the same work: goal memory and time"
 
 
 def test_a_wider_floor_forgives(tmp_path):

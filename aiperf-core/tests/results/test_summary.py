@@ -67,6 +67,18 @@ def test_headlines():
     )
 
 
+def test_a_target_for_memory_is_headed_by_its_memory():
+    rows = example.rows()
+    for index, (said, gain) in enumerate([(Verdict.SMALLER, 4.0), (Verdict.SMALLER, 4.5), (Verdict.LARGER, 0.5)], 1):
+        rows[index] = attrs.evolve(rows[index], verdict=said, memory_gain=gain)
+    result = attrs.evolve(example.result(), goal="memory", rows=rows[:4])
+    assert headline(result, PLAIN).plain == "ch07.memory_access  wide 4.50x less SMALLER"
+    line = printed([result]).splitlines()[2]
+    assert line.split() == ["ch07.memory_access", "wide", "4.50x", "less", "memory", "SMALLER"]
+    worse = attrs.evolve(result, rows=[rows[0], rows[3]])
+    assert headline(worse, PLAIN).plain == "ch07.memory_access  prefetched 2.00x more LARGER"
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_extremes_are_complete_and_fit(width):
     row = attrs.evolve(

@@ -46,7 +46,7 @@ def test_the_example_is_valid():
         (["rows", 1, "time_s", "low"], DROP, "at rows[1].time_s: found no field 'low'; expected every field of an Estimate"),
         (["rows", 1, "time_s"], [1, 2], "at rows[1].time_s: found a list of 2; expected an Estimate or null"),
         (["rows", 1, "time_s", "unit"], "ms", "at rows[1].time_s: found the unknown field 'unit'; expected only the fields of an Estimate"),
-        (["rows", 1, "verdict"], "GREAT", "at rows[1].verdict: found \"GREAT\"; expected one of 'FASTER', 'SLOWER', 'SAME', 'INCONCLUSIVE', 'MEASURED', 'INVALID', 'UNTRUSTED', 'FAILED', 'SKIPPED'"),
+        (["rows", 1, "verdict"], "GREAT", "at rows[1].verdict: found \"GREAT\"; expected one of 'FASTER', 'SLOWER', 'SMALLER', 'LARGER', 'SAME', 'INCONCLUSIVE', 'MEASURED', 'INVALID', 'UNTRUSTED', 'FAILED', 'SKIPPED'"),
         (["rows", 0, "kind"], "bad", "at rows[0].kind: found \"bad\"; expected one of 'reasonable', 'naive', 'antipattern', null"),
         (["rows", 0, "role"], "judge", "at rows[0].role: found \"judge\"; expected one of 'baseline', 'variant', 'yardstick', 'control'"),
         (["rows", 0, "samples"], -1, "at rows[0].samples: found -1; expected an integer from 0"),

@@ -21,7 +21,7 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of calls, by name; `deferred` says whether its benchmark is; `answered` says how long each sample took by its clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own, where it was looked at again; `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
+    `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of calls, by name; `deferred` says whether its benchmark is; of one that serves requests, `latencies_s` has those of all samples' last calls, and `deadline_s` is what they are held against; `answered` says how long each sample took by its clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own, where it was looked at again; `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
     """
 
     declared: DescribedImplementation
@@ -36,6 +36,8 @@ class Contestant:
     warmup_s: list[float] = field(factory=list)
     beside: dict[str, list[float]] = field(factory=dict)
     deferred: bool = False
+    deadline_s: float | None = None
+    latencies_s: list[float] = field(factory=list)
     block_length: int = 1
     prepare_s: float | None = None
     memory: Memory | None = None
@@ -100,6 +102,19 @@ class Contestant:
         for name, value in sample.get("beside", {}).items():
             if name != "until_done_s" or self.deferred:
                 self.beside.setdefault(name, []).append(value)
+        if self.deadline_s is not None and sample["wall_s"]:
+            latencies_s = sample["latencies_s"]
+            self.latencies_s += latencies_s
+            in_time = sum(one <= self.deadline_s for one in latencies_s)
+            self.beside.setdefault("goodput_per_s", []).append(in_time * self.calls / sample["wall_s"])
+
+    def figures(self) -> dict[str, float]:
+        """What the samples have besides their times: medians, and the latencies of all requests by how many are no slower."""
+        middle = {name: float(np.median(values)) for name, values in self.beside.items()}
+        if self.latencies_s:
+            for percent in (50, 90, 99):
+                middle[f"latency_p{percent}_s"] = float(np.percentile(self.latencies_s, percent, method="higher"))
+        return middle
 
     def answer_of(self, sample: dict[str, Any]) -> tuple[float, float]:
         """How long a sample's clock was held to run, and how long its answer took, in seconds.

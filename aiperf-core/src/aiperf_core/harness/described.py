@@ -44,6 +44,7 @@ class Described:
     folder: bool = False
     files: list[str] = field(factory=list)
     deferred: bool = False
+    served: list[str] = field(factory=list)
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

@@ -57,6 +57,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
         folder=benchmark.folder,
         files=list(benchmark.task.files),
         deferred=benchmark.deferred,
+        served=list(benchmark.task.served),
     )
 
 

@@ -27,6 +27,7 @@ from aiperf_core.harness.compare import Comparison, compare_numbers, compare_ten
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.files import InputFile
 from aiperf_core.harness.service import Service
+from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
 
 _CLEARED = 0xFF  # NaN in every floating-point format
@@ -88,6 +89,7 @@ class Judge(Service):
             "state": list(task.state),
             "files": {name: file.path for name, file in self._files.items()},
             "deferred": self._benchmark.deferred,
+            "served": list(task.served),
             "inputs_arenas": inputs_arenas,
             "outputs_arenas": outputs_arenas,
             "working_set_bytes": self._working_set_bytes // max(1, self._world),
@@ -312,9 +314,20 @@ class Judge(Service):
                 raise BenchmarkError(
                     f"{self._name!r}: files names {name!r}, which is {tree.summary(one)}; accepted is a tensor on the processor."
                 )
+        self._check_served(fresh)
         clash = sorted((set(fresh) & set(static)) | (set(fresh) & set(self._params)))
         if clash:
             raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
+
+    def _check_served(self, fresh: dict[str, Any]) -> None:
+        served = self._benchmark.task.served
+        for name in (*served, ARRIVAL) if served else ():
+            one, rows = fresh.get(name), fresh.get(ARRIVAL)
+            if not isinstance(one, torch.Tensor) or not isinstance(rows, torch.Tensor) or len(one) != len(rows):
+                raise BenchmarkError(
+                    f"{self._name!r}: the workload serves requests, and {name!r} is {tree.summary(one)}; accepted are "
+                    f"tensors with a row for each request, and the vector {ARRIVAL!r}."
+                )
 
     def _check_reference(self) -> None:
         changed = self._unequal(self._inputs_shape, self._fresh, set(self._benchmark.task.state))

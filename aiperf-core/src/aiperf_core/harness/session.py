@@ -166,6 +166,11 @@ class Session:
                 f"{name!r} works with files or goes on after the call; a candidate is given no files, and is timed until it is "
                 "done. Judge it against another target: aiperf list"
             )
+        if described.served and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} hands out requests one by one; a candidate is given all inputs at once. "
+                "Judge it against another target: aiperf list"
+            )
         executor = self.options.executor or (TORCHRUN if WORLD_SIZE in params else HERE).name
         unfit = self._unfit(executor, params)
         if unfit:
@@ -512,6 +517,6 @@ def exit_code(results: list[TargetResult | SkippedTarget], *, interrupted: bool)
 
 def _measured(results: list[TargetResult | SkippedTarget]) -> bool:
     """Whether at least one variant was compared with its baseline."""
-    compared = {Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE}
+    compared = {*Verdict} - {Verdict.MEASURED, Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED}
     rows = [row for one in results if isinstance(one, TargetResult) for row in one.rows]
     return any(row.role == "variant" and row.verdict in compared for row in rows)

@@ -222,6 +222,7 @@ class TargetRun:
         ceilings = self.ceilings(False) if self.kind.clock else None
         for one in self._contestants:
             one.clock_cost_s, one.deferred = costs, self.described.deferred
+            one.deadline_s = self.params["deadline_s"] if self.described.served else None
             if ceilings and ceilings.event_step_s:
                 one.clock_step_s = {"device": ceilings.event_step_s}
         self._sampler = Sampler(
@@ -680,6 +681,7 @@ class TargetRun:
                 self._contestants,
                 clock=self._clock,
                 cache=self.described.cache,
+                goal=self.described.goal,
                 cost=opened["cost"],
                 tolerance=tolerance,
                 floor=self.options.floor,

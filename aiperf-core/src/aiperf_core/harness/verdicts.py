@@ -1,6 +1,5 @@
 """From what was measured to rows: intervals, speedups, verdicts, fractions of light."""
 
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,8 @@ from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Qua
 
 # A difference between taking turns and being alone that is worth a warning.
 INTERFERENCE = 0.05
+# Pages and the host's own allocator let a peak of memory differ by so much, whatever the code does.
+LEAST_BYTES = 1 << 20
 # So often are the ceilings measured again before a row is called faster than light.
 LOOKS_AGAIN = 2
 
@@ -22,7 +23,7 @@ LOOKS_AGAIN = 2
 class Scoring:
     """The rules by which a target's contestants become rows.
 
-    `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
+    `goal` is the target's: where it is `memory`, verdicts are on peaks of memory. `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
     """
 
     contestants: list[Contestant]
@@ -32,6 +33,7 @@ class Scoring:
     tolerance: str
     floor: float
     ceilings: Callable[[bool], Ceilings | None]
+    goal: str = "speed"
     off: frozenset[str] = frozenset()
 
     def rows(self) -> list[Row]:
@@ -71,11 +73,12 @@ class Scoring:
             wall_s=median_interval(self._blocks(one, "wall")) if trusted else None,
             speedup=self._ratio(self._baseline, one) if declared.role in ("variant", "control") else None,
             step_speedup=self._step(one),
+            memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
             bytes_per_s=self._rate(median, "bytes_read", "bytes_written") if trusted else None,
             flop_per_s=self._rate(median, "flops") if trusted else None,
             light=self._light(median) if trusted else None,
             prepare_s=one.prepare_s,
-            beside={name: statistics.median(values) for name, values in one.beside.items()},
+            beside=one.figures(),
             memory=one.memory,
             judgement=Judgement(one.judged, self.tolerance, one.worst) if one.judged else None,
             quality=_quality(one),
@@ -115,6 +118,8 @@ class Scoring:
             return Verdict.INCONCLUSIVE, (
                 f"there is no trusted baseline to compare with ({baseline.name}: {baseline.ended})"
             )
+        if self.goal == "memory":
+            return self._compare_memory(one)
         speedup = self._ratio(baseline, one)
         if speedup is None:
             return Verdict.INCONCLUSIVE, "too few passes for an interval; give it more time with --budget"
@@ -125,6 +130,28 @@ class Scoring:
                 f"to {spread:.1%}"
             )
         return said, None
+
+    def _compare_memory(self, one: Contestant) -> tuple[Verdict, str | None]:
+        gain = self._memory_gain(one)
+        if gain is None:
+            return Verdict.INCONCLUSIVE, "no peak of its memory, or of the baseline's, was seen"
+        ours, theirs = (_peak(side) or 0 for side in (one, self._baseline))
+        if abs(ours - theirs) < LEAST_BYTES and one.declared.device == "cpu":
+            return Verdict.SAME, None
+        said = verdict_on_memory(gain, self.floor)
+        control = next((other for other in self.contestants if other.declared.role == "control"), None)
+        spread = abs(((control and self._memory_gain(control)) or 1.0) - 1)
+        if said is not Verdict.SAME and abs(gain - 1) <= spread:
+            return Verdict.INCONCLUSIVE, (
+                f"the difference of {abs(gain - 1):.1%} is within what the baseline's peak differs from its own here, {spread:.1%}"
+            )
+        return said, None
+
+    def _memory_gain(self, one: Contestant) -> float | None:
+        """The baseline's peak memory by a contestant's."""
+        if not (one.active and self._baseline.active):
+            return None
+        return memory_gain(_peak(self._baseline), _peak(one))
 
     def _spread(self) -> float:
         """How far from 1 the baseline's ratio to itself may be, at the ends of its interval; 0 without a control."""
@@ -202,6 +229,22 @@ class Scoring:
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
             one.find("timing.interference", message, evidence)
+
+
+def _peak(one: Contestant) -> int | None:
+    return one.memory.most_bytes if one.memory else None
+
+
+def memory_gain(baseline_bytes: int | None, own_bytes: int | None) -> float | None:
+    """How many times less memory than the baseline; None where either took none that could be seen."""
+    return baseline_bytes / own_bytes if baseline_bytes and own_bytes else None
+
+
+def verdict_on_memory(gain: float, floor: float) -> Verdict:
+    """What a gain of memory means; it is counted, not sampled, and so has no interval."""
+    if gain > 1 + floor:
+        return Verdict.SMALLER
+    return Verdict.LARGER if gain < 1 / (1 + floor) else Verdict.SAME
 
 
 def _quality(one: Contestant) -> Quality | None:

@@ -29,6 +29,7 @@ from aiperf_core.harness import tree
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.files import InputFile
 from aiperf_core.profiling.profiler import Job, Tool
+from aiperf_core.serving import at_desk
 
 TOLD = "subject.json"
 _WARM_CALLS = 3
@@ -109,6 +110,7 @@ def _prepared(
         own = folder / "scratch"
         own.mkdir(exist_ok=True)
         arguments["folder"] = str(own)
+    arguments, desk = at_desk(benchmark.task.served, arguments)
     run, finish = _ready(code, arguments, deferred=benchmark.deferred)
     state = [one for name in benchmark.task.state for one in tree.tensors(values[name])]
     first = [one.clone() for one in state]
@@ -120,7 +122,8 @@ def _prepared(
             for file in files.values():
                 file.evict()
 
-    return partial(run, **bind(run, arguments).keywords), finish, restore
+    call = partial(run, **bind(run, arguments).keywords)
+    return call if desk is None else desk.serving(call), finish, restore
 
 
 def _ready(

@@ -12,12 +12,11 @@ from attrs import field, frozen
 from aiperf_core.results import notes as noted
 from aiperf_core.results import units
 from aiperf_core.results.bundle import MANIFEST
-from aiperf_core.results.export import peak_bytes
 from aiperf_core.results.look import words
 from aiperf_core.results.models import Conditions, Estimate, Manifest, Row, SkippedTarget, Spread, TargetResult, Verdict
 from aiperf_core.results.notes import DISBELIEVED, best_of
 from aiperf_core.results.summary import TROUBLED, chosen
-from aiperf_core.results.table import APART, problem_size, rate_of
+from aiperf_core.results.table import APART, less_memory, problem_size, rate_of
 from aiperf_core.validity.issues import Issue
 
 ROLES = {"yardstick": "yardstick", "control": "A/A control", "variant": ""}
@@ -261,7 +260,7 @@ def _line(row: Row, best: Row | None) -> Line:
     # The time of a row that is not believed is evidence, not a result: it is shown, but nothing derived from it.
     believed = row.verdict not in DISBELIEVED
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
-    peak = peak_bytes(row)
+    peak = row.memory.most_bytes if row.memory else None
     return Line(
         row=row,
         name=row.name,
@@ -271,7 +270,7 @@ def _line(row: Row, best: Row | None) -> Line:
         speedup=_estimate(row.speedup),
         rate=rate_of(row) if believed else "",
         light=Figure(units.percent(row.light.fraction), row.light.bound) if row.light and believed else Figure(),
-        memory="" if peak is None else units.size(peak),
+        memory=" ".join(filter(None, ("" if peak is None else units.size(peak), less_memory(row) if believed else ""))),
         energy=units.joules(row.energy.joules_per_call) if row.energy and believed else "",
         best=row is best,
     )

@@ -4,7 +4,8 @@ Within a target of one run, two implementations took turns: their ratio is paire
 are. Between runs nothing was paired. There the ratio of two medians has the error of both: on a logarithmic scale, on
 which the intervals of `harness.statistics` are made, errors that know nothing of each other add as squares.
 
-A ratio is the left time by the right one, so that above 1 the right is faster.
+A ratio is the left time by the right one, so that above 1 the right is faster. Of targets for memory it is the left peak by the
+right one; peaks are counted, not sampled, and have no interval.
 """
 
 import math
@@ -14,6 +15,7 @@ from attrs import frozen
 
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.statistics import ratio_interval, verdict
+from aiperf_core.harness.verdicts import memory_gain, verdict_on_memory
 from aiperf_core.results import units
 from aiperf_core.results.address import Address
 from aiperf_core.results.models import Ceilings, Estimate, Manifest, Row, TargetResult, Verdict
@@ -56,8 +58,8 @@ class Comparison:
 
     @property
     def regressions(self) -> list[Compared]:
-        """The rows that are slower on the right, beyond the floor."""
-        return [row for row in self.rows if row.verdict is Verdict.SLOWER]
+        """The rows that are slower on the right, or larger where memory is the goal, beyond the floor."""
+        return [row for row in self.rows if row.verdict in (Verdict.SLOWER, Verdict.LARGER)]
 
     @property
     def distrusted(self) -> list[Compared]:
@@ -117,7 +119,9 @@ def _implementations(
     name = row.name if row.name == other.name else f"{row.name} -> {other.name}"
     reason = _why_not(ours, theirs, row, other)
     ratio = None
-    if reason is None and same:
+    if reason is None and _metric(ours) == "memory":
+        ratio, reason = _of_peaks(row, other)
+    elif reason is None and same:
         ceilings = manifests[0].ceilings.get(ours.device)
         ratio, reason = _paired(ours, row, other, ceilings)
     elif reason is None:
@@ -137,7 +141,7 @@ def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, f
         if ours and theirs and row and other:
             reason = _why_not(ours, theirs, row, other)
             if reason is None:
-                ratio, reason = _unpaired(row, other)
+                ratio, reason = _of_peaks(row, other) if _metric(ours) == "memory" else _unpaired(row, other)
         said = _say(ratio, ours, theirs, floor) if ours and theirs else None
         found.append(Compared(name, implementation, row, other, ratio, said, reason))
     return found
@@ -155,6 +159,7 @@ def _why_not(ours: TargetResult, theirs: TargetResult, row: Row, other: Row) -> 
 
 
 def _work(ours: TargetResult, theirs: TargetResult) -> Iterator[tuple[str, object, object]]:
+    yield "goal", _metric(ours), _metric(theirs)
     yield "device", ours.device, theirs.device
     yield "clock", ours.clock, theirs.clock
     yield "cache", ours.cache, theirs.cache
@@ -176,6 +181,15 @@ def _paired(
     except (ArithmeticError, ValueError, IndexError) as error:
         return None, f"the samples allow no ratio ({error})"
     return ratio, None if ratio else "too few passes for an interval"
+
+
+def _metric(result: TargetResult) -> str:
+    return "memory" if result.goal == "memory" else "time"
+
+
+def _of_peaks(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
+    ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
+    return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
 
 
 def _unpaired(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
@@ -208,7 +222,10 @@ def _say(ratio: Estimate | None, ours: TargetResult, theirs: TargetResult, floor
     """The verdict on the right side. What a baseline differs from itself, in a run with a control, decides nothing."""
     if ratio is None:
         return None
-    said = verdict(ratio, max(ours.floor, theirs.floor) if floor is None else floor)
+    floor = max(ours.floor, theirs.floor) if floor is None else floor
+    if _metric(ours) == "memory":
+        return verdict_on_memory(ratio.value, floor)
+    said = verdict(ratio, floor)
     spread = max(_spread(ours), _spread(theirs))
     if said in (Verdict.FASTER, Verdict.SLOWER) and abs(ratio.value - 1) <= spread:
         return Verdict.INCONCLUSIVE

@@ -18,7 +18,6 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.results import atomic, jsontext, records
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import MANIFEST, Bundle
-from aiperf_core.results.export import peak_bytes
 from aiperf_core.results.look import words
 from aiperf_core.results.manifest import changed_sources
 from aiperf_core.results.models import Estimate, Machine, Manifest, Row, TargetResult, Verdict
@@ -227,9 +226,7 @@ def figure(result: TargetResult, row: Row) -> Estimate | None:
         return None
     if metric_of(result.goal) == "speedup":
         return row.speedup
-    baseline = next((one for one in result.rows if one.role == "baseline"), None)
-    ours, theirs = (peak_bytes(one) if one else None for one in (row, baseline))
-    return Estimate(*([theirs / ours] * 3)) if ours and theirs else None
+    return None if row.memory_gain is None else Estimate(*([row.memory_gain] * 3))
 
 
 # --- update

@@ -30,7 +30,7 @@ table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular
 th, td { border-bottom: 1px solid #ccc; padding: .3rem .6rem; text-align: left; vertical-align: top; }
 td.number { text-align: right; white-space: nowrap; }
 .interval { color: #555; font-size: .85em; display: block; }
-.FASTER { color: #04680f; font-weight: bold; }
+.FASTER, .SMALLER { color: #04680f; font-weight: bold; }
 .INVALID, .UNTRUSTED, .FAILED { color: #a30000; font-weight: bold; }
 """
 
@@ -133,20 +133,12 @@ def _row(result: TargetResult, row: Row) -> Exported:
         flop_per_s=row.flop_per_s if believed else None,
         light_fraction=light.fraction if light else None,
         light_bound=light.bound if light else None,
-        peak_bytes=peak_bytes(row),
+        peak_bytes=row.memory.most_bytes if row.memory else None,
         joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
         findings=" ".join(one.issue for one in row.findings),
         why=row.why,
         complete=result.complete,
     )
-
-
-def peak_bytes(row: Row) -> int | None:
-    """The peak of the device's memory, or of the host's where the device has none of its own."""
-    memory = row.memory
-    if memory is None:
-        return None
-    return memory.host_peak_bytes if memory.peak_bytes is None else memory.peak_bytes
 
 
 def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:

@@ -20,6 +20,8 @@ RULED = "    \n    \n {0}{0} \n    \n {0}{0} \n    \n    \n    \n"
 VERDICT_STYLES = {
     Verdict.FASTER: "bold green",
     Verdict.SLOWER: "bold yellow",
+    Verdict.SMALLER: "bold green",
+    Verdict.LARGER: "bold yellow",
     Verdict.SAME: "bold",
     Verdict.INCONCLUSIVE: "yellow",
     Verdict.MEASURED: "",

@@ -17,13 +17,16 @@ SAMPLES_IN_JSON = 1
 class Verdict(StrEnum):
     """What a run says about one implementation.
 
-    The first four compare it with the baseline. `MEASURED` is a trusted time without a comparison (the baseline itself,
+    The first six compare it with the baseline: its time, or its peak memory where the goal is `memory` (`SMALLER` takes less,
+    `LARGER` more). `MEASURED` is a trusted time without a comparison (the baseline itself,
     a yardstick). The others carry a reason instead of a speedup: `INVALID` for a finding, `UNTRUSTED` where the clocks
     disagree, `FAILED` and `SKIPPED` for what did not run.
     """
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
+    SMALLER = "SMALLER"
+    LARGER = "LARGER"
     SAME = "SAME"
     INCONCLUSIVE = "INCONCLUSIVE"
     MEASURED = "MEASURED"
@@ -114,6 +117,11 @@ class Memory:
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     host_peak_bytes: int | None = None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The peak of the device's memory, or of the host's where the device has none of its own."""
+        return self.host_peak_bytes if self.peak_bytes is None else self.peak_bytes
 
 
 @frozen
@@ -292,8 +300,10 @@ class Row:
     some a round where a call is short. `conditions` sum up what the machine told after each block, and
     `no_energy` says why there is no `energy`. `confined` is there for a candidate;
     `not_observed` names guards that could not look, with the reason. `ranks` are those of a workload of several; the row's
-    times are the slowest rank's. `beside` has medians of what a call has besides its time: `minor_faults`, the pages that the
-    kernel gave it on first access, and, of work that goes on after the call, `until_done_s` from the call's start.
+    times are the slowest rank's. `memory_gain` is the baseline's peak memory by its own, of a variant or control. `beside` has medians of what a call has besides its time: `minor_faults`, the pages that the
+    kernel gave it on first access, and, of work that goes on after the call, `until_done_s` from the call's start; of a call
+    that serves requests, the percentiles `latency_p50_s`, `latency_p90_s` and `latency_p99_s` of all its samples' requests, from
+    arrival until the answer lay in the harness's memory, and `goodput_per_s`, the median of answers in time a second.
     """
 
     name: str
@@ -311,6 +321,7 @@ class Row:
     wall_s: Estimate | None = None
     speedup: Estimate | None = None
     step_speedup: Estimate | None = None
+    memory_gain: float | None = None
     bytes_per_s: float | None = None
     flop_per_s: float | None = None
     light: Light | None = None

@@ -35,7 +35,10 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
 
 
 def best_of(result: TargetResult) -> Row | None:
-    """The FASTER variant with the lowest time."""
+    """The FASTER variant with the lowest time, or the SMALLER one with the lowest peak memory."""
+    smaller = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.SMALLER]
+    if smaller:
+        return max(smaller, key=lambda row: row.memory_gain or 0.0)
     faster = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.FASTER]
     return min(faster, key=lambda row: row.time_s.value if row.time_s else float("inf"), default=None)
 
@@ -111,6 +114,10 @@ def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
             "until done",
             ", ".join(done) + " from the start of the call; what is timed is how long the caller is held up",
         )
+    for name, one in told:
+        if "latency_p99_s" in one:
+            parts = (f"{percent} % within {units.seconds(one[f'latency_p{percent}_s'])}" for percent in (50, 90, 99))
+            yield "latency", f"{name} {', '.join(parts)}; in time {units.rate(one['goodput_per_s'], 'requests')}"
     if any(one.get("minor_faults", 0) >= MANY_FAULTS for _, one in told):
         faults = [f"{name} {one['minor_faults']:,.0f}" for name, one in told if "minor_faults" in one]
         yield "page faults", ", ".join(faults) + " a call, without reading from disk"

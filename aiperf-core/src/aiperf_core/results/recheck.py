@@ -41,7 +41,7 @@ OTHER_CEILINGS = 0.1
 # A process that computes the figures of fewer targets would take longer to start than it saves.
 FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
-RATES = ("bytes_per_s", "flop_per_s")
+RATES = ("bytes_per_s", "flop_per_s", "memory_gain")
 FASTER_THAN_LIGHT = "timing.faster_than_light"
 
 
@@ -215,6 +215,8 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
         [contestant(result, row, ceilings) for row in result.rows],
         clock=result.clock,
         cache=result.cache,
+        # Before, verdicts were on time whatever the goal.
+        goal=result.goal if result.schema_version > 1 else "speed",
         cost={
             "bytes_read": problem.bytes_read,
             "bytes_written": problem.bytes_written,

@@ -31,6 +31,7 @@ def contestant(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Con
         reason=row.reason if ended else None,
         findings=list(row.findings),
         samples=row.samples,
+        memory=row.memory,
         isolated_samples_s=row.isolated_samples_s,
         calls=row.samples.calls[-1] if row.samples.calls else 0,
         clock_cost_s={} if result.clock_overhead_s is None else {result.clock: result.clock_overhead_s},

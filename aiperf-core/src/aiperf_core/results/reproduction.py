@@ -24,7 +24,7 @@ from aiperf_core.results.models import BundleRef, Manifest, Row, TargetResult, V
 from aiperf_core.results.notes import DISBELIEVED
 
 DISTRUSTED = (Verdict.INVALID, Verdict.UNTRUSTED)
-COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
+COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SMALLER, Verdict.LARGER, Verdict.SAME)
 NO_CLAIM = (Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.SKIPPED)
 MACHINE = ("GPU", "processor")
 

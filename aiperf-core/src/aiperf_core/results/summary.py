@@ -11,6 +11,7 @@ from aiperf_core.results.grid import Column, Line, draw, fold, heading, total, w
 from aiperf_core.results.look import VERDICT_STYLES, Look, words
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.results.notes import best_of
+from aiperf_core.results.table import less_memory
 
 Finished = TargetResult | SkippedTarget
 FOLDS = (60, 40, 30, 22, 16)  # how long a line of a name may be, tried in this order
@@ -20,6 +21,7 @@ PRECEDENCE = (
     Verdict.INCONCLUSIVE,
     Verdict.SAME,
     Verdict.SLOWER,
+    Verdict.LARGER,
     Verdict.INVALID,
     Verdict.UNTRUSTED,
     Verdict.FAILED,
@@ -28,7 +30,7 @@ PRECEDENCE = (
 
 
 def chosen(result: TargetResult) -> Row | None:
-    """The variant that stands for a target: the fastest that is FASTER, else the first of the best verdict reached."""
+    """The variant that stands for a target: the fastest that is FASTER or the SMALLER one with the least memory, else the first of the best verdict reached."""
     variants = [row for row in result.rows if row.role == "variant"]
     ranked = sorted(
         (row for row in variants if row.verdict in PRECEDENCE), key=lambda row: PRECEDENCE.index(row.verdict)
@@ -45,8 +47,8 @@ def headline(result: Finished, look: Look) -> Text:
     if row is None:
         return line.append("  no variant ran", "dim")
     line.append(f"  {words(row.name)} ")
-    if row.speedup:
-        line.append(f"{units.ratio_estimate(row.speedup).value} ")
+    gain = less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
+    line.append(f"{gain} " if gain else "")
     line.append_text(look.verdict(row.verdict))
     troubled = [one for one in result.rows if one is not row and one.verdict in TROUBLED]
     for verdict, count in Counter(one.verdict for one in troubled).items():
@@ -87,7 +89,11 @@ def _cells(result: Finished, look: Look, limit: int) -> Line:
     row = chosen(result)
     if row is None:
         return [target, [Text("none", "dim")], [], [], []]
-    shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
+    memory = less_memory(row)
+    if memory:
+        shown = units.Shown(memory, "memory")
+    else:
+        shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
     name = [*map(Text, fold(words(row.name), limit))]
     return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
 

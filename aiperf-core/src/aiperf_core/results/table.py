@@ -123,7 +123,7 @@ def _cells(row: Row, look: Look, limit: int) -> Line:
         [look.text(speedup.value, "bold" if row.verdict is Verdict.FASTER else ""), *_quiet(speedup.interval)],
         [verdict],
         [Text(rate_of(row) if trusted else ""), *_quiet(fraction)],
-        [Text(_peak(row))],
+        [Text(_peak(row)), *_quiet(less_memory(row) if trusted else "")],
     ]
 
 
@@ -150,8 +150,13 @@ def rate_of(row: Row) -> str:
 
 
 def _peak(row: Row) -> str:
-    memory = row.memory
-    if memory is None:
-        return ""
-    peak = memory.host_peak_bytes if memory.peak_bytes is None else memory.peak_bytes
+    peak = row.memory.most_bytes if row.memory else None
     return "" if peak is None else units.size(peak)
+
+
+def less_memory(row: Row) -> str:
+    """`4.00x less`, of a row whose verdict is on its memory; else nothing."""
+    if row.memory_gain is None or row.verdict not in (Verdict.SMALLER, Verdict.LARGER):
+        return ""
+    less = row.verdict is Verdict.SMALLER
+    return f"{units.number(row.memory_gain if less else 1 / row.memory_gain)}x {'less' if less else 'more'}"

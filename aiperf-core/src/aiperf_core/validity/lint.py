@@ -39,6 +39,7 @@ from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.compare import compare_numbers, compare_tensors
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.judge import Judge, rank_name
+from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
 from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
@@ -207,9 +208,10 @@ class Linter(Judge):
         inputs, static = (tree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
         arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
         with tempfile.TemporaryDirectory(prefix="aiperf-lint-") as folder:
-            return self._try(code, {**arguments, **({"folder": folder} if self._benchmark.folder else {})})
+            arguments |= {"folder": folder} if self._benchmark.folder else {}
+            return self._try(code, *at_desk(self._benchmark.task.served, arguments))
 
-    def _try(self, code: Implementation, arguments: dict[str, Any]) -> str | None:
+    def _try(self, code: Implementation, arguments: dict[str, Any], desk: Desk | None) -> str | None:
         """Run an implementation with these arguments on several draws."""
         run = code.code
         if code.is_class:
@@ -219,7 +221,8 @@ class Linter(Judge):
             run = instance.run
         for draw, seed in enumerate(SEEDS, 1):
             arguments.update(self.do_renew(seed))
-            output = bind(run, arguments)()
+            call: Callable[[], Any] = bind(run, arguments)
+            output = call() if desk is None else tree.mapped(desk.serving(call)(), lambda one: one.to(self._device))
             if self._benchmark.deferred:
                 instance.finish()
                 output = instance.output()
