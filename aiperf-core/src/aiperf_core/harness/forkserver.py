@@ -20,6 +20,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from aiperf_core.harness.channel import Channel, ChannelClosedError
@@ -34,6 +35,9 @@ ROLES = {
     "linter": "aiperf_core.validity.lint",
     "one_process": "aiperf_core.redteam.one_process",
 }
+# Imported when the first of a role is asked for: what each rank would import by itself as soon as it makes its first
+# `DistributedDataParallel`, for seconds.
+LATER = {"launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent")}
 # A variable and its value, for those who start a role in another way too.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _PR_SET_PDEATHSIG = 1
@@ -47,11 +51,7 @@ def serve(control: Channel) -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
     os.environ.setdefault(*COMPILE_IN_PROCESS)
-    for name in PRELOAD:
-        importlib.import_module(name)
-    # Frozen objects stay out of collections in the children, whose pages then stay shared.
-    gc.collect()
-    gc.freeze()
+    _import(PRELOAD)
     wakeup = _wake_on_sigchld()
     control.send({"ready": True})
     children: set[int] = set()
@@ -67,6 +67,16 @@ def serve(control: Channel) -> None:
         pass
     finally:
         _kill_descendants()
+
+
+def _import(names: Sequence[str]) -> None:
+    if all(name in sys.modules for name in names):
+        return
+    for name in names:
+        importlib.import_module(name)
+    # Frozen objects stay out of collections in the children, whose pages then stay shared.
+    gc.collect()
+    gc.freeze()
 
 
 def _wake_on_sigchld() -> int:
@@ -93,6 +103,7 @@ def _report_exits(control: Channel, children: set[int]) -> None:
 def _spawn(control: Channel, wakeup: int) -> int:
     request = control.receive()
     (fd,) = request.pop("fds")
+    _import(LATER.get(request["role"], ()))
     pid = os.fork()
     if pid == 0:
         code = 1
