@@ -85,6 +85,17 @@ def _installed_target(target: Target, origin: Origin) -> InstalledTarget:
     )
 
 
+def _by_name(hook: str, kind: type[Any], word: str) -> Contribution:
+    """Records that are told apart by their `name`, and called by `word`."""
+    return Contribution(
+        hook=hook,
+        kind=kind,
+        installed=_with_origin,
+        key=lambda one: one.record.name,
+        words=lambda one: f"{word} '{one.record.name}'",
+    )
+
+
 CONTRIBUTIONS = (
     Contribution(
         hook="aiperf_targets",
@@ -93,13 +104,7 @@ CONTRIBUTIONS = (
         key=lambda one: one.name,
         words=lambda one: f"target '{one.name}'",
     ),
-    Contribution(
-        hook="aiperf_commands",
-        kind=Command,
-        installed=_with_origin,
-        key=lambda one: one.record.name,
-        words=lambda one: f"command '{one.record.name}'",
-    ),
+    _by_name("aiperf_commands", Command, "command"),
     Contribution(
         hook="aiperf_issues",
         kind=Issue,
@@ -125,32 +130,8 @@ CONTRIBUTIONS = (
             f"'{one.record.module}:{one.record.implementation}' for '{one.record.issue}' on {one.record.device}"
         ),
     ),
-    Contribution(
-        hook="aiperf_profilers",
-        kind=Profiler,
-        installed=_with_origin,
-        key=lambda one: one.record.name,
-        words=lambda one: f"profiler '{one.record.name}'",
-    ),
-    Contribution(
-        hook="aiperf_metrics",
-        kind=MetricSet,
-        installed=_with_origin,
-        key=lambda one: one.record.name,
-        words=lambda one: f"metric set '{one.record.name}'",
-    ),
-    Contribution(
-        hook="aiperf_devices",
-        kind=Device,
-        installed=_with_origin,
-        key=lambda one: one.record.name,
-        words=lambda one: f"device '{one.record.name}'",
-    ),
-    Contribution(
-        hook="aiperf_executors",
-        kind=Executor,
-        installed=_with_origin,
-        key=lambda one: one.record.name,
-        words=lambda one: f"executor '{one.record.name}'",
-    ),
+    _by_name("aiperf_profilers", Profiler, "profiler"),
+    _by_name("aiperf_metrics", MetricSet, "metric set"),
+    _by_name("aiperf_devices", Device, "device"),
+    _by_name("aiperf_executors", Executor, "executor"),
 )
