@@ -41,11 +41,11 @@ SIZES: dict[str, list[Size]] = {
     ],
     "pipeline_schedule": [
         {"blocks": 1, "width": 61, "rows": 1, "micro": 1},
-        {"blocks": 3, "width": 31, "rows": 13, "micro": 7},
+        {"blocks": 3, "width": 61, "rows": 29, "micro": 7},
     ],
     "pipeline_memory": [
         {"blocks": 1, "width": 61, "rows": 5, "micro": 3},
-        {"blocks": 2, "width": 31, "rows": 7, "micro": 5},
+        {"blocks": 2, "width": 61, "rows": 29, "micro": 5},
     ],
     "kv_transfer": [{"layers": 1, "blocks": 1, "block_bytes": 2}, {"layers": 5, "blocks": 31, "block_bytes": 202}],
 }

@@ -57,13 +57,15 @@ def test_requests_come_when_they_arrive(clock: Clock) -> None:
         assert first[1]["length"] == 2
         seen.append(numbers(desk.wait(9.0)))
         assert desk.now_s == 2.0
-        # All have arrived: there is nothing to wait for.
+        # That all have arrived is not told: who waits until a time does.
+        seen.append(numbers(desk.wait(2.5)))
+        assert desk.now_s == 2.5
         seen.append(numbers(desk.wait()))
 
     with pytest.raises(ContractError) as caught:
         desk.serving(call)()
     assert str(caught.value) == "4 of 4 requests have no answer"
-    assert seen == [[1], [], [], [0, 2], [3], []]
+    assert seen == [[1], [], [], [0, 2], [3], [], []]
 
 
 def test_an_answer_is_there_when_it_lies_in_the_harness_memory(clock: Clock) -> None:

@@ -86,16 +86,16 @@ class Desk:
     def wait(self, until_s: float = math.inf) -> list[Request]:
         """Wait for a request, but no longer than until that time after the start of the call; what arrived, perhaps nothing.
 
-        Returns at once where all have arrived.
+        Without a time, and where none is left to come, it returns at once.
         """
         found = self.arrived()
-        while not found and self._next < len(self._order):
-            pause_s = min(until_s, self._order[self._next].arrival_s) - self.now_s
-            if pause_s > 0:
-                _sleep(pause_s)
+        while not found:
+            coming_s = self._order[self._next].arrival_s if self._next < len(self._order) else math.inf
+            pause_s = min(until_s, coming_s) - self.now_s
+            if pause_s <= 0 or pause_s == math.inf:
+                return self.arrived()
+            _sleep(pause_s)
             found = self.arrived()
-            if self.now_s >= until_s:
-                break
         return found
 
     def answer(self, requests: Sequence[Request], **rows: torch.Tensor) -> None:

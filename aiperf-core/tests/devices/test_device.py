@@ -203,7 +203,7 @@ def test_doctor_and_plugins_and_list_tell_of_it(plugins: Plugins, monkeypatch: p
     assert "Benchmarks on toy: can run\nBenchmarks on gone: cannot run\n" in said
     assert "gone: its cable is out\n  needed for  benchmarks on gone; the others run without\n" in said
     assert "toy     A queue and a thread that works it off  aiperf-toy\n" in invoke("plugins")
-    assert {"device": asdict(TOY_DEVICE), "distribution": "aiperf-toy", "version": "0.1"} in json.loads(
+    assert {**asdict(TOY_DEVICE), "distribution": "aiperf-toy", "version": "0.1"} in json.loads(
         invoke("plugins", "--json")
     )["devices"]
     runnable = invoke("list", "--runnable")

@@ -15,6 +15,7 @@ SAMPLE = {
     "involuntary_switches": 0,
     "hidden": False,
     "beside": {"minor_faults": 3.0},
+    "latencies_s": [0.25],
     "output": None,
 }
 AUDIT = {

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from aiperf_core.devices.nvml import Nvml
-from aiperf_core.harness.census import WATCH_S, Watcher, process_s
+from aiperf_core.harness.census import WATCH_S, Standing, Watcher, own_wait_s, process_s
 from aiperf_core.validity.evidence import Census
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's files are Linux's")
@@ -324,3 +324,57 @@ def test_gpus(start):
     assert watcher.gpus(Nvml(Driver({0: [process.pid, 1], 1: [1]}))) == ("GPU-0",)
     assert watcher.gpus(Nvml(Driver({0: [process.pid], 1: [child]}))) == ("GPU-0", "GPU-1")
     assert watcher.gpus(Nvml(Driver({1: [1]}))) is None
+
+
+# --- who was kept waiting
+
+
+@pytest.mark.parametrize(
+    ("spent", "waited", "kept_waiting"),
+    [
+        (Standing(1.5, 1.5, 0.0), "nobody", 0.0),
+        (Standing(1.5, 1.5, 0.3), "others", 0.3),
+        (Standing(1.8, 1.5, 0.3), "its own thread had the processor", 0.0),
+        (Standing(1.6, 1.5, 0.3), "its own thread had it for a while", 0.2),
+        (Standing(2.5, 1.5, 0.0), "threads beside it, on processors of their own", 0.0),
+    ],
+)
+def test_what_keeps_itself_waiting_is_not_kept_waiting(spent, waited, kept_waiting):
+    assert spent.kept_waiting_s(Standing(1.0, 1.0, 0.0)) == pytest.approx(kept_waiting), waited
+
+
+def test_a_process_beside_another_one_on_a_processor_is_kept_waiting(start):
+    processor = min(os.sched_getaffinity(0))
+    pin = f"os.sched_setaffinity(0, {{{processor}}})\ndef call(): spin(0.3)"
+    one, other = start(pin), start(pin)
+    watcher = Watcher(one.pid)
+    before = watcher.standing()
+    other.stdin.write("\n")
+    other.stdin.flush()
+    call(one)
+    after = watcher.standing()
+    assert after.all_s - before.all_s >= 0.25
+    assert after.kept_waiting_s(before) > 0.05
+    call(other) if other.stdout.readline() else None
+    started, own = time.perf_counter(), own_wait_s()
+    time.sleep(0.02)
+    assert 0 <= own_wait_s() - own <= time.perf_counter() - started
+
+
+def test_a_child_counts_as_the_process_s_own(start):
+    one = start(
+        "def call(): subprocess.run([sys.executable, '-S', '-c', 'import time\\nwhile time.thread_time() < 0.2: pass'])"
+    )
+    watcher = Watcher(one.pid)
+    before = watcher.standing()
+    call(one)
+    after = watcher.standing()
+    assert (after.all_s - after.first_s) - (before.all_s - before.first_s) > 0.15
+
+
+def test_a_process_that_has_ended_stands_nowhere(start):
+    one = start()
+    watcher = Watcher(one.pid)
+    os.killpg(one.pid, signal.SIGKILL)
+    one.wait()
+    assert watcher.standing() is None

@@ -1,8 +1,11 @@
 """When the clocks of a run agree, and what the events' own cost is taken off."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from aiperf_core.harness import clocks
+from aiperf_core.harness import census, clocks
+from aiperf_core.harness.census import Standing
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler
@@ -194,15 +197,17 @@ def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("looks", "busy_s", "ended"),
+    ("looks", "busy_s", "waits_s", "ended"),
     [
-        ((4e-3, 0.1e-3), 0.1e-3, None),
-        ((4e-3, 0.4e-3), 0.1e-3, Verdict.INVALID),
-        ((0.4e-3, 0.4e-3), 0.3e-3, None),  # by now the machine is busy, and the baseline takes longer too
+        ((4e-3, 0.1e-3), 0.1e-3, 0.0, None),
+        ((4e-3, 0.4e-3), 0.1e-3, 0.0, Verdict.INVALID),
+        ((0.4e-3, 0.4e-3), 0.3e-3, 0.0, None),  # by now the machine is busy, and the baseline takes longer too
+        ((4e-3, 4e-3), 0.1e-3, 3.85e-3, None),  # others kept it waiting
+        ((4e-3, 4e-3), 0.1e-3, 3e-3, Verdict.INVALID),
     ],
 )
 def test_a_suspect_is_looked_at_again_beside_the_baseline(
-    monkeypatch: pytest.MonkeyPatch, looks: tuple[float, float], busy_s: float, ended: Verdict | None
+    monkeypatch: pytest.MonkeyPatch, looks: tuple[float, float], busy_s: float, waits_s: float, ended: Verdict | None
 ) -> None:
     baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
     beside = iter([*[looks[0]] * 20, *[looks[1]] * 1000])
@@ -211,12 +216,25 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
         took = busy_s if asked is baseline else next(beside)
         return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took)
 
+    class Watched:
+        def __init__(self, pid: int) -> None:
+            self.waited_s, self.waits_s = 0.0, waits_s if pid else 0.0
+
+        def standing(self) -> Standing:
+            self.waited_s += self.waits_s
+            return Standing(0.0, 0.0, self.waited_s)
+
+    for number, child in enumerate((baseline, one)):
+        child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
+    monkeypatch.setattr(census, "Watcher", Watched)
+    monkeypatch.setattr(census, "own_wait_s", lambda: 0.0)
     monkeypatch.setattr(Sampler, "_sample", look)
     monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock = "wall"
     sampler.look_again(baseline, one, lambda: clocks.work_beside(baseline, one))
+    baseline.child = one.child = None
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
     clocks.refuse_work_beside([baseline, one])
     assert one.ended is ended

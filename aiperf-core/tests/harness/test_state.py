@@ -166,7 +166,7 @@ CHANGES = {
         from aiperf_core.devices import cpu
         cpu.wall_of.__code__ = (lambda call: 0.0).__code__
         """,
-        {"aiperf_core.devices.cpu.wall_of": "harness"},
+        {"aiperf_core.devices.cpu.wall_of": "harness", "aiperf_core.harness.worker.wall_of": "harness"},
     ),
     "code of a method": (
         """

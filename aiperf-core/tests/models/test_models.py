@@ -5,6 +5,7 @@ import torch
 
 from aiperf_core.errors import UsageError
 from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, build, config, planted, successors
+from aiperf_core.models.transformer import rotate
 
 TINY = config("tiny")
 # Odd everywhere it may be, and one head of keys for all queries.
@@ -109,11 +110,17 @@ def test_a_token_does_not_see_those_after_it() -> None:
 
 
 def test_attention_depends_on_places() -> None:
-    model = build(TINY, "cpu", torch.float64, generator())
-    tokens = texts(TINY, 1, 8)
+    # Of one layer: in a second one, the tokens in between have themselves seen others.
+    sizes = ModelConfig(**TINY.sizes | {"layers": 1})
+    model, tokens = build(sizes, "cpu", torch.float64, generator()), texts(sizes, 1, 8)
     turned = tokens.clone()
     turned[0, :7] = tokens[0, :7].flip(0)
     assert not torch.allclose(model.states(tokens)[0, 7], model.states(turned)[0, 7], rtol=0, atol=1e-4)
+    # And on nothing but how far apart they are.
+    first, later = model.turns(0, 12), model.turns(5, 12)
+    query, key = torch.randn(2, 1, 1, 12, sizes.head_width, dtype=torch.float64, generator=generator())
+    early, late = (rotate(query, turns) @ rotate(key, turns).mT for turns in (first, later))
+    assert torch.allclose(early, late, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 0.7, 0.999, 1.0])

@@ -1,10 +1,12 @@
 """`aiperf plugins`: what is loaded, and what was set aside and why."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from aiperf_core.cli.tables import print_table
+from aiperf_core.contributions import Installed
 from aiperf_core.plugins import Plugins
 
 
@@ -20,8 +22,8 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
 
         loaded = [asdict(one) for one in plugins.loaded]
         set_aside = [asdict(one) for one in plugins.set_aside]
-        devices = [asdict(one) for one in plugins.devices.values()]
-        executors = [asdict(one) for one in plugins.executors.values()]
+        devices = [_flat(one) for one in plugins.devices.values()]
+        executors = [_flat(one) for one in plugins.executors.values()]
         document = {"loaded": loaded, "devices": devices, "executors": executors, "set_aside": set_aside}
         click.echo(json.dumps(document, indent=2))
         return
@@ -38,6 +40,13 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
     click.echo()
     starters = [(one.record.name, one.record.summary, one.distribution) for one in plugins.executors.values()]
     print_table(("EXECUTOR", "SUMMARY", "PLUGIN"), starters)
+
+
+def _flat(installed: Installed[Any]) -> dict[str, Any]:
+    """A record and where it comes from, as one object."""
+    from attrs import asdict
+
+    return {**asdict(installed.record), "distribution": installed.distribution, "version": installed.version}
 
 
 def _counted(contributes: Mapping[str, int]) -> str:

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     help="Profile each target after it was measured, as aiperf profile does. [TOOL: torch]",
 )
 @executor_option()
+@click.option(
+    "--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Ranks on so many machines. [default: 1]"
+)
+@click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Where the first of several machines listens.")
+@click.option(
+    "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Which of them this one is. [default: 0]"
+)
 @measuring_options(timeout_s=60.0, scope=" a target")
 @click.pass_context
 def run(
@@ -51,6 +58,9 @@ def run(
     resume: Path | None,
     profiler: str | None,
     executor: str | None,
+    nnodes: int,
+    endpoint: str | None,
+    node_rank: int,
     tier: str,
     policy: str,
     budget: float | None,
@@ -74,6 +84,16 @@ def run(
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
     screen, err = consoles()
+    nodes = None
+    if nnodes > 1 or endpoint is not None or node_rank:
+        from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
+
+        if resume is not None or executor not in (None, "torchrun"):
+            raise UsageError("--nnodes goes with neither --resume nor another --executor than torchrun.")
+        nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
+        if node_rank:
+            return serve(nodes, node_rank, quiet=quiet)
+        plugins, executor = with_nodes(plugins, nodes, quiet=quiet), "torchrun"
     with RunView(err, quiet=quiet) as view:
         if resume is not None:
             found = _resumed(context, plugins, resume, view)
@@ -93,6 +113,8 @@ def run(
                 budget_s=budget,
                 timeout_s=timeout,
             )
+            if nodes is not None:
+                options = evolve(options, executors=plugins.known_executors)
             one = Run(plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
         if profiler is not None:
             one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)

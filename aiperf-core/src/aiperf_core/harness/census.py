@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aiperf_core.devices.nvml import Nvml
 from aiperf_core.validity.evidence import Census
@@ -30,6 +30,27 @@ _RESET_ON_FORK = 0x40000000
 # Where in /proc/PID/stat, behind the name.
 _STATE, _PARENT, _SESSION, _MAJOR_FAULTS, _CHILDREN_USER, _CHILDREN_SYSTEM, _THREADS = 0, 1, 3, 9, 13, 14, 17
 _CLOCK_OF_PROCESS = 2
+
+
+@frozen
+class Standing:
+    """Of a process, so far, in seconds.
+
+    all_s: processor time of all its threads and descendants. first_s: that of its first thread. waited_s: how long that
+    thread was ready to run and had no processor.
+    """
+
+    all_s: float
+    first_s: float
+    waited_s: float
+
+    def kept_waiting_s(self, before: "Standing") -> float:
+        """How long others kept the first thread waiting since then.
+
+        What the process's own other threads, or its descendants, did meanwhile is no excuse.
+        """
+        own = (self.all_s - self.first_s) - (before.all_s - before.first_s)
+        return max(0.0, self.waited_s - before.waited_s - max(0.0, own))
 
 
 @define
@@ -99,6 +120,14 @@ class Watcher:
         )
         self._faults, self._seen, self._seen_ended_s = faults, clocks, _ended_s(stat)
         return found
+
+    def standing(self) -> Standing | None:
+        """How it stands with the process; None where it has ended, or the kernel does not tell."""
+        stat, told = self._stat(self.pid), self._read(f"{self.pid}/task/{self.pid}/schedstat").split()
+        if not stat or len(told) < 2:
+            return None
+        spent = _clocks([self.pid, *self._descendants(self._threads(self.pid), stat)])
+        return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
     def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
         """The UUIDs of the GPUs on which the driver lists the process or a descendant; None where it lists them nowhere.
@@ -173,6 +202,14 @@ class Watcher:
                 return file.read().decode(errors="replace")
         except OSError:
             return ""
+
+
+def own_wait_s() -> float:
+    """How long this thread was ready to run and had no processor, so far, in seconds; 0 where the kernel does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def process_s(pid: int) -> float | None:

@@ -127,7 +127,8 @@ def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]]
     if not walls:
         return None
     by_worker, excess = median(walls), _excess(one)
-    if excess - usual <= max(AGREE * by_worker, MESSAGES_S):
+    # Of several ranks each sends messages of its own.
+    if excess - usual <= max(AGREE * by_worker, MESSAGES_S * max(1, len(one.ranks))):
         return None
     by_supervisor = by_worker + excess - usual
     return (

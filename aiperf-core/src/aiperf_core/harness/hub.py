@@ -114,9 +114,11 @@ class Hub:
     def _who_is_missing(self, missing: list[int]) -> str:
         which = ", ".join(map(str, missing))
         tried = f" Turned away: {'; '.join(self._turned_away)}." if self._turned_away else ""
+        # Many machines know their own name as an address that only they can reach.
+        where = f", which is {self.address} here," if self.address != self.nodes.endpoint.host else ""
         return (
             f"--nnodes {self.nodes.count} needs {self.nodes.count - 1} more; node {which} did not come to "
-            f"{self.nodes.endpoint} within {self.nodes.wait_s:g} s.{tried} Start the same command there with "
+            f"{self.nodes.endpoint}{where} within {self.nodes.wait_s:g} s.{tried} Start the same command there with "
             f"--node-rank {missing[0]}."
         )
 
@@ -143,10 +145,13 @@ class Hub:
 
     def _admit_agent(self, link: Link, number: int, host: str, identity: dict[str, str]) -> None:
         differing = _differences(f"node 0 ({self.host})", self.nodes.identity, f"node {number} ({host})", identity)
-        if differing:
+        expected = number not in self.peers and 0 < number < self.nodes.count
+        if not expected:
+            reason = (
+                f"There is no place for node {number}: --nnodes is {self.nodes.count}, and each --node-rank comes once."
+            )
+        elif differing:
             reason = f"The machines of a run must be alike, and two are not: {differing}. Install the same on both."
-        elif number in self.peers or not 0 < number < self.nodes.count:
-            reason = f"There is no place for node {number}: --nnodes is {self.nodes.count}, and each --node-rank comes once."
         else:
             reason = None
         with contextlib.suppress(ChannelClosedError):
@@ -155,7 +160,7 @@ class Hub:
             self.peers[number] = Peer(number, host, link)
             return
         link.close()
-        if differing:
+        if expected:
             raise AiperfError(reason)
         self._turned_away.append(f"node {number} ({host}), since there is no place for it")
 
@@ -194,7 +199,7 @@ class RemoteNode:
         if self._ended:
             return
         self._ended = True
-        self._keep(self.peer.ask("end", EPITAPH_S, group=self.group))
+        self._keep(self.peer.ask("end", 2 * EPITAPH_S, group=self.group))
 
     def last_lines(self, rank: int) -> list[str]:
         """The last lines that a rank wrote."""

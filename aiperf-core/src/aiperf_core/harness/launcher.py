@@ -12,9 +12,10 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
-import torch.distributed
+import torch.distributed as dist
 
 from aiperf_core.harness.channel import Channel, ChannelClosedError, Message
 from aiperf_core.harness.node import Meeting, rank_log
@@ -68,14 +69,14 @@ class Launcher(Service):
             return {"failures": {str(rank): one.exitcode for rank, one in error.failures.items()}}
         return {"failures": {}}
 
-    def _open_store(self, where: Meeting) -> torch.distributed.TCPStore:
+    def _open_store(self, where: Meeting) -> Any:
         """Open the store at which the launchers of all machines meet, on this machine's address alone, and tell its port."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.bind((where.host, 0))
         listening.listen()
         port = listening.getsockname()[1]
-        store = torch.distributed.TCPStore(
+        store = dist.TCPStore(  # type: ignore[attr-defined]
             where.host, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach()
         )
         self.notify(str(port))

@@ -6,8 +6,8 @@ encrypted nor signed: it belongs on a network that is trusted. Messages are JSON
 
 import hmac
 import os
-import select
 import secrets
+import select
 import socket
 import time
 from collections.abc import Mapping
@@ -165,10 +165,10 @@ def listen(endpoint: Endpoint) -> socket.socket:
 def welcome(connection: socket.socket, secret: bytes) -> Link:
     """Let in who has the secret. Raises `RefusedError`, after closing the connection, for all others."""
     try:
+        until, ours = time.monotonic() + _HANDSHAKE_S, secrets.token_bytes(_NONCE_BYTES)
         connection.settimeout(_HANDSHAKE_S)
-        ours = secrets.token_bytes(_NONCE_BYTES)
         connection.sendall(_GREETING + ours)
-        answer = _read(connection, _NONCE_BYTES + _MAC_BYTES)
+        answer = _read(connection, _NONCE_BYTES + _MAC_BYTES, until)
         theirs, proof = answer[:_NONCE_BYTES], answer[_NONCE_BYTES:]
         if not hmac.compare_digest(proof, _mac(secret, b"comes", ours, theirs)):
             connection.sendall(_NO)
@@ -190,13 +190,13 @@ def connect(nodes: Nodes, wait_s: float = _HANDSHAKE_S) -> Link:
     """
     connection = _reach(nodes.endpoint, wait_s)
     try:
-        connection.settimeout(wait_s)  # the first machine may be busy with others
-        greeting = _read(connection, len(_GREETING))
+        until = time.monotonic() + wait_s  # the first machine may be busy with others
+        greeting = _read(connection, len(_GREETING), until)
         if greeting != _GREETING:
             raise AiperfError(f"What answers at {nodes.endpoint} is not this version of aiperf. See --rdzv-endpoint.")
-        theirs, ours = _read(connection, _NONCE_BYTES), secrets.token_bytes(_NONCE_BYTES)
+        theirs, ours = _read(connection, _NONCE_BYTES, until), secrets.token_bytes(_NONCE_BYTES)
         connection.sendall(ours + _mac(nodes.secret, b"comes", theirs, ours))
-        proof = _read(connection, _MAC_BYTES)
+        proof = _read(connection, _MAC_BYTES, until)
         if not hmac.compare_digest(proof, _mac(nodes.secret, b"welcomes", theirs, ours)):
             who = "The machine" if proof == _NO else "What answers"
             raise AiperfError(
@@ -204,7 +204,9 @@ def connect(nodes: Nodes, wait_s: float = _HANDSHAKE_S) -> Link:
             )
     except OSError as error:
         connection.close()
-        raise AiperfError(f"What answers at {nodes.endpoint} is no run of aiperf that waits for machines: {error}") from None
+        raise AiperfError(
+            f"What answers at {nodes.endpoint} is no run of aiperf that waits for machines: {error}"
+        ) from None
     except AiperfError:
         connection.close()
         raise
@@ -217,23 +219,17 @@ def interface_of(address: str) -> str | None:
 
     for name, known in psutil.net_if_addrs().items():
         if address in (one.address.partition("%")[0] for one in known):
-            return name
+            return str(name)
     return None
 
 
 def _reach(endpoint: Endpoint, wait_s: float) -> socket.socket:
     until = time.monotonic() + wait_s
     while True:
-        connection = None
         try:
-            family, address = _resolve(endpoint)
-            connection = socket.socket(family, socket.SOCK_STREAM)
-            connection.settimeout(max(_RETRY_S, until - time.monotonic()))
-            connection.connect(address)
-            return connection
+            left = max(_RETRY_S, until - time.monotonic())
+            return socket.create_connection((endpoint.host, endpoint.port), left)
         except OSError as error:
-            if connection is not None:
-                connection.close()
             if time.monotonic() >= until:
                 raise AiperfError(
                     f"Nothing listened at {endpoint} within {wait_s:g} s: {error}. Start there the same command with "
@@ -243,6 +239,7 @@ def _reach(endpoint: Endpoint, wait_s: float) -> socket.socket:
 
 
 def _resolve(endpoint: Endpoint) -> tuple[int, tuple[str, int]]:
+    """The family and the address of an endpoint of this machine."""
     try:
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -266,9 +263,11 @@ def _mac(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.digest(secret, who + first + second, "sha256")
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
+def _read(connection: socket.socket, count: int, until: float) -> bytes:
+    """So many bytes, which come before the deadline however slowly they are sent. Raises `OSError`."""
     found = b""
     while len(found) < count:
+        connection.settimeout(max(0.001, until - time.monotonic()))
         more = connection.recv(count - len(found))
         if not more:
             raise ConnectionResetError("it closed the connection")

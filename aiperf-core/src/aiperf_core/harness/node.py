@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from attrs import asdict, define, field, frozen
 
@@ -48,6 +50,7 @@ class Node:
     folder: Path
     listening: socket.socket
     pids: dict[int, int] = field(factory=dict, init=False)
+    ended: bool = field(default=False, init=False)
     _failures: dict[str, int] | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -77,11 +80,22 @@ class Node:
     def store_port(self) -> int:
         """The port of the store that the launcher opens for those of other machines. Raises `ChildError`."""
         try:
-            return int(self.launcher.read(time.monotonic() + START_TIMEOUT_S)["notice"])
-        except (ChannelTimeoutError, KeyError, ValueError) as error:
-            raise ChildError("protocol", f"the launcher of the ranks opened no store: {error!r}") from None
+            told = self.launcher.read(time.monotonic() + START_TIMEOUT_S)
+        except ChannelTimeoutError:
+            raise ChildError("hung", f"the launcher of the ranks opened no store in {START_TIMEOUT_S:g} s") from None
+        if "notice" not in told:
+            Child.result(told)
+        return int(told["notice"])
 
     # --- the ranks
+
+    def next_rank(self, timeout: float) -> tuple[int, int, Channel]:
+        """Wait for a rank to come, see `accept`. Raises `ChildError` where none does."""
+        places: list[Any] = [self.listening, self.launcher.channel]
+        ready, _, _ = select.select(places, [], [], timeout)
+        if self.listening in ready:
+            return self.accept()
+        raise self.explain() if ready else ChildError("hung", f"a rank did not start in {timeout:g} s")
 
     def accept(self) -> tuple[int, int, Channel]:
         """A rank that has come: its number, its process and the channel to it."""
@@ -101,7 +115,7 @@ class Node:
     def exit_code(self, rank: int) -> int | None:
         """How a rank ended whose channel closed, None where the launcher does not know; this is the end of all ranks here."""
         with self._lock:  # several ranks may be asked for at the same time
-            if self._failures is None:
+            if self._failures is None and not self.ended:
                 time.sleep(GRACE_S)  # the launcher shall see this one end first; then it need not wait for the others
                 for pid in self.pids.values():
                     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -109,7 +123,7 @@ class Node:
                 self._failures = {}
                 with contextlib.suppress(ChildError, ChannelClosedError):
                     self._failures = self.launcher.collect(timeout=EPITAPH_S).get("failures", {})
-            return self._failures.get(str(rank))
+            return (self._failures or {}).get(str(rank))
 
     def interrupt(self, rank: int) -> None:
         """Have a rank write to its log where it is."""
@@ -129,9 +143,11 @@ class Node:
 
     def kill(self) -> None:
         """End the ranks and the launcher."""
-        self.listening.close()
-        self.launcher.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with self._lock:
+            self.ended = True
+            self.listening.close()
+            self.launcher.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def destroy(self) -> None:
         """End the processes, and let whoever asks them next find out; for other threads."""

@@ -4,28 +4,29 @@ A request goes to all of them at once, since ranks wait for each other. The time
 """
 
 import contextlib
-import os
+import secrets
 import select
-import shutil
 import signal
-import socket
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aiperf_core.harness import answers
 from aiperf_core.harness.channel import Channel, ChannelClosedError, ChannelTimeoutError, Message, ProtocolError
+from aiperf_core.harness.hub import Hub, RemoteNode
+from aiperf_core.harness.node import EPITAPH_S, GRACE_S, START_TIMEOUT_S, Meeting, Node, ending
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
 
-_START_TIMEOUT_S = 120.0
-# So long may the launcher take to say how a rank has ended.
-_EPITAPH_S = 10.0
-# A rank that fails makes the others fail too; for so long it is seen whether the first one to say so was the first.
-_GRACE_S = 0.5
+# What rows say of guards that see less of ranks on other machines.
+_ELSEWHERE = {
+    "process_census": "the processes of ranks on other machines are not looked at",
+    "fresh_values": "new values reach other machines through an agent there, which is taken at its word",
+    "inputs_intact": "what inputs are after a call on other machines is told by an agent there",
+    "clocks_agree": "the clock of another machine is its own word: the supervisor's is held against it through the network",
+}
 
 
 @define(eq=False)
@@ -35,14 +36,77 @@ class Rank(Child):
     number: int = 0
     group: "RankGroup | None" = None
 
+    @property
+    def label(self) -> str:
+        """What it is called in messages: its number, and its machine where there are several."""
+        return f"rank {self.number}{self._where}"
+
+    @property
+    def _where(self) -> str:
+        assert self.group is not None
+        return f" on node 0 ({self.group.hub.host})" if self.group.hub else ""
+
+    def interrupt(self) -> None:
+        """Have it write to its log where it is."""
+        assert self.group is not None
+        self.group.node.interrupt(self.number)
+
+    def ending(self) -> tuple[int | None, str]:
+        """How it ended once its channel closed: the exit code where it is known, and words."""
+        assert self.group is not None
+        code = self.group.node.exit_code(self.number)
+        return code, ending(code) if code is not None else "closed its channel"
+
     def _gone(self) -> ChildError:
         assert self.group is not None
         return self.group.how_ended(self)
 
 
 @define(eq=False)
+class RemoteRank(Rank):
+    """One rank on another machine, whose agent passes on requests and replies. Its process id is none of this machine."""
+
+    node: RemoteNode = field(kw_only=True)
+    _code: int | None = field(default=None, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    @property
+    def _where(self) -> str:
+        return f" on {self.node.peer.name}"
+
+    def interrupt(self) -> None:
+        """Have it write to its log where it is."""
+        self.node.interrupt(self.number)
+
+    def ending(self) -> tuple[int | None, str]:
+        """How it ended, by the word of the agent; or that this one is gone itself."""
+        if not self._ended:
+            return None, "is lost: its machine or the agent there closed the connection"
+        return self._code, ending(self._code) if self._code is not None else "closed its channel"
+
+    def last_lines(self) -> list[str]:
+        """The last lines that the process wrote."""
+        return self.node.last_lines(self.number)
+
+    def destroy(self) -> None:
+        """End all ranks: this one's process is none of this machine."""
+        assert self.group is not None
+        self.group.kill()
+
+    def _receive(self, deadline: float) -> Message:
+        message = super()._receive(deadline)
+        if "closing" in message:  # its machine now finds out how it ended
+            message = super()._receive(time.monotonic() + GRACE_S + EPITAPH_S)
+        if "ended" in message:
+            code = message["ended"]
+            self._ended, self._code = True, code if isinstance(code, int) else None
+            raise ChannelClosedError("it ended")
+        return message
+
+
+@define(eq=False)
 class RankGroup:
-    """The ranks of one implementation, in the place of a `Child`.
+    """The ranks of one implementation, in the place of a `Child`: those of this machine, and of others where there is a `hub`.
 
     last_s: what each rank took for the last sample by its clock, and of processors, in seconds.
     """
@@ -50,49 +114,67 @@ class RankGroup:
     name: str
     log: Path
     world_size: int
-    launcher: Child
+    node: Node
     server: ForkServer
-    folder: Path
-    listening: socket.socket
+    hub: Hub | None = None
+    identifier: str = ""
+    others: dict[int, RemoteNode] = field(factory=dict)
     guarded: bool = True
+    paused: bool = False
     last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
     ranks: list[Rank] = field(factory=list, init=False)
     _asked: str = field(default="", init=False)
 
     @staticmethod
-    def start(server: ForkServer, name: str, log: Path, world_size: int, memory_limit_bytes: int | None) -> "RankGroup":
-        """Have the launcher start so many ranks; the first request waits for them."""
-        # The address of a Unix socket has room for 107 bytes.
-        place = tempfile.gettempdir()
-        folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-", dir=place if len(os.fsencode(place)) < 70 else "/tmp"))
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listening.bind(str(folder / "supervisor"))
-        listening.listen(world_size)
-        launcher = server.spawn("launcher", name, log, memory_limit_bytes=memory_limit_bytes)
-        group = RankGroup(name, log, world_size, launcher, server, folder, listening)
-        logs = [str(group._log_of(rank)) for rank in range(world_size)]
-        launcher.post("launch", count=world_size, address=str(folder / "supervisor"), logs=logs, folder=str(folder))
+    def start(
+        server: ForkServer,
+        name: str,
+        log: Path,
+        world_size: int,
+        memory_limit_bytes: int | None,
+        hub: Hub | None = None,
+    ) -> "RankGroup":
+        """Have the launchers start so many ranks; the first request waits for them."""
+        if hub is None:
+            node = Node.start(server, name, log, world_size, memory_limit_bytes)
+            node.launch(Meeting())
+            return RankGroup(name, log, world_size, node, server)
+        counts = _shares(world_size, hub.nodes.count)
+        identifier = secrets.token_hex(8)
+        node = Node.start(server, name, log, counts[0], memory_limit_bytes)
+        others = {number: RemoteNode(peer, identifier) for number, peer in sorted(hub.peers.items())}
+        group = RankGroup(name, log, world_size, node, server, hub, identifier, others)
+        try:
+            meeting = hub.meeting(identifier)
+            node.launch(meeting)
+            port = node.store_port()
+            for number, one in others.items():
+                one.start(name, counts[number], memory_limit_bytes, evolve(meeting, port=port))
+        except ChildError:
+            group.kill()
+            raise
         return group
 
     @property
     def pid(self) -> int:
-        """The process of the first rank."""
-        return self.ranks[0].pid if self.ranks else self.launcher.pid
+        """The process of the first rank of this machine."""
+        return next(iter(self.pids), self.node.launcher.pid)
 
     @property
     def pids(self) -> list[int]:
-        """The processes of all ranks."""
-        return [one.pid for one in self.ranks]
+        """The processes of all ranks of this machine."""
+        return [one.pid for one in self.ranks if not isinstance(one, RemoteRank)]
 
     @property
-    def paused(self) -> bool:
-        """Whether they run only while a request is open."""
-        return self.launcher.paused
+    def places(self) -> list[str]:
+        """The machine of each rank; nothing where there is only this one."""
+        return [one.label.partition(" on ")[2] for one in self.ranks] if self.hub else []
 
-    @paused.setter
-    def paused(self, value: bool) -> None:
-        self.launcher.paused = value
+    @property
+    def not_observed(self) -> dict[str, str]:
+        """Guards that see less of ranks on other machines, with the reason."""
+        return _ELSEWHERE if self.hub else {}
 
     # --- asking
 
@@ -116,6 +198,8 @@ class RankGroup:
         self._asked = do
         self._signal(signal.SIGCONT)
         half = len(fds) // 2
+        if do == "open" and self.hub:
+            self._refuse_what_ends_here(fds, arguments["problem"])
         for number, one in enumerate(self.ranks):
             own = {key: _of_rank(key, value, number) for key, value in arguments.items()}
             one.guarded = self.guarded
@@ -129,7 +213,8 @@ class RankGroup:
             raise self._hung(timeout) from None
         finally:
             self._signal(signal.SIGSTOP)
-        merged = _MERGED.get(self._asked, _first)([_checked(number, reply) for number, reply in enumerate(replies)])
+        results = [_checked(one, reply) for one, reply in zip(self.ranks, replies, strict=True)]
+        merged = _MERGED.get(self._asked, _first)(results)
         if self._asked == "sample":
             self.last_s = merged.pop("each_s")
         return merged
@@ -157,7 +242,7 @@ class RankGroup:
 
     def _await_others(self, replies: dict[int, Message]) -> None:
         """After an error, see whether it followed from another rank's end, which then raises."""
-        deadline = time.monotonic() + _GRACE_S
+        deadline = time.monotonic() + GRACE_S
         with contextlib.suppress(ChannelTimeoutError):
             for one in self.ranks:
                 while one.number not in replies:
@@ -165,24 +250,28 @@ class RankGroup:
                     if "notice" not in message:
                         replies[one.number] = message
 
+    def _refuse_what_ends_here(self, fds: tuple[int, ...], problem: Message) -> None:
+        """Raise `ChildError` for data that cannot be handed to another machine; this is the end of all ranks."""
+        if problem.get("files") or problem.get("folder"):
+            reason = "works with files, which other machines do not see"
+        elif len(fds) < 2 * self.world_size:
+            reason = f"the memory of {problem['device']!r} cannot be handed to another machine"
+        else:
+            return
+        self.kill()
+        raise ChildError("skip", f"{reason}: leave out --nnodes")
+
     # --- starting and ending
 
     def _meet(self) -> None:
         """Wait for all ranks to come. Raises `ChildError` where one does not."""
         found: list[Rank] = []
-        until = time.monotonic() + _START_TIMEOUT_S
+        until = time.monotonic() + START_TIMEOUT_S
         try:
             while len(found) < self.world_size:
-                places = [self.listening.fileno(), self.launcher.channel.fileno()]
-                ready, _, _ = select.select(places, [], [], max(0.0, until - time.monotonic()))
-                if self.listening.fileno() in ready:
-                    found.append(self._accept())
-                elif ready:
-                    self._explain_launcher()
-                else:
-                    raise ChildError(
-                        "hung", f"{len(found)} of {self.world_size} ranks started in {_START_TIMEOUT_S:g} s"
-                    )
+                found += self._arrivals()
+                if len(found) < self.world_size:
+                    found += self._wait_for_one(until, len(found))
         except (ChildError, ChannelClosedError, ProtocolError, ChannelTimeoutError, KeyError, ValueError) as error:
             self.kill()
             raise (
@@ -190,94 +279,116 @@ class RankGroup:
             ) from None
         self.ranks = sorted(found, key=lambda one: one.number)
 
-    def _accept(self) -> Rank:
-        connection, _ = self.listening.accept()
-        channel = Channel(connection)
-        hello = channel.receive(_START_TIMEOUT_S)
-        number, pid = int(hello["rank"]), int(hello["pid"])
-        return Rank(
-            f"{self.name} rank {number}", pid, channel, self._log_of(number), self.server, number=number, group=self
-        )
+    def _wait_for_one(self, until: float, found: int) -> list[Rank]:
+        """The rank that comes to this machine's node, or none where something else has happened."""
+        listening, launcher = self.node.listening, self.node.launcher.channel
+        places: list[Any] = [listening, launcher]
+        if self.hub:
+            places += [self.hub.listening, *(one.peer.link for one in self.others.values())]
+        ready, _, _ = select.select(places, [], [], max(0.0, until - time.monotonic()))
+        if listening in ready:
+            number, pid, channel = self.node.accept()
+            return [self._rank(Rank, number, pid, channel)]
+        if self.hub and self.hub.listening in ready:
+            self.hub.admit()
+        elif launcher in ready:
+            raise self.node.explain()
+        elif ready:
+            raise ChildError("exited", f"{self._lost(ready)} is gone: its agent closed the connection")
+        else:
+            raise ChildError("hung", f"{found} of {self.world_size} ranks started in {START_TIMEOUT_S:g} s")
+        return []
 
-    def _explain_launcher(self) -> None:
-        """Raise what the launcher says: it does so only when it can start no ranks, or they have ended."""
-        failures = self.launcher.collect(timeout=_EPITAPH_S).get("failures", {})
-        said = "; ".join(f"rank {rank}: {_end(code)}" for rank, code in failures.items()) or "it gave no reason"
-        raise ChildError("exited", f"the launcher of the ranks ended: {said}")
+    def _lost(self, ready: list[Any]) -> str:
+        """Which machine's agent speaks before it is asked: its connection has closed."""
+        peer = next(one.peer for one in self.others.values() if one.peer.link in ready)
+        peer.lost = True
+        return peer.name
+
+    def _arrivals(self) -> list[Rank]:
+        """The ranks of other machines that have come."""
+        found = []
+        for link, hello in self.hub.arrivals(self.identifier) if self.hub else ():
+            node = self.others[int(hello["node"])]
+            if "failed" in hello:
+                link.close()
+                raise ChildError("exited", f"on {node.peer.name} {hello['failed']}")
+            number = int(hello["rank"])
+            found.append(self._rank(RemoteRank, number, int(hello["pid"]), link, node=node))
+        return found
+
+    def _rank(self, kind: Callable[..., Rank], number: int, pid: int, channel: Channel, **more: Any) -> Rank:
+        log, name = self.node.log_of(number), f"{self.name} rank {number}"
+        return kind(name, pid, channel, log, self.server, number=number, group=self, **more)
 
     def how_ended(self, rank: Rank) -> ChildError:
-        """Why a rank's channel closed, as the launcher tells; this is the end of all ranks."""
-        time.sleep(_GRACE_S)  # the launcher shall see this one end first; then it need not wait for the others
-        for one in self.ranks:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one.pid, signal.SIGKILL)
-        code = None
-        with contextlib.suppress(ChildError):
-            code = self.launcher.collect(timeout=_EPITAPH_S).get("failures", {}).get(str(rank.number))
+        """Why a rank's channel closed, as its launcher tells; this is the end of all ranks."""
+        code, how = rank.ending()
         self.kill()
-        ended = _end(code) if code is not None else "closed its channel"
-        return ChildError(
-            "exited" if code is None or code >= 0 else "killed", f"rank {rank.number} {ended} during {self._asked!r}"
-        )
+        kind = "exited" if code is None or code >= 0 else "killed"
+        return ChildError(kind, f"{rank.label} {how} during {self._asked!r}")
 
     def _hung(self, timeout: float) -> ChildError:
         silent = []
         for one in self.ranks:
             ready, _, _ = select.select([one.channel], [], [], 0)
             if not ready:
-                silent.append(str(one.number))
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(one.pid, signal.SIGUSR1)  # its traceback goes to its log
+                silent.append(one)
+                one.interrupt()  # its traceback goes to its log
         time.sleep(0.2)
         self.kill()
-        which = f"rank{'s' if len(silent) > 1 else ''} {', '.join(silent)}" if silent else "the ranks"
+        names = [one.label.removeprefix("rank ") for one in silent]
+        which = f"rank{'s' if len(silent) > 1 else ''} {', '.join(names)}" if silent else "the ranks"
         return ChildError(
             "hung",
             f"{which} gave no answer within {timeout:g} s (during {self._asked!r}) and all were killed; --timeout gives more",
         )
 
     def kill(self) -> None:
-        """End all ranks and their launcher."""
+        """End all ranks and their launchers."""
+        if self.ended:
+            return
+        self.ended = True
+        for other in self.others.values():
+            other.kill()
         for one in self.ranks:
             one.channel.close()
-        self.listening.close()
-        self.launcher.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.ended = True
+        self.node.kill()
 
     def destroy(self) -> None:
         """End the processes, and let whoever asks them next find out; for other threads."""
-        self.launcher.destroy()
+        self.node.destroy()
 
     def last_lines(self) -> list[str]:
         """The last lines that the ranks wrote, each with its rank."""
         lines = [f"rank {one.number}: {line}" for one in self.ranks for line in one.last_lines()]
-        return lines or self.launcher.last_lines()
-
-    def _log_of(self, rank: int) -> Path:
-        return self.log.with_name(f"{self.log.stem}-rank{rank}{self.log.suffix}")
+        return lines or self.node.launcher.last_lines()
 
     def _signal(self, number: signal.Signals) -> None:
         if self.paused and not self.ended:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.launcher.pid, number)
+            self.node.signal(number)
+            for one in self.others.values():
+                one.signal(number)
 
 
-def _end(code: int) -> str:
-    if code < 0:
-        name = signal.Signals(-code).name
-        return f"was killed by {name}" + ("; the kernel does so when memory runs out" if name == "SIGKILL" else "")
-    return f"exited with status {code}, without a result"
+def _shares(world_size: int, nodes: int) -> list[int]:
+    """How many ranks each machine has. Raises `ChildError` where one would have none."""
+    if world_size < nodes:
+        raise ChildError(
+            "skip",
+            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for more",
+        )
+    return [world_size // nodes + (number < world_size % nodes) for number in range(nodes)]
 
 
-def _checked(number: int, reply: Message) -> Any:
+def _checked(rank: Rank, reply: Message) -> Any:
     """The result of a rank's reply. Raises `ChildError` that names the rank."""
     if not reply:
         return None
     try:
         return Child.result(reply)
     except ChildError as error:
-        raise error if error.kind == "skip" else ChildError(error.kind, f"rank {number} {error}") from None
+        raise error if error.kind == "skip" else ChildError(error.kind, f"{rank.label} {error}") from None
 
 
 def _of_rank(key: str, value: Any, number: int) -> Any:

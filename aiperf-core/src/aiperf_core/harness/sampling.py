@@ -15,7 +15,7 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_core.devices.telemetry import waiting_s
-from aiperf_core.harness import answers
+from aiperf_core.harness import answers, census
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
 from aiperf_core.harness.statistics import Blocks, half_width, ratio_interval
@@ -174,20 +174,26 @@ class Sampler:
     def look_again(self, baseline: Contestant, one: Contestant, suspected: Callable[[], object]) -> None:
         """Take samples that are not counted, of a contestant and of the baseline in turns, while they keep it suspected.
 
-        On a busy machine answers are late by chance, but not all of so many, and the baseline's no less.
+        On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
+        the process, or this one, from running is taken off.
         """
         if not suspected():
             return
         one.looks = [], []
+        watchers = [census.Watcher(looked_at.child.pid) for looked_at in (baseline, one) if looked_at.child is not None]
         until = time.monotonic() + LOOK_AGAIN_S
         for number in range(MOST_LOOKS):
             if number >= LEAST_LOOKS and (not suspected() or time.monotonic() >= until):
                 return
-            for side, looked_at in zip(one.looks, (baseline, one), strict=True):
+            for side, looked_at, watcher in zip(one.looks, (baseline, one), watchers, strict=True):
+                before, own_before = watcher.standing(), census.own_wait_s()
                 sample = self._sample(looked_at, self._new_seed(), self.clock)
+                after, own_s = watcher.standing(), census.own_wait_s() - own_before
                 if sample is None or not self._inspect(looked_at, None):
                     return
-                side.append(looked_at.answer_of(sample))
+                held, answered = looked_at.answer_of(sample)
+                waited = after.kept_waiting_s(before) if before and after else 0.0
+                side.append((held, max(held, answered - waited - own_s)))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock)

@@ -8,6 +8,7 @@ from attrs import frozen
 from aiperf_core.harness.conditions import findings, summary
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
+from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
 from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Quality, RankTime, Row, Verdict
 
@@ -94,10 +95,8 @@ class Scoring:
             warmup_s=one.warmup_s,
             log=one.log,
             confined=one.confined,
-            not_observed=one.not_observed,
-            ranks=[
-                RankTime(rank.rank, rank.device, rank.work_s, rank.collectives, rank.wire_bytes) for rank in one.ranks
-            ],
+            not_observed=_elsewhere(one) | one.not_observed,
+            ranks=_ranks(one),
         )
 
     # --- verdicts
@@ -245,6 +244,21 @@ def verdict_on_memory(gain: float, floor: float) -> Verdict:
     if gain > 1 + floor:
         return Verdict.SMALLER
     return Verdict.LARGER if gain < 1 / (1 + floor) else Verdict.SAME
+
+
+def _elsewhere(one: Contestant) -> dict[str, str]:
+    """Guards that see less of ranks on other machines, with the reason."""
+    return one.child.not_observed if isinstance(one.child, RankGroup) else {}
+
+
+def _ranks(one: Contestant) -> list[RankTime]:
+    """Each rank, its device with the machine where there are several."""
+    places = one.child.places if isinstance(one.child, RankGroup) else []
+    devices = [f"{rank.device} of {place}" for rank, place in zip(one.ranks, places, strict=False)]
+    return [
+        RankTime(rank.rank, device, rank.work_s, rank.collectives, rank.wire_bytes)
+        for rank, device in zip(one.ranks, devices or [rank.device for rank in one.ranks], strict=True)
+    ]
 
 
 def _quality(one: Contestant) -> Quality | None:

@@ -44,6 +44,13 @@ class Cache:
 class Layer(nn.Module):
     """Attention and the feed-forward part, each with its norm before it and added to the stream."""
 
+    attention_norm: Tensor
+    qkv: Tensor
+    out: Tensor
+    mlp_norm: Tensor
+    gate_up: Tensor
+    down: Tensor
+
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor], number: int) -> None:
         super().__init__()
         self.model, self.number = model, number
@@ -86,6 +93,9 @@ class Layer(nn.Module):
 
 class Transformer(nn.Module):
     """A model of these weights, which are not copied. `successor` is the permutation that its head has planted."""
+
+    successor: Tensor
+    frequencies: Tensor
 
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         super().__init__()

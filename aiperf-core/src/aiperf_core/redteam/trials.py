@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from attrs import define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
@@ -70,7 +70,7 @@ class ProofSession(Session):
                 "lint",
                 timeout=LINT_TIMEOUT_S,
                 target={"name": target.name, "module": target.module},
-                device=plan.device,
+                device=asdict(self.options.devices[plan.device]),
                 params=described.presets["smoke"],
                 listed={"goal": described.goal, "devices": sorted({one.device for one in described.implementations})},
             )

@@ -117,7 +117,7 @@ def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
     for name, one in told:
         if "latency_p99_s" in one:
             parts = (f"{percent} % within {units.seconds(one[f'latency_p{percent}_s'])}" for percent in (50, 90, 99))
-            yield "latency", f"{name} {', '.join(parts)}; in time {units.rate(one['goodput_per_s'], 'requests')}"
+            yield "latency", f"{name} {', '.join(parts)}; in time {units.rate(one['goodput_per_s'], 'requests/s')}"
     if any(one.get("minor_faults", 0) >= MANY_FAULTS for _, one in told):
         faults = [f"{name} {one['minor_faults']:,.0f}" for name, one in told if "minor_faults" in one]
         yield "page faults", ", ".join(faults) + " a call, without reading from disk"
