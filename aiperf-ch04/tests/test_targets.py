@@ -41,7 +41,7 @@ SIZES: dict[str, list[Size]] = {
     ],
     "pipeline_schedule": [
         {"blocks": 1, "width": 61, "rows": 1, "micro": 1},
-        {"blocks": 3, "width": 61, "rows": 29, "micro": 7},
+        {"blocks": 2, "width": 61, "rows": 29, "micro": 7},
     ],
     "pipeline_memory": [
         {"blocks": 1, "width": 61, "rows": 5, "micro": 3},

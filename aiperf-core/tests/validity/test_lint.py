@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from attrs import evolve
+from attrs import asdict, evolve
 
+from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import BenchmarkError, SkipError
 from aiperf_core.harness.channel import Channel
 from aiperf_core.harness.service import ContractError
@@ -35,7 +36,7 @@ def lint(linter: Linter) -> Callable[..., Outcomes]:
     """Lint a target: `lint(module, **params)`; its outcomes by test."""
 
     def run(module: str, listed: dict[str, Any] = LISTED, **params: float) -> Outcomes:
-        found = linter.do_lint({"name": f"tests.{module}", "module": module}, "cpu", params, listed)
+        found = linter.do_lint({"name": f"tests.{module}", "module": module}, asdict(BUILT_IN["cpu"]), params, listed)
         assert len({one["test"] for one in found}) == len(found)
         return {one["test"]: one for one in found}
 
@@ -263,7 +264,7 @@ def test_what_cannot_be_loaded_raises(lint: Any) -> None:
 
 
 def attempt(linter: Linter, module: str, implementation: str, **params: float) -> str | None:
-    return linter.do_try({"name": f"tests.{module}", "module": module}, "cpu", params, implementation)
+    return linter.do_try({"name": f"tests.{module}", "module": module}, asdict(BUILT_IN["cpu"]), params, implementation)
 
 
 @pytest.mark.parametrize("name", ["library", "by_columns", "halved", "mm"])

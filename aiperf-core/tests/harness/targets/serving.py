@@ -51,9 +51,7 @@ def late(desk):
 
 @bench.variant(device="cpu", why="does not answer all")
 def forgets(desk):
-    for _ in range(3):
-        for request in desk.wait():
-            answer(desk, request)
+    answer(desk, desk.wait()[0])
 
 
 @bench.variant(device="cpu", why="answers what has not come")

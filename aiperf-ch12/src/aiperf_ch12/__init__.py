@@ -1,0 +1,1 @@
+"""Chapter 12: work that the GPU hands to itself."""

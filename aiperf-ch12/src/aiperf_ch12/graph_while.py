@@ -1,0 +1,248 @@
+"""A loop in a graph: who tests on the device does not ask the host whether to go on.
+
+Workload   Conjugate gradients in float64 for (1 + k L) x = b on a square grid, L the five-point Laplacian: an implicit step of
+           heat conduction. It goes on until the residual is 1e-8 of the right-hand side, which is new in every call. The
+           solution is judged, to so many digits that an iteration more or less is wrong.
+Baseline   cuda: four kernels an iteration, launched from C; then the host reads whether to go on.
+           cpu: the same loop over numpy arrays.
+Variants   `every_32` (cuda): the host looks once in 32 iterations; kernels beyond the last one return at once.  `while_graph` (cuda):
+           the iteration is the body of a loop in a CUDA graph, and its last kernel says whether there is another.
+           `cooperative` (cuda): one kernel, whose blocks wait for each other.
+           `c_loop` (cpu): the loop in C.
+Breaks     Iterations far longer than a wait for the host. `cooperative` keeps the whole chip, and its grid is no larger than that.
+           A loop in a graph repeats the same kernels; what each iteration needs anew must be found on the device.
+"""
+
+import numpy
+import torch
+
+from aiperf_ch12 import graphs
+from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core.errors import KernelError
+from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels.launcher import cuda_driver
+
+bench = Benchmark(goal="latency", clock="wall", cache="warm")
+device_code = cuda_source("graph_while.cu")
+loop_code = cuda_source("graph_while_loop.cu")
+launching = host_source("launch.c")
+# Sums may be taken in another order, which rounds otherwise, as they are on a GPU.
+host_code = host_source("graph_while.c", options=("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math"))
+
+ACCURACY = 2.0**-27  # 7.5e-9, exact in float32 as the kernels take it
+MOST = 10_000
+BLOCK = 256
+BLOCKS = 512  # each adds up what all have found
+AT_ONCE = 32
+
+# The last iteration changes the solution by some 1e-9, the order of a sum by some 1e-15.
+to_the_iteration = Tolerance(
+    1e-10, reason="float64, and a solution that changes in the ninth digit when an iteration is left out"
+)
+
+
+@bench.workload(
+    smoke={"n": 13, "strength": 2.0},
+    cpu={"n": 64, "strength": 1000.0},
+    cuda={"n": 512, "strength": 1000.0},
+)
+def inputs(n, device, generator):
+    return {"b": torch.randn(n, n, dtype=torch.float64, device=device, generator=generator)}
+
+
+@bench.reference(tolerance=to_the_iteration)
+def reference(b, strength):
+    x, r, p = torch.zeros_like(b), b.clone(), b.clone()
+    residual, iterations = float((b * b).sum()), 0
+    enough = ACCURACY**2 * residual
+    while residual > enough and iterations < MOST:
+        q = (1 + 4 * strength) * p
+        for ahead, behind in ((p[1:], p[:-1]), (p[:, 1:], p[:, :-1])):
+            rows, columns = (q[:-1], q[1:]) if ahead.shape[1] == q.shape[1] else (q[:, :-1], q[:, 1:])
+            rows -= strength * ahead
+            columns -= strength * behind
+        alpha = residual / float((p * q).sum())
+        x += alpha * p
+        r -= alpha * q
+        left = float((r * r).sum())
+        p = r + left / residual * p
+        residual, iterations = left, iterations + 1
+    return x
+
+
+@bench.cost
+def cost(n):
+    # Read once and written once; how often in between depends on the values.
+    return Cost(bytes_read=8 * n * n, bytes_written=8 * n * n, precision="fp64")
+
+
+class OnDevice:
+    """Memory for the iteration, and its kernels as calls."""
+
+    def prepare(self, b, n, strength):
+        self.n, self.strength = int(n), float(strength)
+        self.kernels, self.blocks = graphs.Kernels(device_code), min(-(-n * n // BLOCK), BLOCKS)
+        self.x, self.r, self.p, self.q = (torch.empty_like(b) for _ in range(4))
+        self.products, self.residuals = (torch.empty(self.room(), dtype=b.dtype, device=b.device) for _ in range(2))
+        self.state = torch.empty(2, dtype=b.dtype, device=b.device)
+        self.progress = torch.empty(2, dtype=torch.int64, device=b.device)
+        self.make_ready(b)
+
+    def room(self):
+        """How many blocks have a part in a sum, at most."""
+        return self.blocks
+
+    def make_ready(self, b):
+        """Called once, when the memory is there."""
+
+    def starting(self, b):
+        """The kernels before the first iteration."""
+        return [
+            self.call("begin", self.x, self.r, self.p, b, self.residuals, self.n),
+            self.call("aim", self.residuals, self.state, self.progress, self.blocks, ACCURACY, grid=1),
+        ]
+
+    def iteration(self):
+        """The kernels of an iteration but for the last, which decides."""
+        x, r, p, q, state, progress = self.x, self.r, self.p, self.q, self.state, self.progress
+        return [
+            self.call("apply", q, p, self.products, progress, self.n, self.strength),
+            self.call("advance", x, r, p, q, self.products, self.residuals, state, progress, self.n),
+            self.call("turn", p, r, self.residuals, state, progress, self.n),
+        ]
+
+    def last(self):
+        """What the last kernel of an iteration is given."""
+        return self.residuals, self.state, self.progress, self.blocks, MOST
+
+    def call(self, kernel, *arguments, grid=None):
+        return self.kernels.prepare(graphs.Call(kernel, arguments, grid or self.blocks))
+
+
+class Launched(OnDevice):
+    """Iterations that the host launches, so many before it looks whether to go on."""
+
+    at_once = 1
+
+    def make_ready(self, b):
+        self.launch, self.cu_launch_kernel = launching.function("launch_all"), graphs.launcher()
+        self.calls = [*self.starting(b), *self.iteration(), self.call("decide", *self.last(), grid=1)]
+        first, again = self.calls[:2], self.calls[2:] * self.at_once
+        self.first, self.again = (
+            torch.tensor([(int(one.function), one.address, one.grid) for one in row], dtype=torch.int64)
+            for row in (first, again)
+        )
+
+    def run(self):
+        self.launched(self.first)
+        while int(self.progress[1]):
+            self.launched(self.again)
+        return self.x
+
+    def launched(self, rows):
+        stream = torch.cuda.current_stream().cuda_stream
+        status = self.launch(self.cu_launch_kernel, rows, len(rows), BLOCK, stream)
+        if status:
+            raise KernelError(f"a launch failed with CUDA's error {status}")
+
+
+@bench.baseline(device="cuda", kind="reasonable", requires="compiler")
+class HostChecks(Launched):
+    pass
+
+
+@bench.baseline(device="cpu", kind="reasonable")
+class Numpy:
+    def prepare(self, b):
+        self.x, self.r, self.p, self.q, self.spare = (numpy.empty(b.shape) for _ in range(5))
+
+    def run(self, b, strength):
+        x, r, p, spare = self.x, self.r, self.p, self.spare
+        x[:] = 0
+        r[:] = p[:] = b.numpy()
+        residual, iterations = numpy.vdot(r, r), 0
+        enough = ACCURACY**2 * residual
+        while residual > enough and iterations < MOST:
+            q = self.apply(strength)
+            alpha = residual / numpy.vdot(p, q)
+            x += numpy.multiply(p, alpha, out=spare)
+            r -= numpy.multiply(q, alpha, out=spare)
+            left = numpy.vdot(r, r)
+            p *= left / residual
+            p += r
+            residual, iterations = left, iterations + 1
+        return torch.from_numpy(x)
+
+    def apply(self, strength):
+        """A times p, in the memory of q."""
+        p, q = self.p, self.q
+        numpy.multiply(p, 1 + 4 * strength, out=q)
+        scaled = numpy.multiply(p, strength, out=self.spare)
+        q[1:] -= scaled[:-1]
+        q[:-1] -= scaled[1:]
+        q[:, 1:] -= scaled[:, :-1]
+        q[:, :-1] -= scaled[:, 1:]
+        return q
+
+
+@bench.variant(
+    device="cuda",
+    name="every_32",
+    requires="compiler",
+    why="the GPU has work for 32 iterations when the host is waited for",
+)
+class Every32(Launched):
+    at_once = AT_ONCE
+
+
+@bench.variant(
+    device="cuda", why="a kernel of the loop says whether it goes on, to the GPU's own scheduler and not to the host"
+)
+class WhileGraph(OnDevice):
+    def make_ready(self, b):
+        graphs.require_loops()
+        self.graph = graphs.Graph()
+        *_, last = self.graph.chain(self.starting(b), BLOCK)
+        condition = self.graph.condition()
+        tell = graphs.Kernels(loop_code).prepare(graphs.Call("decide_and_tell", self.last(), 1, (condition,)))
+        self.graph.loop(condition, last).chain([*self.iteration(), tell], BLOCK)
+        self.graph.ready()
+
+    def run(self):
+        self.graph.launch()
+        return self.x
+
+
+@bench.variant(device="cuda", why="one launch: the blocks wait for each other on the chip, and each decides for itself")
+class Cooperative(OnDevice):
+    def room(self):
+        self.blocks = min(self.blocks, self.kernels.blocks_at_once("whole", BLOCK))
+        return self.blocks
+
+    def make_ready(self, b):
+        self.arrived = torch.empty(1, dtype=torch.int32, device=b.device)
+        given = (self.x, self.r, self.p, self.q, b, self.products, self.residuals, self.progress, self.arrived)
+        self.whole = self.call("whole", *given, self.n, self.strength, ACCURACY, MOST)
+
+    def run(self):
+        self.arrived.zero_()
+        stream, one = torch.cuda.current_stream().cuda_stream, self.whole
+        graphs.done(
+            cuda_driver().cuLaunchCooperativeKernel(one.function, one.grid, 1, 1, BLOCK, 1, 1, 0, stream, one.address)
+        )
+        return self.x
+
+
+@bench.variant(
+    device="cpu",
+    requires="compiler",
+    why="a test and an operation on a small grid cost what they are, not what a call costs",
+)
+class CLoop:
+    def prepare(self, b):
+        self.x, self.r, self.p, self.q = (torch.empty_like(b) for _ in range(4))
+        self.solve = host_code.function("conjugate_gradients")
+
+    def run(self, b, n, strength):
+        self.solve(self.x, self.r, self.p, self.q, b, n, strength, ACCURACY, MOST)
+        return self.x

@@ -1,0 +1,25 @@
+"""The contents page of chapter 12."""
+
+from collections.abc import Iterable
+
+from aiperf_core.hookspecs import hookimpl
+from aiperf_core.targets import Target
+
+
+@hookimpl
+def aiperf_targets() -> Iterable[Target]:
+    """List the chapter's benchmarks in reading order."""
+    yield Target(
+        "cuda_graphs",
+        "A chain of short kernels is as fast as it is launched; a graph launches it at once",
+        "latency",
+        ("cpu", "cuda"),
+        ("graphs", "launch"),
+    )
+    yield Target(
+        "graph_while",
+        "A loop that tests on the device does not ask the host whether to go on",
+        "latency",
+        ("cpu", "cuda"),
+        ("graphs", "control-flow"),
+    )

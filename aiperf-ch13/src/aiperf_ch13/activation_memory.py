@@ -1,0 +1,263 @@
+"""Activation memory: a training step need not keep what it can compute again or put elsewhere.
+
+Workload   Losses and gradients of a stack of transformer blocks with a cross-entropy over a vocabulary. Weights and the stream
+           between blocks are float32, products take bfloat16 operands, as mixed-precision training has them.
+Baseline   Autograd keeps what it wants for the backward pass: of every block about 36 bytes an element of the stream.
+Variants   `every_kth`: of each so many blocks one is computed again.  `selective`: every block is, except for its products and
+           its attention, which are kept.  `full`: only what goes into a block is kept, 4 bytes.  `offloaded` (cuda): and
+           waits in the host's memory.  `offloaded_ahead` (cuda): which it travels to and from while other blocks are computed.
+Breaks     What counts is the peak, not the time: computing a block again costs a forward pass of it. The peak cannot fall
+           below weights, gradients and the loss's logits, which no variant here touches. Short sequences and few blocks have
+           little to save.
+"""
+
+import importlib
+import math
+from functools import partial
+
+import torch
+from torch.nn import functional
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+from aiperf_core import Benchmark, Cost, Tolerance
+
+bench = Benchmark(goal="memory", clock="wall")
+
+# A product's operands and its result are rounded to bfloat16, each by about 2^-9 / sqrt(3) in the root mean square, and a
+# gradient has come through several products of each block above it. Depth adds little: the stream between the blocks is
+# float32, and each block adds a small part to it.
+rounded_products = Tolerance(1.5e-2, reason="operands rounded to bfloat16 in every product, forward and backward")
+
+
+@bench.workload(
+    smoke={"blocks": 2, "every": 2, "width": 44, "heads": 2, "batch": 3, "length": 19, "vocabulary": 101},
+    cpu={"blocks": 8, "every": 4, "width": 128, "heads": 4, "batch": 16, "length": 128, "vocabulary": 512},
+    cuda={"blocks": 24, "every": 8, "width": 1024, "heads": 16, "batch": 8, "length": 1024, "vocabulary": 32000},
+    long={"blocks": 24, "every": 8, "width": 1024, "heads": 16, "batch": 2, "length": 4096, "vocabulary": 32000},
+    deep={"blocks": 48, "every": 8, "width": 1024, "heads": 16, "batch": 4, "length": 1024, "vocabulary": 32000},
+)
+def inputs(batch, length, width, vocabulary, device, generator):
+    return {
+        "stream": torch.randn(batch, length, width, device=device, generator=generator),
+        "labels": torch.randint(vocabulary, (batch, length), device=device, generator=generator),
+    }
+
+
+@bench.static
+def parameters(blocks, width, vocabulary, device, generator):
+    def matrix(rows, columns, gain=1.0):
+        return torch.randn(rows, columns, device=device, generator=generator).mul_(gain / math.sqrt(columns))
+
+    # What the blocks add to the stream is together about as large as the stream.
+    share = 1 / math.sqrt(2 * blocks)
+    stack = [
+        [
+            matrix(3 * width, width),
+            matrix(width, width, share),
+            matrix(4 * width, width),
+            matrix(width, 4 * width, share),
+        ]
+        for _ in range(blocks)
+    ]
+    return {"weights": stack, "head": matrix(vocabulary, width)}
+
+
+@bench.reference(tolerance=rounded_products)
+@torch.enable_grad()
+def reference(stream, labels, weights, head, heads):
+    # In float64, what all blocks keep is several times what they keep in an implementation: more than a GPU may have left.
+    weights, head = leaves_of(weights, head)
+    return step(stream, labels, weights, head, heads, run_block=recomputed if stream.is_cuda else block)
+
+
+@bench.cost
+def cost(blocks, width, batch, length, vocabulary):
+    # A multiply-add for each weight and token forward, and two backward; but nobody asks for the gradient of what goes into
+    # the first product. Attention, not causal, has two products forward and four backward. What is computed again is no
+    # work that must be done.
+    tokens, parameters = batch * length, blocks * 12 * width * width + vocabulary * width
+    return Cost(
+        bytes_read=4 * (tokens * width + parameters) + 8 * tokens,
+        bytes_written=4 * (parameters + tokens),
+        flops=6 * tokens * (parameters - width * width) + 12 * blocks * tokens * length * width,
+        precision="bf16",
+        tokens=tokens,
+    )
+
+
+def block(stream, weights, heads):
+    """Attention and a feed-forward part of four times the width, each added to the stream."""
+    qkv, out, up, down = weights
+    batch, length, width = stream.shape
+    parts = functional.linear(functional.layer_norm(stream, (width,)), qkv).chunk(3, -1)
+    query, key, value = (one.view(batch, length, heads, -1).transpose(1, 2) for one in parts)
+    mixed = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(batch, length, width)
+    stream = stream + functional.linear(mixed, out)
+    wide = functional.linear(functional.layer_norm(stream, (width,)), up)
+    return stream + functional.linear(functional.gelu(wide), down)
+
+
+def recomputed(stream, weights, heads, **how):
+    """A block of which only `stream` is kept; `how` goes to `checkpoint`."""
+    return checkpoint(block, stream, weights, heads, use_reentrant=False, preserve_rng_state=False, **how)
+
+
+def step(stream, labels, weights, head, heads, run_block):
+    """The loss of each token, and the gradients of their mean by all weights."""
+    for one in weights:
+        stream = run_block(stream, one, heads)
+    logits = functional.linear(functional.layer_norm(stream, stream.shape[-1:]), head)
+    losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+    found = torch.autograd.grad(losses.mean(), [*(matrix for one in weights for matrix in one), head])
+    by_block = [list(found[first : first + 4]) for first in range(0, len(found) - 1, 4)]
+    return {"losses": losses.detach(), "weights": by_block, "head": found[-1]}
+
+
+def leaves_of(weights, head):
+    """The weights as what gradients are taken by; their memory stays the harness's."""
+    return [[one.detach().requires_grad_() for one in each] for each in weights], head.detach().requires_grad_()
+
+
+class Step:
+    """The step in mixed precision; what of a block is kept is for `run_block` to say."""
+
+    def prepare(self, stream, weights, head, every):
+        self.weights, self.head = leaves_of(weights, head)
+        self.every = every
+
+    def run(self, stream, labels, heads):
+        with torch.autocast(stream.device.type, torch.bfloat16):
+            return step(stream, labels, self.weights, self.head, heads, self.run_block)
+
+    def run_block(self, stream, weights, heads):
+        return block(stream, weights, heads)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+class KeepAll(Step):
+    pass
+
+
+class Recomputing(Step):
+    """A step that computes blocks again."""
+
+    def prepare(self, stream, weights, head, every):
+        super().prepare(stream, weights, head, every)
+        # The first checkpoint of a process imports it: memory that is the process's, and none of a step's.
+        importlib.import_module("torch._dynamo")
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    why="what autograd kept of one block in each so many is computed again, and of the others stays",
+)
+class EveryKth(Recomputing):
+    def run(self, stream, labels, heads):
+        self.number = 0
+        return super().run(stream, labels, heads)
+
+    def run_block(self, stream, weights, heads):
+        self.number += 1
+        return (block if self.number % self.every else recomputed)(stream, weights, heads)
+
+
+def keep_products(context, operation, *arguments, **named):
+    """Keep what takes long to compute, attention and products; but not the one that narrows, a block's last.
+
+    Of that one's result the block's backward pass needs nothing.
+    """
+    narrows = operation in PRODUCTS and arguments[1].shape[0] > arguments[1].shape[1]
+    kept = (operation in PRODUCTS and not narrows) or operation in ATTENTION
+    return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+aten = torch.ops.aten
+PRODUCTS = (aten.mm.default,)
+ATTENTION = (
+    aten._scaled_dot_product_flash_attention.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+    aten._scaled_dot_product_cudnn_attention.default,
+    aten._scaled_dot_product_efficient_attention.default,
+)
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    why="products and attention stay; norms, activations and copies in bfloat16 are quickly computed again",
+)
+class Selective(Recomputing):
+    def run_block(self, stream, weights, heads):
+        return recomputed(
+            stream, weights, heads, context_fn=partial(create_selective_checkpoint_contexts, keep_products)
+        )
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    builds_on="every_kth",
+    why="of every block only its input stays, and one block at a time has everything, while its gradients are computed",
+)
+class Full(Recomputing):
+    def run_block(self, stream, weights, heads):
+        return recomputed(stream, weights, heads)
+
+
+@bench.variant(
+    device="cuda",
+    builds_on="full",
+    why="the inputs of the blocks leave the GPU too, by torch's own hooks, whose copies take their turn between the kernels",
+)
+class Offloaded(Full):
+    def run_block(self, stream, weights, heads):
+        # Of a block that is computed again, the hooks see the input alone.
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            return super().run_block(stream, weights, heads)
+
+
+@bench.variant(
+    device="cuda",
+    builds_on="offloaded",
+    why="copies run beside the kernels: out while the next block is computed, back while the one after it in the stack is",
+)
+class OffloadedAhead(Full):
+    def prepare(self, stream, weights, head, every):
+        super().prepare(stream, weights, head, every)
+        self.host = [torch.empty(stream.shape, pin_memory=True) for _ in weights]
+        self.device, self.copies = stream.device, torch.cuda.Stream()
+
+    def run(self, stream, labels, heads):
+        self.gone, self.back = 0, {}
+        return super().run(stream, labels, heads)
+
+    def run_block(self, stream, weights, heads):
+        with torch.autograd.graph.saved_tensors_hooks(self.send, self.take):
+            return super().run_block(stream, weights, heads)
+
+    def send(self, stream):
+        """Start to copy a block's input to the host; the number under which it is found again."""
+        self.copies.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.copies):
+            self.host[self.gone].copy_(stream.detach(), non_blocking=True)
+        stream.record_stream(self.copies)  # its memory is not handed out before it is copied
+        self.gone += 1
+        return self.gone - 1
+
+    def take(self, number):
+        """The input of a block, once it is back. That of the block below it, which is wanted next, starts to come."""
+        self.fetch(number)
+        if number:
+            self.fetch(number - 1)
+        stream, arrived = self.back.pop(number)
+        torch.cuda.current_stream().wait_event(arrived)
+        return stream
+
+    def fetch(self, number):
+        """Start to copy a block's input to the GPU, unless that has been done."""
+        if number in self.back:
+            return
+        stream = torch.empty_like(self.host[number], device=self.device)
+        # Its memory may be that of something whose last kernel is still in the queue.
+        self.copies.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.copies):
+            stream.copy_(self.host[number], non_blocking=True)
+            self.back[number] = stream, self.copies.record_event()

@@ -1,0 +1,25 @@
+"""The contents page of chapter 13."""
+
+from collections.abc import Iterable
+
+from aiperf_core.hookspecs import hookimpl
+from aiperf_core.targets import Target
+
+
+@hookimpl
+def aiperf_targets() -> Iterable[Target]:
+    """List the chapter's benchmarks in reading order."""
+    yield Target(
+        "activation_memory",
+        "A training step need not keep what it can compute again or put elsewhere",
+        goal="memory",
+        devices=("cpu", "cuda"),
+        tags=("memory", "training", "checkpointing"),
+    )
+    yield Target(
+        "chunked_cross_entropy",
+        "The logits of a large vocabulary need not exist at the same time",
+        goal="memory",
+        devices=("cpu", "cuda"),
+        tags=("memory", "training", "cross-entropy"),
+    )

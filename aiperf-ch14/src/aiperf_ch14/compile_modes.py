@@ -1,0 +1,147 @@
+"""torch.compile by mode: what each promises, and what it takes to compile, at the same precision on both sides.
+
+Workload   The forward pass of a synthetic decoder-only transformer in bfloat16, for inference: the states of all tokens, and
+           the logits of the last. One token in a batch of one is all launches; many are all products.
+Baseline   The same model and precision without a compiler, with torch's fused attention.
+Variants   `default`: operations between products are fused.  `reduce_overhead` (cuda): and all kernels launched as one CUDA
+           graph.  `max_autotune_no_graphs`: templates of products are timed against the library's, and the fastest is taken.
+           `max_autotune` (cuda): that, in a CUDA graph.  What compiling takes is in the time of preparation, from an empty
+           cache and in one process.
+Breaks     Products that take longer than everything around them: the modes then agree with the baseline. Shapes that change:
+           each is compiled again. Few calls: compiling takes longer than it saves.
+"""
+
+import os
+import shutil
+
+import torch
+
+from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core.errors import SkipError
+from aiperf_core.models import ModelConfig, Transformer, config, planted
+
+bench = Benchmark(goal="speed", clock="wall", cache="warm")
+
+SMOKE = ModelConfig(layers=1, width=20, heads=2, kv_heads=1, hidden=37, vocabulary=53)
+# The first call compiles; under a CUDA graph the second records it, and the third is a replay.
+WARMING_CALLS = 3
+COMPILERS = ("g++", "clang++", "c++")
+# The stream is rounded to bfloat16 after each part of a layer, by about 2^-9 / sqrt(3) in the root mean square, and what
+# the parts add is rounded several times on its way; 32 parts add up to sqrt(32) times that.
+rounded_in_every_layer = Tolerance(1.5e-2, reason="the stream is rounded to bfloat16 twice in each of up to 16 layers")
+
+
+@bench.workload(
+    smoke={**SMOKE.sizes, "batch": 3, "length": 7},
+    cpu={**config("tiny").sizes, "batch": 1, "length": 16},
+    cuda={**config("1b").sizes, "batch": 1, "length": 1},
+    prefill={**config("1b").sizes, "batch": 8, "length": 512},
+    large={**config("1b").sizes, "batch": 16, "length": 2048},
+)
+def inputs(vocabulary, batch, length, device, generator):
+    return {"tokens": torch.randint(vocabulary, (batch, length), device=device, generator=generator)}
+
+
+@bench.static
+def parameters(device, generator, **sizes):
+    return {"weights": planted(model_of(sizes), device, torch.bfloat16, generator)}
+
+
+@bench.reference(tolerance=rounded_in_every_layer)
+def reference(tokens, weights, **sizes):
+    return forward(Transformer(model_of(sizes), weights), tokens)
+
+
+@bench.cost
+def cost(batch, length, **sizes):
+    model, tokens = model_of(sizes), batch * length
+    # Of the embedding only the tokens' rows are read. Attention is causal: a token sees itself and those before it.
+    unread = max(0, model.vocabulary - tokens) * model.width
+    return Cost(
+        bytes_read=2 * (model.parameters - unread) + 8 * tokens,
+        bytes_written=2 * (tokens * model.width + batch * model.vocabulary),
+        flops=model.flops(tokens, attended=batch * length * (length + 1) // 2, heads_of=batch),
+        precision="bf16",
+        tokens=tokens,
+    )
+
+
+def model_of(sizes):
+    """The model's sizes, of all that a workload has."""
+    return ModelConfig(**{name: sizes[name] for name in SMOKE.sizes})
+
+
+def forward(model, tokens):
+    """The states of all tokens, and the logits of each text's last."""
+    states = model.states(tokens)
+    return {"states": states, "logits": model.logits(states[:, -1])}
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+class Eager:
+    def prepare(self, weights, **sizes):
+        self.model = Transformer(model_of(sizes), weights)
+
+    def run(self, tokens):
+        return forward(self.model, tokens)
+
+
+class Compiled:
+    """The forward pass in one of the compiler's modes; to compile it is to prepare it."""
+
+    mode = "default"
+
+    def prepare(self, tokens, weights, **sizes):
+        from torch._inductor.utils import fresh_cache  # seconds, in which nothing else needs it
+
+        if tokens.device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", ""), *COMPILERS))):
+            raise SkipError(f"needs a C++ compiler (looked for $CXX, {', '.join(COMPILERS)})")
+        self.model = Transformer(model_of(sizes), weights)
+        self.forward = torch.compile(forward, mode=self.mode, fullgraph=True, dynamic=False)
+        # What an earlier run has compiled would make this one's preparation look short.
+        with fresh_cache():
+            for _ in range(WARMING_CALLS):
+                self.forward(self.model, tokens)
+
+    def run(self, tokens):
+        return self.forward(self.model, tokens)
+
+
+TRITON = ("sm_80", "package:triton", "compiler")  # Triton's launchers are C
+
+
+@bench.variant(device="cpu", why="what stands between products is one loop, which reads and writes once")
+@bench.variant(
+    device="cuda", requires=TRITON, why="what stands between products is one kernel, which reads and writes once"
+)
+class Default(Compiled):
+    pass
+
+
+@bench.variant(
+    device="cuda",
+    requires=TRITON,
+    builds_on="default",
+    why="all kernels of a call are launched as one graph, and the host is not in between",
+)
+class ReduceOverhead(Compiled):
+    mode = "reduce-overhead"
+
+
+TIMED = "products that the compiler wrote are timed against the library's for these shapes, and may take in what follows them"
+
+
+@bench.variant(device="cpu", builds_on="default", why=TIMED)
+@bench.variant(device="cuda", requires=TRITON, builds_on="default", why=TIMED)
+class MaxAutotuneNoGraphs(Compiled):
+    mode = "max-autotune-no-cudagraphs"
+
+
+@bench.variant(
+    device="cuda",
+    requires=TRITON,
+    builds_on="reduce_overhead",
+    why="the products that were chosen by time, launched as one graph",
+)
+class MaxAutotune(Compiled):
+    mode = "max-autotune"

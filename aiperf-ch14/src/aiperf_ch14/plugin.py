@@ -1,0 +1,27 @@
+"""The contents page of chapter 14."""
+
+from collections.abc import Iterable
+
+from aiperf_core.hookspecs import hookimpl
+from aiperf_core.targets import Target
+
+BOTH = ("cpu", "cuda")
+
+
+@hookimpl
+def aiperf_targets() -> Iterable[Target]:
+    """List the chapter's benchmarks in reading order."""
+    yield Target(
+        "triton_softmax",
+        "A row that stays on the chip is read once and written once",
+        goal="speed",
+        devices=BOTH,
+        tags=("triton", "fusion", "softmax"),
+    )
+    yield Target(
+        "compile_modes",
+        "What each mode of torch.compile gains, and what it takes to compile",
+        goal="speed",
+        devices=BOTH,
+        tags=("compiler", "graph", "fusion", "inference"),
+    )

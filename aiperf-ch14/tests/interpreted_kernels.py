@@ -1,0 +1,50 @@
+"""Run the kernels under `TRITON_INTERPRET=1` and say which are right: see `test_kernels.py`."""
+
+import torch
+
+from aiperf_ch14 import triton_softmax
+
+# A row that fills its block, that is a little longer than a chunk, that is one element; primes.
+SIZES = [(3, 1), (5, 64), (2, 521), (1, triton_softmax.CHUNK + 1), (2, 2 * triton_softmax.CHUNK)]
+
+
+def is_right(out: torch.Tensor, x: torch.Tensor) -> None:
+    # Triton 3.9's interpreter cuts off what does not fit into bfloat16, where a GPU rounds.
+    torch.testing.assert_close(out.double(), torch.softmax(x.double(), -1), rtol=2**-7, atol=1e-30)
+
+
+def drawn(rows: int, columns: int) -> torch.Tensor:
+    x = torch.randn(rows, columns)
+    x[rows // 2, columns - 1] = triton_softmax.SPIKE
+    return x.bfloat16()
+
+
+def one_block() -> None:
+    for size in SIZES:
+        implementation, x = triton_softmax.OneBlock(), drawn(*size)
+        implementation.prepare(x)
+        is_right(implementation.run(x), x)
+
+
+def online() -> None:
+    for size in SIZES:
+        implementation, x = triton_softmax.Online(), drawn(*size)
+        implementation.prepare(x)
+        is_right(implementation.run(x), x)
+
+
+def persistent() -> None:
+    for size in SIZES:
+        for programs in (1, 2, 3):
+            implementation, x = triton_softmax.Persistent(), drawn(*size)
+            # What `prepare` asks the GPU for: the number of programs. More of them than rows find nothing to do.
+            implementation.out, implementation.kernel = torch.empty_like(x), triton_softmax.kernels.kernel("persistent")
+            implementation.block, implementation.warps = triton_softmax.block_of(x.shape[1]), 4
+            implementation.programs, implementation.stages = programs, 3
+            is_right(implementation.run(x), x)
+
+
+torch.manual_seed(0)
+for kernel in (one_block, online, persistent):
+    kernel()
+    print(kernel.__name__, "is right")

@@ -1,0 +1,1 @@
+"""Chapter 16: serving requests as they come."""

@@ -1,0 +1,266 @@
+"""Dynamic batching: requests that wait a little share a pass through the weights.
+
+Workload   A trace of scoring requests, each a prompt of its own length and some tokens that may follow it: the model's scores of
+           these, and the token that it would say itself. Requests arrive as a Poisson process, a part of them in bursts. The
+           model is synthetic, see `aiperf_core.models`; the token that follows is planted, so that no rounding changes it.
+Baseline   One request after the other, in the order of arrival. The weights are read, and every operation is launched, for a
+           single prompt.
+Variants   `waiting`: all that wait when the model is free go in one batch.  `timeout`: a batch waits until it is full, or its
+           oldest request has waited long enough.  `buckets`: of those that wait, the oldest goes with others of about its
+           length, so that little is padding.  `deadline`: such a batch is no larger than its most urgent request allows, and
+           who is late already goes after those who are not.
+Breaks     Few requests: then nobody shares, and `timeout` only waits. So many that every queue grows without end: then only
+           the time for all counts, and `deadline` chooses who is served in time. Prompts that fill the machine alone.
+"""
+
+import time
+
+import torch
+
+from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core.models import ModelConfig, Transformer, config, planted
+from aiperf_core.serving import Request
+
+# On one processor of the host: short operations that two would share wait for each other.
+bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
+
+CANDIDATES = 16
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+TIMEOUT_S = 0.005
+# A batch of like lengths may have this part of padding.
+PADDING = 0.25
+BURSTS = 6
+MEASURED_TIMES = 5
+CHUNK = 16  # requests that the reference takes at once
+
+rounded_in_every_layer = Tolerance(
+    2e-2,
+    reason="the stream is rounded to bfloat16 twice a layer, in up to 16 layers, and scores are sums of its products",
+)
+
+
+@bench.workload(
+    served=("tokens", "length", "candidates"),
+    smoke={
+        **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
+        "bits": 16,
+        "requests": 19,
+        "shortest": 1,
+        "longest": 11,
+        "rate_per_s": 2000,
+        "burst": 0.3,
+        "most_in_batch": 5,
+        "deadline_s": 0.02,
+    },
+    cpu={
+        **config("tiny").sizes,
+        "bits": 32,
+        "requests": 200,
+        "shortest": 4,
+        "longest": 32,
+        "rate_per_s": 2000,
+        "burst": 0.2,
+        "most_in_batch": 16,
+        "deadline_s": 0.02,
+    },
+    cuda={
+        **config("1b").sizes,
+        "bits": 16,
+        "requests": 400,
+        "shortest": 128,
+        "longest": 512,
+        "rate_per_s": 500,
+        "burst": 0.2,
+        "most_in_batch": 32,
+        "deadline_s": 0.2,
+    },
+)
+def inputs(requests, shortest, longest, vocabulary, rate_per_s, burst, device, generator):
+    def uniform(*shape):
+        return torch.rand(*shape, dtype=torch.float64, device=device, generator=generator)
+
+    # A Poisson process with this many arrivals in this time: they are independent and uniform.
+    arrival_s = uniform(requests)
+    together = int(burst * requests)
+    arrival_s[:together] = uniform(BURSTS).repeat(-(-together // BURSTS))[:together]
+    # More short prompts than long ones.
+    length = shortest + (uniform(requests).square() * (longest - shortest + 1)).long()
+    draw = {"device": device, "generator": generator}
+    return {
+        "tokens": torch.randint(vocabulary, (requests, longest), **draw),
+        "length": length,
+        "candidates": torch.randint(vocabulary, (requests, CANDIDATES), **draw),
+        "arrival_s": arrival_s.sort().values * (requests / rate_per_s),
+    }
+
+
+@bench.static
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    return {"weights": planted(model, device, DTYPES[bits], generator)}
+
+
+@bench.reference(tolerance=rounded_in_every_layer)
+def reference(tokens, length, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary):
+    model = Transformer(
+        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
+        weights,
+    )
+    rows = list(zip(tokens.split(CHUNK), length.split(CHUNK), candidates.split(CHUNK), strict=True))
+    scored = [score(model, some[:, : int(long.max())], long, those) for some, long, those in rows]
+    following, scores = zip(*scored, strict=True)
+    return {"following": torch.cat(following), "scores": torch.cat(scores)}
+
+
+@bench.cost
+def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, requests, shortest, longest):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    # A third of the way from the shortest to the longest, as the square of a uniform number is in the mean.
+    length = shortest + (longest - shortest) / 3
+    return Cost(
+        bytes_read=8 * requests * length,
+        bytes_written=4 * requests * (CANDIDATES + 2),
+        flops=model.flops(requests * length, requests * length * (length + 1) / 2, requests),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=requests * length,
+    )
+
+
+@torch.inference_mode()
+def score(model, tokens, length, candidates):
+    """The token that follows each prompt, and the scores of its candidates; what is behind a prompt's end does not matter."""
+    last = model.states(tokens)[torch.arange(len(tokens), device=tokens.device), length - 1]
+    logits = model.logits(last)
+    return logits.argmax(-1), logits.gather(-1, candidates).to(torch.promote_types(logits.dtype, torch.float32))
+
+
+class Serving:
+    """A loop that takes what has come, chooses a batch of it, and answers. Which, is the implementation's."""
+
+    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary, longest, most_in_batch):
+        self.most, self.longest = int(most_in_batch), longest
+        sizes = ModelConfig(
+            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+        )
+        self.model, self.device = Transformer(sizes, weights), weights["head"].device
+        # Copies to the device start from here; to fill it again, the answers must have come.
+        self.staged = torch.zeros(
+            self.most, longest + 1 + CANDIDATES, dtype=torch.int64, pin_memory=self.device.type == "cuda"
+        )
+        self.learn()
+
+    def learn(self):
+        """Called once, when the model is there."""
+
+    def run(self, desk):
+        waiting: list[Request] = []
+        while desk.is_open:
+            waiting += desk.arrived() if waiting else desk.wait()
+            self.gather(desk, waiting)
+            batch = self.choose(waiting, desk.now_s)
+            chosen = {request.number for request in batch}
+            waiting = [request for request in waiting if request.number not in chosen]
+            following, scores = self.serve(batch)
+            desk.answer(batch, following=following, scores=scores)
+
+    def gather(self, desk, waiting):
+        """Wait for more to come, or not."""
+
+    def choose(self, waiting, now_s):
+        """The batch among those that wait, at least one, which are in the order of their arrival."""
+        return waiting[: self.most]
+
+    def serve(self, batch):
+        """The answers of some requests, padded to the longest of them."""
+        longest = max(request["length"] for request in batch)
+        rows = self.staged[: len(batch)]
+        for row, request in zip(rows, batch, strict=True):
+            row[:longest] = request["tokens"][:longest]
+            row[self.longest] = request["length"]
+            row[self.longest + 1 :] = request["candidates"]
+        here = rows.to(self.device, non_blocking=True)
+        tokens, length, candidates = here[:, :longest], here[:, self.longest], here[:, self.longest + 1 :]
+        return score(self.model, tokens, length, candidates)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="naive")
+class OneByOne(Serving):
+    def choose(self, waiting, now_s):
+        return waiting[:1]
+
+
+@bench.variant(
+    device=("cpu", "cuda"), why="a weight that is read, and an operation that is launched, serves all that wait"
+)
+class Waiting(Serving):
+    pass
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    why="a batch that waits for a moment is larger, and is started less often for the same requests",
+)
+class Timeout(Serving):
+    def gather(self, desk, waiting):
+        until_s = waiting[0].arrival_s + TIMEOUT_S
+        while len(waiting) < self.most and desk.now_s < until_s:
+            waiting += desk.wait(until_s)
+
+
+@bench.variant(
+    device=("cpu", "cuda"),
+    builds_on="waiting",
+    why="prompts of like length have little padding, which costs as much as tokens",
+)
+class Buckets(Serving):
+    def choose(self, waiting, now_s):
+        # Around the oldest, so that everybody's turn comes; the nearest lengths first.
+        oldest = waiting[0]["length"]
+        batch: list[Request] = []
+        tokens = longest = 0
+        for request in sorted(waiting, key=lambda one: abs(one["length"] - oldest))[: self.most]:
+            tokens, longest = tokens + request["length"], max(longest, request["length"])
+            if tokens < (1 - PADDING) * longest * (len(batch) + 1):
+                break
+            batch.append(request)
+        return batch
+
+
+@bench.variant(
+    device=("cpu", "cuda"), builds_on="buckets", why="no batch takes longer than its most urgent request can wait"
+)
+class Deadline(Buckets):
+    def learn(self):
+        # The time of a batch, as so much a token and so much at least.
+        few, many = self.seconds(1), self.seconds(self.most)
+        self.token_s = max(0.0, many - few) / ((self.most - 1) * self.longest or 1)
+        self.least_s = max(0.0, few - self.token_s * self.longest)
+
+    def seconds(self, count):
+        """The shortest time of several for a batch of the longest prompts; the first is not counted."""
+        rows = torch.zeros(count, self.longest, dtype=torch.int64, device=self.device)
+        length, candidates = rows.new_full((count,), self.longest), rows.new_zeros(count, CANDIDATES)
+        times = []
+        for _ in range(1 + MEASURED_TIMES):
+            start = time.perf_counter()
+            score(self.model, rows, length, candidates)[1].cpu()
+            times.append(time.perf_counter() - start)
+        return min(times[1:])
+
+    def batch_s(self, count, longest):
+        """How long a batch takes."""
+        return self.least_s + self.token_s * count * longest
+
+    def choose(self, waiting, now_s):
+        in_time = [one for one in waiting if now_s + self.batch_s(1, one["length"]) <= one.due_s]
+        batch = super().choose(in_time or waiting, now_s)
+        # All are given the same time, so the oldest is the most urgent; it comes first.
+        while len(batch) > 1 and in_time:
+            if now_s + self.batch_s(len(batch), max(one["length"] for one in batch)) <= batch[0].due_s:
+                break
+            batch.pop()
+        return batch

@@ -1,0 +1,200 @@
+"""Every scheduler answers every request right, at awkward sizes too, and does what its name says."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from aiperf_ch16 import dynamic_batching
+from aiperf_core.benchmark import bind, call_with
+from aiperf_core.harness.compare import compare_tensors
+from aiperf_core.models import config
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results.models import TargetResult
+from aiperf_core.serving import Desk, Request, at_desk
+from aiperf_core.testing import Measuring, problems
+
+TARGETS = [one for one in load_plugins().targets if one.group == "ch16"]
+BENCH = dynamic_batching.bench
+SMOKE: dict[str, Any] = dict(BENCH.task.presets["smoke"])
+# One request; none in a burst, and all; prompts of one length; batches of one; all at once.
+CASES: list[dict[str, Any]] = [
+    {"requests": 1},
+    {"requests": 7, "burst": 0, "shortest": 5, "longest": 5},
+    {"requests": 23, "burst": 1.0, "most_in_batch": 4},
+    {"requests": 5, "most_in_batch": 1},
+    {"requests": 40, "rate_per_s": 1e6, "most_in_batch": 7},
+    {"requests": 37, "bits": 32, "layers": 2},
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As the target has it; short operations that two threads share wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def check(device: str, sizes: dict[str, Any]) -> None:
+    """Serve a trace with each implementation in this process, twice, and compare with the reference."""
+    draw = {**sizes, "device": device, "generator": torch.Generator(device).manual_seed(1)}
+    assert BENCH.task.static is not None
+    static = call_with(BENCH.task.static, draw)
+    fresh = call_with(BENCH.task.inputs, draw)
+    for one in BENCH.on(device):
+        instance = one.code()
+        arguments, desk = at_desk(BENCH.task.served, {**sizes, **fresh, **static})
+        assert desk is not None
+        call_with(instance.prepare, arguments)
+        for _ in range(2):
+            for name, values in call_with(BENCH.task.inputs, draw).items():
+                fresh[name].copy_(values)
+            wide = {
+                name: values.double() if values.is_floating_point() else values
+                for name, values in static["weights"].items()
+            }
+            right = BENCH.answer(sizes, {**fresh, "weights": wide})
+            found = desk.serving(bind(instance.run, arguments))()
+            assert found.keys() == right.keys()
+            for name, answer in right.items():
+                error = compare_tensors(name, found[name], answer.cpu(), BENCH.tolerance).error
+                assert error is None, f"{one.name}: {error}"
+            assert min(desk.latencies_s) > 0
+
+
+@pytest.mark.parametrize("changed", CASES, ids=str)
+def test_right_on_the_processor(changed: dict[str, Any]) -> None:
+    check("cpu", SMOKE | changed)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("changed", CASES, ids=str)
+def test_right_on_a_gpu(changed: dict[str, Any]) -> None:
+    check("cuda", SMOKE | changed)
+
+
+@pytest.mark.gpu
+def test_right_on_a_gpu_with_a_large_model() -> None:
+    check("cuda", dict(BENCH.task.presets["cuda"]) | {"requests": 40})
+
+
+@pytest.fixture(scope="module")
+def result() -> TargetResult:
+    with Measuring() as measuring:
+        return measuring.measure("ch16.dynamic_batching")
+
+
+def test_measured(result: TargetResult) -> None:
+    assert problems(result) == []
+    assert result.rows
+    for row in result.rows:
+        assert 0 < row.beside["latency_p50_s"] <= row.beside["latency_p99_s"]
+        assert row.beside["goodput_per_s"] >= 0
+
+
+def test_a_layer_that_is_left_out_is_seen() -> None:
+    sizes = {**SMOKE, **config("tiny").sizes}
+    draw = {**sizes, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    assert BENCH.task.static is not None
+    static, fresh = call_with(BENCH.task.static, draw), call_with(BENCH.task.inputs, draw)
+    right = BENCH.answer(sizes, {**fresh, **static})["scores"]
+    less = BENCH.answer({**sizes, "layers": 1}, {**fresh, **static})["scores"]
+    assert compare_tensors("", less, right, BENCH.tolerance).error is not None
+
+
+def trace(**sizes: Any) -> dict[str, torch.Tensor]:
+    values: dict[str, torch.Tensor] = call_with(
+        BENCH.task.inputs, {**SMOKE, **sizes, "device": "cpu", "generator": torch.Generator().manual_seed(5)}
+    )
+    return values
+
+
+def test_a_trace_is_as_declared() -> None:
+    drawn = trace(requests=4000, shortest=4, longest=32, rate_per_s=1000, burst=0.25)
+    arrival_s, length = drawn["arrival_s"], drawn["length"].double()
+    assert torch.equal(arrival_s, arrival_s.sort().values)
+    assert 0 <= arrival_s[0] < arrival_s[-1] <= 4.0
+    assert [int(length.min()), int(length.max())] == [4, 32]
+    assert abs(length.mean() - 4 - 28 / 3) < 0.5
+    # A quarter arrives in bursts, the others each alone and evenly.
+    at_once = arrival_s.unique(return_counts=True)[1]
+    assert at_once[at_once > 1].sum() == 1000
+    assert len(at_once[at_once > 1]) == dynamic_batching.BURSTS
+    alone = arrival_s.unique()
+    assert abs((alone < 2.0).double().mean() - 0.5) < 0.05
+
+
+def test_the_cost_counts_the_mean_prompt() -> None:
+    drawn = trace(requests=20_000, shortest=4, longest=32)
+    declared = BENCH.work({**SMOKE, "requests": 20_000, "shortest": 4, "longest": 32}).tokens
+    assert abs(int(drawn["length"].sum()) / declared - 1) < 0.05
+
+
+def asked(number: int, length: int, arrival_s: float = 0.0, due_s: float = 1.0) -> Request:
+    return Request(number, arrival_s, due_s, {"length": length})
+
+
+def chosen(kind: Any, waiting: list[Request], now_s: float = 0.0, **facts: Any) -> list[int]:
+    instance = kind.__new__(kind)
+    instance.most = 4
+    for name, value in facts.items():
+        setattr(instance, name, value)
+    return [one.number for one in instance.choose(waiting, now_s)]
+
+
+def test_who_waits_is_taken_in_order() -> None:
+    waiting = [asked(number, 9 - number) for number in range(6)]
+    assert chosen(dynamic_batching.OneByOne, waiting) == [0]
+    assert chosen(dynamic_batching.Waiting, waiting) == [0, 1, 2, 3]
+
+
+def test_buckets_take_like_lengths_and_always_the_oldest() -> None:
+    waiting = [asked(0, 30), asked(1, 1), asked(2, 31), asked(3, 2), asked(4, 29)]
+    assert sorted(chosen(dynamic_batching.Buckets, waiting)) == [0, 2, 4]
+    assert chosen(dynamic_batching.Buckets, waiting[1:]) == [1, 3]
+
+
+def test_deadlines_bound_a_batch_and_the_late_go_last() -> None:
+    facts = {"least_s": 0.01, "token_s": 0.001}
+    waiting = [asked(0, 10, due_s=0.045), asked(1, 10, due_s=0.05), asked(2, 10, due_s=0.06), asked(3, 10, due_s=0.07)]
+    # 10 ms and 10 ms a prompt: three would take 40.
+    assert chosen(dynamic_batching.Deadline, waiting, 0.0, **facts) == [0, 1, 2]
+    assert chosen(dynamic_batching.Deadline, waiting, 0.005, **facts) == [0, 1, 2]
+    assert chosen(dynamic_batching.Deadline, waiting, 0.01, **facts) == [0, 1]
+    # Too late for the first two; the others are served, and those when nobody else can be in time.
+    assert chosen(dynamic_batching.Deadline, waiting, 0.035, **facts) == [2]
+    assert chosen(dynamic_batching.Deadline, waiting, 1.0, **facts) == [0, 1, 2, 3]
+
+
+def test_a_timeout_is_waited_for_unless_the_batch_is_full() -> None:
+    times: list[float] = []
+
+    class Still(Desk):
+        @property
+        def now_s(self) -> float:
+            return times[-1] if times else 0.0
+
+        def wait(self, until_s: float = math.inf) -> list[Request]:
+            times.append(min(until_s, now_s + 0.001 if (now_s := self.now_s) < 0.003 else until_s))
+            return [asked(7, 3)]
+
+    desk = Still({}, 1.0)
+    instance = dynamic_batching.Timeout()
+    instance.most = 4
+    few, full = [asked(0, 3, arrival_s=-0.0035)], [asked(number, 3) for number in range(4)]
+    instance.gather(desk, full)
+    assert times == []
+    instance.gather(desk, few)
+    assert [one.number for one in few] == [0, 7, 7]
+    assert times == [0.001, dynamic_batching.TIMEOUT_S - 0.0035]
+
+
+def test_the_readme_lists_every_target() -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in TARGETS]
+    assert [line for line in text.splitlines() if line.startswith("| `ch16.")] == rows
