@@ -12,6 +12,8 @@ from aiperf_core import __version__, trial
 from aiperf_core.observers import HOOKS
 from aiperf_core.plugins import load_plugins
 
+pytestmark = pytest.mark.quiet
+
 TARGETS = "@hookimpl\ndef aiperf_targets():\n    "
 GOOD = TARGETS + "yield Target('gather', 'Sort before you gather', 'speed', 'cpu')\n"
 KNOWN = ", ".join(f"'{hook}'" for hook in HOOKS)

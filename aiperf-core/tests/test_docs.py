@@ -20,6 +20,8 @@ from attrs import frozen
 
 from aiperf_core.errors import ExitCode
 
+pytestmark = pytest.mark.quiet
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

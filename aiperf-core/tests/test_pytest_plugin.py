@@ -164,6 +164,7 @@ def test_every_implementation_is_a_test(acme):
     needs = "SKIPPED (needs a device 'cuda'; here is cpu)"
     expected = {
         "acme.double[cpu-lint]": "PASSED",
+        "acme.double[cpu-result]": "PASSED",
         "acme.double:product[cpu-smoke]": "PASSED",
         "acme.double:product[cpu-awkward]": "PASSED",
         "acme.double:sum[cpu-smoke]": "PASSED",
@@ -181,6 +182,7 @@ def test_every_implementation_is_a_test(acme):
     assert {name: state for name, state in told.items() if name not in on_gpu} == expected
     assert list(on_gpu) == [
         "acme.double[cuda-lint]",
+        "acme.double[cuda-result]",
         "acme.double:product[cuda-smoke]",
         "acme.double:product[cuda-awkward]",
     ]
@@ -233,6 +235,7 @@ def test_a_target_that_cannot_be_imported_and_one_that_lints_badly(acme):
     done, told = run(acme, "--aiperf=acme", "-k", "not cuda and not awkward")
     assert told == {
         "acme.double[cpu-lint]": "FAILED",
+        "acme.double[cpu-result]": "PASSED",
         "acme.double:product[cpu-smoke]": "PASSED",
         "acme.broken[import]": "FAILED",
     }
@@ -244,11 +247,25 @@ def test_ranks_are_measured_together(acme):
     acme.write("aiperf_acme/double.py", RANKS)
     _, told = run(acme, "--aiperf=acme.double", "-k", "not lint")
     assert told == {
+        "acme.double[cpu-result]": "PASSED",
         "acme.double:all_reduce[cpu-smoke]": "PASSED",
         "acme.double:all_reduce[cpu-awkward]": "PASSED",
         "acme.double:alone[cpu-smoke]": "FAILED",
         "acme.double:alone[cpu-awkward]": "FAILED",
     }
+
+
+def test_a_result_that_is_another_one_when_it_is_read(acme):
+    acme.write("aiperf_acme/double.py", HEAD)
+    acme.write(
+        "conftest.py",
+        "import attrs\nfrom aiperf_core.results.bundle import Bundle\n"
+        "read = Bundle.target\n"
+        "Bundle.target = lambda self, name: attrs.evolve(read(self, name), seed=0)\n",
+    )
+    done, told = run(acme, "--aiperf=acme", "-k", "cpu and result")
+    assert told == {"acme.double[cpu-result]": "FAILED"}
+    assert "acme.double on cpu: its result is another one when it is read again" in done.stdout
 
 
 def test_the_fixture_measures(acme):

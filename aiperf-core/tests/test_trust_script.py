@@ -14,6 +14,8 @@ from attrs import evolve
 from aiperf_core.results import example
 from aiperf_core.results.models import Samples
 
+pytestmark = pytest.mark.quiet
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "trust.py"
 
 

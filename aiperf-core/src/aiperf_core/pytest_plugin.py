@@ -5,6 +5,7 @@
 | `acme.gather:sorted[cpu-smoke]` | it is not right at the sizes of the preset `smoke` |
 | `acme.gather:sorted[cpu-awkward]` | it is not right where each whole number among them is a prime |
 | `acme.gather[cpu-lint]` | `aiperf lint` has a problem with the target |
+| `acme.gather[cpu-result]` | a result of it is not of the schema, or another one when it is read again |
 
 Each runs in a process of its own, so that one that crashes or hangs costs itself. What this machine cannot run is skipped with
 the reason. The fixture `aiperf_measure` is for tests that an author writes. Without `--aiperf` and without the fixture neither
@@ -13,6 +14,7 @@ torch nor any benchmark is imported.
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from math import isqrt
 from pathlib import Path
@@ -154,6 +156,8 @@ class Conformance:
         for device in dict.fromkeys(one.device for one in described.implementations):
             facts |= {"device": device, "smoke": described.presets["smoke"]}
             yield _item(Lint, session, f"{target['name']}[{device}-lint]", listed=listed, **facts)
+            if not selection.implementations:
+                yield _item(Kept, session, f"{target['name']}[{device}-result]", **facts)
             for one in _chosen(described, device, selection):
                 for size in ("smoke", "awkward"):
                     name = f"{target['name']}:{one.name}[{device}-{size}]"
@@ -235,6 +239,36 @@ class Lint(BenchmarkTest):
         problems = [one for one in outcomes if one["verdict"] == "problem"]
         if problems:
             raise Wrong("\n".join(f"{one['test']}: {one['found']}\n    {one['remedy']}" for one in problems))
+
+
+class Kept(BenchmarkTest):
+    """That a result of the target, with all of its implementations, is of the schema, and the same when it is read again."""
+
+    def __init__(self, *, device: str, smoke: dict[str, float], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.device, self.smoke = device, smoke
+
+    def runtest(self) -> None:
+        """Measure at the smallest sizes, write, and read."""
+        from aiperf_core.errors import BundleError
+        from aiperf_core.results.bundle import Bundle
+
+        self.skip_without(self.device)
+        try:
+            result = self.conformance.measuring.measure(self.target["name"], device=self.device, **self.smoke)
+        except AssertionError as error:
+            verdict, _, reason = str(error).partition(": ")
+            if verdict == "SKIPPED":
+                pytest.skip(reason)
+            raise Wrong(str(error)) from None
+        with tempfile.TemporaryDirectory(prefix="aiperf-result-") as folder:
+            try:
+                Bundle.create_at(Path(folder) / "bundle").write_target(result)
+                read = Bundle.open(Path(folder) / "bundle").target(result.target)
+            except BundleError as error:
+                raise Wrong(f"{result.target} on {self.device}: its result cannot be kept: {error}") from None
+        if read != result:
+            raise Wrong(f"{result.target} on {self.device}: its result is another one when it is read again")
 
 
 class Right(BenchmarkTest):

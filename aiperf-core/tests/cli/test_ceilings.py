@@ -12,6 +12,8 @@ from aiperf_core.harness.options import Options
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Ceilings
 
+pytestmark = pytest.mark.quiet
+
 FOUND = Ceilings(
     "A CPU, 2 threads", "2026-11-20T09:00:00+00:00", 4e10, 3e10, 2e10, {"fp32": 2e11},
     whole=True, took_s=3.0, how={"copy_bytes_per_s": "C loop, 128 MiB"}, state={"torch": "2.13.0"},

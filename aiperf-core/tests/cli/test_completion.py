@@ -18,6 +18,8 @@ from aiperf_core.commands import Command
 from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.targets import InstalledTarget
 
+pytestmark = pytest.mark.quiet
+
 
 def complete(line, folder=None, *, shell="bash", program="aiperf", **environment):
     """Ask as a shell does: what completes the last word of a line. `kind value` of each answer."""

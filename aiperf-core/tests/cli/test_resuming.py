@@ -22,6 +22,8 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Estimate, Verdict
 from aiperf_core.results.recheck import recheck
 
+pytestmark = pytest.mark.quiet
+
 spec = spec_from_file_location("killed_runs", Path(__file__).parents[1] / "harness" / "killed_runs.py")
 killed_runs = module_from_spec(spec)
 spec.loader.exec_module(killed_runs)

@@ -13,6 +13,8 @@ import pytest
 
 from aiperf_core.results.bundle import Bundle
 
+pytestmark = pytest.mark.quiet
+
 PLUGIN = """
 @hookimpl
 def aiperf_targets():

@@ -15,6 +15,8 @@ from aiperf_core.cli.several_machines import nodes_of
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 
+pytestmark = pytest.mark.quiet
+
 RANKS = Path(__file__).parents[1] / "harness" / "targets" / "several_ranks.py"
 PLUGIN = """
 @hookimpl

@@ -17,6 +17,8 @@ from aiperf_core.kernels import CudaSource, HostSource
 from aiperf_core.results import figures
 from aiperf_core.results.models import Ceilings
 
+pytestmark = pytest.mark.quiet
+
 DEVICES = Path(ceilings.__file__).parent
 BASIC = {
     *figures.REQUIRED,

@@ -11,6 +11,8 @@ from aiperf_core.devices import cpu
 from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
 from aiperf_core.devices.cpu_kind import CpuKind
 
+pytestmark = pytest.mark.quiet
+
 MIB = 1 << 20
 
 

@@ -24,6 +24,8 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.targets import Selection
 
+pytestmark = pytest.mark.quiet
+
 TOY = Path(__file__).parent / "toy"
 METADATA = "Metadata-Version: 2.1\nName: aiperf-toy\nVersion: 0.1\n"
 

@@ -10,6 +10,8 @@ import pytest
 
 from aiperf_core.devices import links
 
+pytestmark = pytest.mark.quiet
+
 
 def test_pairs_in_both_directions() -> None:
     assert list(links.pairs(1)) == []

@@ -23,6 +23,8 @@ from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
 
+pytestmark = pytest.mark.quiet
+
 NICE = Executor("nice", "Subprocesses that yield", "nice_executor:Nice")
 REFUSING = Executor("refusing", "Nothing", "nice_executor:Refusing")
 KNOWN = {**BUILT_IN, "nice": NICE, "refusing": REFUSING}

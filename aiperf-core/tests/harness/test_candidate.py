@@ -28,6 +28,8 @@ from aiperf_core.harness.candidate import (
 from aiperf_core.harness.compare import compare_tensors
 from aiperf_core.harness.service import ContractError
 
+pytestmark = pytest.mark.quiet
+
 REDTEAM = Path(__file__).resolve().parents[3] / "../shared/redteam"
 NAMES = ("a", "b", "n")
 

@@ -16,6 +16,8 @@ from aiperf_core.harness.session import Session
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Ceilings
 
+pytestmark = pytest.mark.quiet
+
 BASIC = Ceilings("A CPU", "today", 100.0, 80.0, 50.0, {"fp32": 10.0})
 STATE = {"torch": "2.0", "format": "2"}
 

@@ -14,7 +14,10 @@ from aiperf_core.devices.nvml import Nvml
 from aiperf_core.harness.census import WATCH_S, Standing, Watcher, own_wait_s, process_s
 from aiperf_core.validity.evidence import Census
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's files are Linux's")
+pytestmark = [
+    pytest.mark.quiet,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's files are Linux's"),
+]
 
 # Runs the source, which may define `call`, says so, and calls it for each line that it reads.
 PROCESS = """

@@ -22,6 +22,8 @@ from aiperf_core.harness.energy import (
     power_between,
 )
 
+pytestmark = pytest.mark.quiet
+
 IDLE_W, LOAD_W, UPDATE_S = 50.0, 400.0, 0.01
 QUICK = Plan(idle_s=0.15, run_s=0.4)
 

@@ -19,6 +19,8 @@ from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
 
+pytestmark = pytest.mark.quiet
+
 TARGETS = Path(__file__).parent / "targets"
 TARGET = InstalledTarget(
     name="tests.on_disk",

@@ -5,8 +5,11 @@ from pathlib import Path
 from statistics import median
 
 import psutil
+import pytest
 
 from aiperf_core.results.models import Row, TargetResult, Verdict
+
+pytestmark = pytest.mark.quiet
 
 Measure = Callable[..., object]
 

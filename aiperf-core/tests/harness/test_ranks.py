@@ -10,6 +10,8 @@ import pytest
 
 from aiperf_core.results.models import Row, TargetResult, Verdict
 
+pytestmark = pytest.mark.quiet
+
 Measure = Callable[..., object]
 
 

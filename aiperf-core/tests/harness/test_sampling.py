@@ -11,6 +11,8 @@ from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler
 
+pytestmark = pytest.mark.quiet
+
 
 class Judge:
     def __init__(self) -> None:

@@ -15,6 +15,8 @@ from aiperf_core.results.notes import notes
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
 
+pytestmark = pytest.mark.quiet
+
 TARGETS = Path(__file__).parent / "targets"
 TARGET = InstalledTarget(
     name="tests.serving",

@@ -10,6 +10,8 @@ from aiperf_core.errors import UsageError
 from aiperf_core.harness import sampling, session
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
+pytestmark = pytest.mark.quiet
+
 Measure = Callable[..., Any]
 
 TARGETS = Path(__file__).parent / "targets"

@@ -27,6 +27,8 @@ from aiperf_core.harness.rank_group import Rank, RankGroup, RemoteRank
 from aiperf_core.harness.session import Session
 from aiperf_core.results.models import Row, TargetResult, Verdict
 
+pytestmark = pytest.mark.quiet
+
 Measure = Callable[..., object]
 TARGETS = Path(__file__).parent / "targets"
 SECRET = b"a secret of all machines"

@@ -9,6 +9,8 @@ import pytest
 from aiperf_core.harness import sampling
 from aiperf_core.results.models import TargetResult, Verdict
 
+pytestmark = pytest.mark.quiet
+
 Measure = Callable[..., Any]
 
 

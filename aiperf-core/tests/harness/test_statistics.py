@@ -15,6 +15,8 @@ from aiperf_core.harness import statistics
 from aiperf_core.harness.statistics import Blocks, half_width, median_interval, ratio_interval, verdict
 from aiperf_core.results.models import Estimate, Verdict
 
+pytestmark = pytest.mark.quiet
+
 SIMULATIONS = 200
 
 # Each estimate draws some thousand resamples.

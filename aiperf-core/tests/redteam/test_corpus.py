@@ -16,6 +16,8 @@ from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import Selection
 from aiperf_core.testing import Silent
 
+pytestmark = pytest.mark.quiet
+
 CORPUS = Path(__file__).resolve().parents[4] / "shared" / "redteam"
 ADAPTER = Path(__file__).parents[1] / "harness" / "redteam_adapter.py"
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)

@@ -29,6 +29,8 @@ from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import NOTE, Issue
 
+pytestmark = pytest.mark.quiet
+
 TARGETS = Path(__file__).parent / "targets"
 
 CHEAT = Issue(

@@ -26,6 +26,8 @@ from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import HARD, Issue
 from aiperf_core.validity.registry import GUARDS, ISSUES
 
+pytestmark = pytest.mark.quiet
+
 TARGETS = Path(__file__).parent / "targets"
 
 
