@@ -45,7 +45,7 @@ SIZES: dict[str, list[Size]] = {
         {"steps": 37, "rows": 101, "columns": 53},
     ],
     "inference_memory": [
-        {"blocks": 1, "width": 1, "batch": 1},
+        {"blocks": 1, "width": 61, "batch": 1},
         {"blocks": 5, "width": 31, "batch": 101},
     ],
     "launch_overhead": [

@@ -263,8 +263,9 @@ class Kept(BenchmarkTest):
             raise Wrong(str(error)) from None
         with tempfile.TemporaryDirectory(prefix="aiperf-result-") as folder:
             try:
-                Bundle.create_at(Path(folder) / "bundle").write_target(result)
-                read = Bundle.open(Path(folder) / "bundle").target(result.target)
+                bundle = Bundle.create_at(Path(folder) / "bundle")
+                bundle.write_target(result)
+                read = bundle.target(result.target)
             except BundleError as error:
                 raise Wrong(f"{result.target} on {self.device}: its result cannot be kept: {error}") from None
         if read != result:

@@ -15,6 +15,8 @@ from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.profiling import store
 
+pytestmark = pytest.mark.quiet
+
 PLUGIN = """
 from aiperf_core.profiling.profiler import MetricSet, Profiler
 

@@ -131,6 +131,7 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "state",
         "files",
         "deferred",
+        "served",
     }
     assert set(opened("judged", n=6).reply["problem"]) == keys
 

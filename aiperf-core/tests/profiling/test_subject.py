@@ -4,10 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from attrs import asdict, evolve
 
 from aiperf_core.profiling import subject
 from aiperf_core.profiling.profiler import Job, Pace
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before():
+    """What is profiled here sets the threads of this process."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
 
 BENCH = """
 import torch
