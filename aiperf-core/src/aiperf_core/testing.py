@@ -250,7 +250,7 @@ def _implementations(targets: list[InstalledTarget]) -> Iterator[str]:
     with Measuring() as measuring:
         for target in targets:
             for device in measuring.devices:
-                options = Options(device=device, size="smoke", budget_s=BUDGET_S)
+                options = Options(device=device, size="smoke", budget_s=BUDGET_S, off=OF_TIMES)
                 try:
                     result = measuring.attempt(Selection(target), options)
                 except UsageError as error:
