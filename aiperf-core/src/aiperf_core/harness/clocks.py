@@ -58,21 +58,26 @@ def compare_with_supervisor(contestants: list[Contestant]) -> None:
     code, shows what that adds here. Where calls are short, it also timed many of them without a pause. Only what the
     caller waits for is compared: the GPU's own time leaves out launches by design, and is CUPTI's matter.
     """
-    usual, slowed = _excess(contestants[0]), max(1.0, _slowdown(contestants[0]) or 1.0)
+    slowed = max(1.0, _slowdown(contestants[0]) or 1.0)
     for one in contestants:
-        found = one.active and (_disagreement(one, usual) or _too_fast_for_steady(one, slowed))
+        found = one.active and (disagreement(contestants[0], one) or _too_fast_for_steady(one, slowed))
         if found:
             message, evidence = found
             one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
 
 
-def _excess(one: Contestant) -> float:
+def _pairs(one: Contestant) -> list[tuple[float, float]]:
+    """A sample's time by the worker's clock and by the supervisor's bracket, in seconds."""
+    both = zip(one.samples.wall_s, one.samples.bracket_s, strict=True)
+    return [(wall, bracket) for wall, bracket in both if wall is not None]
+
+
+def _excess(pairs: list[tuple[float, float]]) -> float:
     """What the supervisor's bracket has more than the worker's clock, in seconds a sample.
 
     The least of all samples counts: a busy machine delays some messages, and a clock that lies does so every time.
     """
-    pairs = zip(one.samples.bracket_s, one.samples.wall_s, strict=True)
-    return max(0.0, min((bracket - wall for bracket, wall in pairs if wall is not None), default=0.0))
+    return max(0.0, min((bracket - wall for wall, bracket in pairs), default=0.0))
 
 
 def _slowdown(one: Contestant) -> float | None:
@@ -122,11 +127,15 @@ def _beside(samples: list[tuple[float, float]]) -> float | None:
     return min((answered - taken for taken, answered in samples if taken <= middle), default=None)
 
 
-def _disagreement(one: Contestant, usual: float) -> tuple[str, dict[str, float]] | None:
-    walls = [wall for wall in one.samples.wall_s if wall is not None]
-    if not walls:
+def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:
+    """How far a contestant's own clock is behind the supervisor's, in words and figures; None where it is not.
+
+    Of one that was looked at again the looks count, and the baseline's between them.
+    """
+    theirs, ours = one.bracket_looks or (_pairs(baseline), _pairs(one))
+    if not ours:
         return None
-    by_worker, excess = median(walls), _excess(one)
+    by_worker, excess, usual = median(wall for wall, _ in ours), _excess(ours), _excess(theirs)
     # Of several ranks each sends messages of its own.
     if excess - usual <= max(AGREE * by_worker, MESSAGES_S * max(1, len(one.ranks))):
         return None

@@ -179,18 +179,21 @@ class Sampler:
         """
         if not suspected():
             return
-        one.looks = [], []
+        one.looks, one.bracket_looks = ([], []), ([], [])
         watchers = [census.Watcher(looked_at.child.pid) for looked_at in (baseline, one) if looked_at.child is not None]
         until = time.monotonic() + LOOK_AGAIN_S
         for number in range(MOST_LOOKS):
             if number >= LEAST_LOOKS and (not suspected() or time.monotonic() >= until):
                 return
-            for side, looked_at, watcher in zip(one.looks, (baseline, one), watchers, strict=True):
+            sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
+            for side, brackets, looked_at, watcher in sides:
                 before, own_before = watcher.standing(), census.own_wait_s()
                 sample = self._sample(looked_at, self._new_seed(), self.clock)
                 after, own_s = watcher.standing(), census.own_wait_s() - own_before
                 if sample is None or not self._inspect(looked_at, None):
                     return
+                if sample["wall_s"] is not None:
+                    brackets.append((sample["wall_s"], sample["bracket_s"] - own_s))
                 held, answered = looked_at.answer_of(sample)
                 waited = after.kept_waiting_s(before) if before and after else 0.0
                 side.append((held, max(held, answered - waited - own_s)))

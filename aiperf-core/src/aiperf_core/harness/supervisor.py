@@ -212,6 +212,11 @@ class TargetRun:
         """Whether what a process does beside its calls can be told: where it is stopped otherwise."""
         return self._pausing and not self._world_size and "process_census" not in self.options.off
 
+    def _suspected(self, baseline: Contestant, one: Contestant) -> bool:
+        """Whether a contestant's clock, or what it does beside its calls, must be looked at again before it is accused."""
+        lying = "clocks_agree" not in self.options.off and clocks.disagreement(baseline, one) is not None
+        return lying or clocks.work_beside(baseline, one) is not None
+
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
 
@@ -309,7 +314,7 @@ class TargetRun:
         if self._watches_calls:
             baseline = self._contestants[0]
             for one in self._active[1:] if baseline.active else ():
-                self._sampler.look_again(baseline, one, partial(clocks.work_beside, baseline, one))
+                self._sampler.look_again(baseline, one, partial(self._suspected, baseline, one))
         if suspect:
             for one in self._active:
                 self.reporter.phase("repeat values", one.name)
