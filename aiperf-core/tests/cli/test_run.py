@@ -55,7 +55,7 @@ def cost(n):
 
 @bench.baseline(device="cpu", kind="reasonable")
 def waits(a):
-    time.sleep(0.05)
+    time.sleep(0.01)
     return a * 2
 
 
