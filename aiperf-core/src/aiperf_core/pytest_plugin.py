@@ -244,7 +244,7 @@ class Lint(BenchmarkTest):
 class Kept(BenchmarkTest):
     """That a result of the target, with all of its implementations, is of the schema, and the same when it is read again."""
 
-    def __init__(self, *, device: str, smoke: dict[str, float], **kwargs: Any) -> None:
+    def __init__(self, *, device: str, smoke: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.device, self.smoke = device, smoke
 
