@@ -91,8 +91,8 @@ def test_the_operators_of_both_are_found(document: Any) -> None:
         seen = one["observed"]
         assert seen["hot"][0]["name"] == "aten::_softmax"
         assert seen["figures"]["operators"] == 2
-        # By the trace, in which the profiler itself takes time.
-        assert seen["figures"]["call_s"] >= 0.5 * min(one["taken_s"])
+        # By the trace, in which the profiler itself takes time: no less than a call, and no more than a tenth of a second.
+        assert 0.5 * min(one["taken_s"]) <= seen["figures"]["call_s"] < 0.1
         assert 0 < seen["hot"][0]["share"] <= 1
         # 13 rows of 1021 floats are read and written.
         assert one["cost_bytes"] == 2 * 4 * 13 * 1021

@@ -94,7 +94,11 @@ def test_a_trace_without_the_ranges_of_the_calls_is_refused() -> None:
         read({"traceEvents": CPU[1:]}, JOB, 1)
 
 
-@pytest.mark.parametrize("data", [None, b"no gzip", gzip.compress(b'{"traceEv'), gzip.compress(b"{}")[:-4]])
+@pytest.mark.parametrize(
+    "data",
+    [None, b"no gzip", gzip.compress(b'{"traceEv', mtime=0), gzip.compress(b"{}", mtime=0)[:-4]],
+    ids=["no file", "no gzip", "no whole JSON", "no whole gzip"],
+)
 def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:
         (tmp_path / TRACE).write_bytes(data)
