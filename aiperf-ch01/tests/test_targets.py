@@ -1,8 +1,7 @@
 """Every target of the chapter is right at every size, on every device, and its judge is worth something."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,10 @@ from aiperf_ch01.batched_gemm import bench as batched_gemm
 from aiperf_ch01.plugin import aiperf_targets
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.results.models import TargetResult
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 Size = dict[str, float]
 
@@ -82,35 +84,15 @@ ROWS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def sleeping_threads() -> Iterator[None]:
-    """Threads that wait for others sleep instead of spinning: nobody looks at times here, and the tests share a machine."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_WAIT_POLICY", "passive")
-        yield
-
-
-@pytest.fixture(scope="module")
-def measuring(sleeping_threads: None) -> Iterator[Measuring]:
-    with Measuring() as measuring:
-        yield measuring
-
-
 def identity(value: str | Size) -> str:
     return value if isinstance(value, str) else "x".join(map(str, value.values()))
 
 
-def check(measuring: Measuring, name: str, device: str, **how: Any) -> None:
-    result = measuring.measure(f"ch01.{name}", device=device, **how)
+def check(aiperf_measure: Measure, name: str, device: str, **how: Any) -> None:
+    result = aiperf_measure(f"ch01.{name}", device=device, **how)
     assert problems(result) == []
     assert " ".join(row.name for row in result.rows) == ROWS[name][device]
     assert [row.reason for row in result.rows if row.verdict == "SKIPPED"] == []
-
-
-def test_the_readme_lists_the_targets_as_the_contents_page_does() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
-    listed = [f"| `ch01.{one.name}` | {one.goal} | {one.summary} |" for one in aiperf_targets()]
-    assert [line for line in readme if line.startswith("| `ch01.")] == listed
 
 
 def test_every_target_has_sizes() -> None:
@@ -118,25 +100,25 @@ def test_every_target_has_sizes() -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
-def test_right_on_the_cpu(measuring: Measuring, name: str, size: Size) -> None:
-    check(measuring, name, "cpu", **size)
+def test_right_on_the_cpu(aiperf_measure: Measure, name: str, size: Size) -> None:
+    check(aiperf_measure, name, "cpu", **size)
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_right_at_the_sizes_of_the_lesson(measuring: Measuring, name: str) -> None:
-    check(measuring, name, "cpu", size="cpu")
+def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) -> None:
+    check(aiperf_measure, name, "cpu", size="cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
-def test_right_on_a_gpu(measuring: Measuring, name: str, size: Size) -> None:
-    check(measuring, name, "cuda", **size)
+def test_right_on_a_gpu(aiperf_measure: Measure, name: str, size: Size) -> None:
+    check(aiperf_measure, name, "cuda", **size)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", SIZES)
-def test_right_on_a_gpu_at_the_sizes_of_the_lesson(measuring: Measuring, name: str) -> None:
-    check(measuring, name, "cuda", size="cuda")
+def test_right_on_a_gpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) -> None:
+    check(aiperf_measure, name, "cuda", size="cuda")
 
 
 def test_the_cubes_are_those_of_the_lesson() -> None:

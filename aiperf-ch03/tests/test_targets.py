@@ -1,6 +1,6 @@
 """Every target of the chapter is right, at awkward sizes too; page faults are counted; what a machine lacks is said."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,9 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.errors import SkipError
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch03"]
 # One word; less than a page, exactly one, and one word more; a prime; more than a huge page. Reads: fewer than are
@@ -28,10 +30,9 @@ PAGE_WORDS = 512
 
 
 @pytest.fixture(scope="module")
-def measured() -> Iterator[dict[str, TargetResult]]:
+def measured(aiperf_measure: Measure) -> dict[str, TargetResult]:
     sizes = {"ch03.first_touch": {"n": 100 * PAGE_WORDS}, "ch03.huge_pages": {}}
-    with Measuring() as measuring:
-        yield {name: measuring.measure(name, **size) for name, size in sizes.items()}
+    return {name: aiperf_measure(name, **size) for name, size in sizes.items()}
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Every target of the chapter is right: at the presets' sizes and at awkward ones, on every device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,7 +10,10 @@ from aiperf_core.errors import SkipError
 from aiperf_core.harness.compare import compare_tensors
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.plugins import load_plugins
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.results.models import TargetResult
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch07"]
 ON_CPU = [one.name for one in TARGETS if "cpu" in one.devices]
@@ -115,12 +118,6 @@ def check_one(one: Implementation, bench, sizes, fresh, static, draw, calls) -> 
         out.fill_(7)  # what is left of this call must not pass for the next
 
 
-@pytest.fixture(scope="module")
-def measuring() -> Iterator[Measuring]:
-    with Measuring() as measuring:
-        yield measuring
-
-
 def test_every_target_has_awkward_sizes() -> None:
     assert sorted(AWKWARD) == sorted(ALL)
 
@@ -137,8 +134,8 @@ def test_right_on_the_cpu_at_the_sizes_of_a_run(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ON_CPU, ids=identity)
-def test_measured_on_the_cpu(measuring: Measuring, target: str) -> None:
-    result = measuring.measure(target)
+def test_measured_on_the_cpu(aiperf_measure: Measure, target: str) -> None:
+    result = aiperf_measure(target)
     assert problems(result) == []
     assert result.rows
 
@@ -151,6 +148,6 @@ def test_right_on_a_gpu_at_awkward_sizes(target: str, sizes: dict[str, float]) -
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("target", ALL, ids=identity)
-def test_measured_on_a_gpu(measuring: Measuring, target: str) -> None:
-    result = measuring.measure(target, device="cuda")
+def test_measured_on_a_gpu(aiperf_measure: Measure, target: str) -> None:
+    result = aiperf_measure(target, device="cuda")
     assert problems(result) == []

@@ -1,5 +1,6 @@
 """Every target of the chapter is right, at awkward sizes too, on every device."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.errors import SkipError
 from aiperf_core.harness.compare import compare_tensors
 from aiperf_core.plugins import load_plugins
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.results.models import TargetResult
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch12"]
 # One element, primes, and what leaves a block partly full; a grid of one point, and one with more blocks than there may be.
@@ -62,21 +66,15 @@ def test_right_on_a_gpu(bench: Benchmark, sizes: dict[str, Any]) -> None:
     check(bench, "cuda", sizes, calls=3)
 
 
-@pytest.fixture(scope="module")
-def measuring() -> Any:
-    with Measuring() as session:
-        yield session
-
-
 @pytest.mark.parametrize("name", [one.name for one in TARGETS])
-def test_measured_on_the_processor(measuring: Measuring, name: str) -> None:
-    assert problems(measuring.measure(name, device="cpu", size="smoke")) == []
+def test_measured_on_the_processor(aiperf_measure: Measure, name: str) -> None:
+    assert problems(aiperf_measure(name, device="cpu", size="smoke")) == []
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", [one.name for one in TARGETS])
-def test_measured_on_a_gpu(measuring: Measuring, name: str) -> None:
-    assert problems(measuring.measure(name, device="cuda", size="smoke")) == []
+def test_measured_on_a_gpu(aiperf_measure: Measure, name: str) -> None:
+    assert problems(aiperf_measure(name, device="cuda", size="smoke")) == []
 
 
 def test_every_step_of_the_chain_counts() -> None:

@@ -2,8 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +15,9 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 Size = dict[str, float]
 
@@ -37,15 +38,6 @@ ROWS = {
     "cpu": "keep_all every_kth selective full",
     "cuda": "keep_all every_kth selective full offloaded offloaded_ahead",
 }
-
-
-@pytest.fixture(scope="module")
-def measuring() -> Iterator[Measuring]:
-    # Threads that wait for others sleep instead of spinning: nobody looks at times here, and the tests share a machine.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_WAIT_POLICY", "passive")
-        with Measuring() as measuring:
-            yield measuring
 
 
 def identity(value: Size) -> str:
@@ -205,15 +197,15 @@ def test_offloaded_blocks_come_back_one_ahead(monkeypatch: pytest.MonkeyPatch) -
         assert ahead.back == {}
 
 
-def test_measured(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.activation_memory:selective")
+def test_measured(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.activation_memory:selective")
     assert problems(result) == []
     assert [row.name for row in result.rows] == ["keep_all", "selective"]
     assert all(peaks(result).values())
 
 
-def test_chunks_are_measured(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.chunked_cross_entropy:at_once")
+def test_chunks_are_measured(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.chunked_cross_entropy:at_once")
     assert problems(result) == []
     assert list(peaks(result)) == ["all_logits", "recomputed", "at_once"]  # which the last builds on
 
@@ -224,8 +216,8 @@ def peaks(result: TargetResult) -> dict[str, int]:
 
 
 @pytest.mark.proof
-def test_less_memory_at_the_sizes_of_the_lesson(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.activation_memory", size="cpu")
+def test_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.activation_memory", size="cpu")
     assert problems(result) == []
     assert " ".join(row.name for row in result.rows) == ROWS["cpu"]
     peak = peaks(result)
@@ -234,8 +226,8 @@ def test_less_memory_at_the_sizes_of_the_lesson(measuring: Measuring) -> None:
 
 
 @pytest.mark.proof
-def test_chunks_take_less_memory_at_the_sizes_of_the_lesson(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.chunked_cross_entropy", size="cpu")
+def test_chunks_take_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.chunked_cross_entropy", size="cpu")
     assert problems(result) == []
     peak = peaks(result)
     assert peak.keys() == {"all_logits", "recomputed", "at_once"}
@@ -244,13 +236,13 @@ def test_chunks_take_less_memory_at_the_sizes_of_the_lesson(measuring: Measuring
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", TOKENS, ids=identity)
-def test_chunks_are_right_on_a_gpu(measuring: Measuring, size: Size) -> None:
-    assert problems(measuring.measure("ch13.chunked_cross_entropy", size="smoke", device="cuda", **size)) == []
+def test_chunks_are_right_on_a_gpu(aiperf_measure: Measure, size: Size) -> None:
+    assert problems(aiperf_measure("ch13.chunked_cross_entropy", size="smoke", device="cuda", **size)) == []
 
 
 @pytest.mark.gpu
-def test_chunks_take_less_memory_on_a_gpu(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.chunked_cross_entropy", device="cuda", size="cuda")
+def test_chunks_take_less_memory_on_a_gpu(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.chunked_cross_entropy", device="cuda", size="cuda")
     assert problems(result) == []
     peak = peaks(result)
     assert peak["all_logits"] > 2 * max(peak["recomputed"], peak["at_once"])
@@ -258,25 +250,19 @@ def test_chunks_take_less_memory_on_a_gpu(measuring: Measuring) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", SIZES, ids=identity)
-def test_right_on_a_gpu(measuring: Measuring, size: Size) -> None:
-    result = measuring.measure("ch13.activation_memory", size="smoke", device="cuda", **size)
+def test_right_on_a_gpu(aiperf_measure: Measure, size: Size) -> None:
+    result = aiperf_measure("ch13.activation_memory", size="smoke", device="cuda", **size)
     assert problems(result) == []
     assert " ".join(row.name for row in result.rows) == ROWS["cuda"]
 
 
 @pytest.mark.gpu
-def test_less_memory_on_a_gpu_at_the_sizes_of_the_lesson(measuring: Measuring) -> None:
-    result = measuring.measure("ch13.activation_memory", device="cuda", size="cuda")
+def test_less_memory_on_a_gpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
+    result = aiperf_measure("ch13.activation_memory", device="cuda", size="cuda")
     assert problems(result) == []
     peak = peaks(result)
     assert peak["keep_all"] > peak["every_kth"] > peak["full"] > peak["offloaded_ahead"]
     assert peak["keep_all"] > peak["selective"] > peak["full"] > peak["offloaded"]
-
-
-def test_the_readme_lists_the_targets_as_the_contents_page_does() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
-    listed = [f"| `ch13.{one.name}` | {one.goal} | {one.summary} |" for one in aiperf_targets()]
-    assert [line for line in readme if line.startswith("| `ch13.")] == listed
 
 
 # Every implementation that computes again imports a compiler in its process: half a minute.

@@ -1,7 +1,7 @@
 """Every target of the chapter is right at every size, on every device, and its judge is worth something."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.errors import SkipError
 from aiperf_core.models import Transformer
 from aiperf_core.plugins import load_plugins
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.results.models import TargetResult
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 Size = dict[str, float]
 
@@ -42,21 +45,12 @@ ROWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def measuring() -> Iterator[Measuring]:
-    # Threads that wait for others sleep instead of spinning: nobody looks at times here, and the tests share a machine.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_WAIT_POLICY", "passive")
-        with Measuring() as measuring:
-            yield measuring
-
-
 def identity(value: str | Size) -> str:
     return value if isinstance(value, str) else "x".join(map(str, value.values()))
 
 
-def check(measuring: Measuring, name: str, device: str, **how: Any) -> None:
-    result = measuring.measure(f"ch14.{name}", device=device, **how)
+def check(aiperf_measure: Measure, name: str, device: str, **how: Any) -> None:
+    result = aiperf_measure(f"ch14.{name}", device=device, **how)
     assert problems(result) == []
     assert " ".join(row.name for row in result.rows) == ROWS[name][device]
     assert [row.reason for row in result.rows if row.verdict == "SKIPPED"] == []
@@ -78,18 +72,12 @@ def drawn(size: Size) -> dict[str, Any]:
     return {**size, **call_with(task.static, given), **call_with(task.inputs, given)}
 
 
-def test_the_readme_lists_the_targets_as_the_contents_page_does() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
-    listed = [f"| `ch14.{one.name}` | {one.goal} | {one.summary} |" for one in aiperf_targets()]
-    assert [line for line in readme if line.startswith("| `ch14.")] == listed
-
-
 def test_every_target_has_sizes() -> None:
     assert {target.name for target in aiperf_targets()} == SIZES.keys() == ROWS.keys()
 
 
-def test_softmax_is_measured(measuring: Measuring) -> None:
-    check(measuring, "triton_softmax", "cpu")
+def test_softmax_is_measured(aiperf_measure: Measure) -> None:
+    check(aiperf_measure, "triton_softmax", "cpu")
 
 
 @pytest.mark.parametrize("size", SIZES["triton_softmax"], ids=identity)
@@ -153,13 +141,13 @@ def test_without_a_compiler_a_mode_is_skipped(monkeypatch: pytest.MonkeyPatch, t
 # Each mode compiles for half a minute.
 @pytest.mark.proof
 @pytest.mark.parametrize("size", [{}, *SIZES["compile_modes"]], ids=identity)
-def test_compiled_models_are_right_on_the_cpu(measuring: Measuring, size: Size) -> None:
-    check(measuring, "compile_modes", "cpu", **size)
+def test_compiled_models_are_right_on_the_cpu(aiperf_measure: Measure, size: Size) -> None:
+    check(aiperf_measure, "compile_modes", "cpu", **size)
 
 
 @pytest.mark.proof
-def test_the_time_to_compile_is_in_the_result(measuring: Measuring) -> None:
-    eager, default, _ = measuring.measure("ch14.compile_modes").rows
+def test_the_time_to_compile_is_in_the_result(aiperf_measure: Measure) -> None:
+    eager, default, _ = aiperf_measure("ch14.compile_modes").rows
     assert eager.prepare_s is not None
     assert default.prepare_s is not None
     assert default.prepare_s > 1 > eager.prepare_s
@@ -172,14 +160,14 @@ def test_the_judge_of_compiled_models_cannot_be_fooled() -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", SIZES)
-def test_right_at_the_sizes_of_the_lesson(measuring: Measuring, name: str) -> None:
-    check(measuring, name, "cpu", size="cpu")
+def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) -> None:
+    check(aiperf_measure, name, "cpu", size="cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "size"), CASES, ids=identity)
-def test_right_on_a_gpu(measuring: Measuring, name: str, size: Size) -> None:
-    check(measuring, name, "cuda", **size)
+def test_right_on_a_gpu(aiperf_measure: Measure, name: str, size: Size) -> None:
+    check(aiperf_measure, name, "cuda", **size)
 
 
 @pytest.mark.gpu
@@ -187,5 +175,5 @@ def test_right_on_a_gpu(measuring: Measuring, name: str, size: Size) -> None:
     ("name", "size"),
     [("triton_softmax", "cuda"), ("triton_softmax", "short"), ("triton_softmax", "long"), ("compile_modes", "cuda")],
 )
-def test_right_on_a_gpu_at_the_sizes_of_the_lesson(measuring: Measuring, name: str, size: str) -> None:
-    check(measuring, name, "cuda", size=size)
+def test_right_on_a_gpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str, size: str) -> None:
+    check(aiperf_measure, name, "cuda", size=size)

@@ -1,7 +1,7 @@
 """Every scheduler answers every request right, at awkward sizes too, and does what its name says."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from aiperf_core.models import config
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
 from aiperf_core.serving import Desk, Request, at_desk
-from aiperf_core.testing import Measuring, problems
+from aiperf_core.testing import problems
+
+Measure = Callable[..., TargetResult]
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch16"]
 BENCH = dynamic_batching.bench
@@ -84,9 +86,8 @@ def test_right_on_a_gpu_with_a_large_model() -> None:
 
 
 @pytest.fixture(scope="module")
-def result() -> TargetResult:
-    with Measuring() as measuring:
-        return measuring.measure("ch16.dynamic_batching")
+def result(aiperf_measure: Measure) -> TargetResult:
+    return aiperf_measure("ch16.dynamic_batching")
 
 
 def test_measured(result: TargetResult) -> None:

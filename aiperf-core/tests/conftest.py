@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
 
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command
@@ -57,6 +59,15 @@ class Site:
     def load(self) -> Plugins:
         """Load what is installed here, and nothing that is installed elsewhere."""
         return load_plugins([str(self.folder)])
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    """The example of a run, in a bundle of one target."""
+    made = Bundle.create_at(tmp_path / "run")
+    made.write_manifest(example.manifest())
+    made.write_target(example.result())
+    return made
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import aiperf_core
+from aiperf_core.plugins import load_plugins
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = sorted(path.parent for path in ROOT.glob("aiperf-*/pyproject.toml"))
@@ -43,6 +44,14 @@ def test_a_package_says_what_it_is(name):
     assert (package / "__init__.py").exists()
     assert (package / "py.typed").exists()
     assert (ROOT / name / project["readme"]).read_text().startswith(f"# {name}\n")
+
+
+@pytest.mark.parametrize("group", [name.removeprefix("aiperf-") for name in PROJECTS if name != "aiperf-core"])
+def test_a_readme_lists_the_targets_as_the_contents_page_does(group):
+    readme = (ROOT / f"aiperf-{group}" / "README.md").read_text().splitlines()
+    targets = [one for one in load_plugins().targets if one.group == group]
+    listed = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in targets]
+    assert [line for line in readme if line.startswith(f"| `{group}.")] == listed != []
 
 
 @each_package

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from attrs import Attribute, field, frozen
 
 from aiperf_core.errors import UsageError
+from aiperf_core.records import named, one_line
 
 GOALS = ("speed", "latency", "throughput", "memory")
 # The devices that come with the core; plugins add others.
@@ -69,22 +70,12 @@ class Target:
     gives another, dotted and absolute. A target that breaks a rule below raises `ValueError`, which sets its plugin aside.
     """
 
-    name: str = field()
-    summary: str = field()
+    name: str = field(validator=named("target", is_name, "a Python identifier can, such as 'memory_access'"))
+    summary: str = field(validator=one_line("target"))
     goal: str = field()
     devices: tuple[str, ...] = field(converter=_as_names)
     tags: tuple[str, ...] = field(default=(), converter=_as_names)
     module: str | None = field(default=None)
-
-    @name.validator
-    def _check_name(self, _: "Attribute[str]", value: object) -> None:
-        if not is_name(value):
-            raise ValueError(f"{value!r} cannot name a target: a Python identifier can, such as 'memory_access'")
-
-    @summary.validator
-    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
-            raise ValueError(f"target {self.name!r} needs a summary of one line; found {value!r}")
 
     @goal.validator
     def _check_goal(self, _: "Attribute[str]", value: object) -> None:
@@ -118,18 +109,21 @@ class Target:
             raise ValueError(f"{value!r} is not the dotted name of a module for target {self.name!r}")
 
 
-@frozen(kw_only=True)
+@frozen
 class InstalledTarget:
-    """A target as the loaded plugins offer it: with its whole name, its module and where it comes from."""
+    """A target as the loaded plugins offer it: with its whole name, its module and where it comes from.
+
+    A module that no plugin registers is measured as one that has only a name and its module.
+    """
 
     name: str
     module: str
-    summary: str
-    goal: str
-    devices: tuple[str, ...]
-    tags: tuple[str, ...]
-    distribution: str
-    version: str
+    summary: str = ""
+    goal: str = "speed"
+    devices: tuple[str, ...] = DEVICES
+    tags: tuple[str, ...] = ()
+    distribution: str = ""
+    version: str = ""
 
     @property
     def group(self) -> str:

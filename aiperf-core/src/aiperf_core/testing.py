@@ -30,6 +30,8 @@ BUDGET_S = 0.02
 # What guards times costs time, and a busy machine's noise: a test is about right and wrong.
 OF_TIMES = frozenset({"clocks_agree", "cold_cache", "faster_than_light", "process_census"})
 
+_OMP_WAIT_POLICY = "OMP_WAIT_POLICY"
+
 # Longer lines break in the listings of a terminal.
 SUMMARY_WIDTH = 100
 
@@ -67,10 +69,13 @@ class Measuring:
     """Measures installed targets, one call each; a context manager, since its fork server imports torch only once.
 
     The budget is short, and guards of times are off: the verdicts of such runs say nothing about speed, and everything about
-    right and wrong. `session` has the processes.
+    right and wrong. Threads of its processes that wait for others sleep instead of spinning, unless `OMP_WAIT_POLICY` says
+    otherwise: tests share a machine. `session` has the processes.
     """
 
     def __init__(self) -> None:
+        self._waits_passively = _OMP_WAIT_POLICY not in os.environ
+        os.environ.setdefault(_OMP_WAIT_POLICY, "passive")
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
         self._plugins = load_plugins()
         self.session = Session(Options(devices=self._plugins.known_devices), Path(self._folder.name))
@@ -81,6 +86,8 @@ class Measuring:
     def __exit__(self, *_: object) -> None:
         self.session.__exit__()
         self._folder.cleanup()
+        if self._waits_passively:
+            os.environ.pop(_OMP_WAIT_POLICY, None)
 
     def measure(self, target: str, *, device: str = "cpu", size: str = "smoke", **params: float) -> TargetResult:
         """Measure a target (or one implementation of it) at a size; `params` override single sizes.

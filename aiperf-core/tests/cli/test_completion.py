@@ -144,16 +144,7 @@ def test_completing_imports_nothing_heavy_and_is_quick(tmp_path):
 
 
 def target(module):
-    return InstalledTarget(
-        name="acme.x",
-        module=module,
-        summary="s",
-        goal="speed",
-        devices=("cpu",),
-        tags=(),
-        distribution="d",
-        version="1",
-    )
+    return InstalledTarget("acme.x", module)
 
 
 BENCHMARK = """

@@ -19,14 +19,6 @@ HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \x1b[2J \u202e | `x` \" 
 
 
 @pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_target(example.result())
-    made.write_manifest(example.manifest())
-    return made
-
-
-@pytest.fixture
 def hostile(tmp_path):
     made = Bundle.create_at(tmp_path / "hostile")
     row = attrs.evolve(example.rows()[1], name=HOSTILE, why=HOSTILE)

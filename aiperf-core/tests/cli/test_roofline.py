@@ -16,14 +16,6 @@ LEFT_OUT = (
 )
 
 
-@pytest.fixture
-def bundle(tmp_path: Path) -> Bundle:
-    one = Bundle.create_at(tmp_path / "run")
-    one.write_manifest(example.manifest())
-    one.write_target(example.result())
-    return one
-
-
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(Shell(load_plugins()), ["roofline", *map(str, arguments)])
 

@@ -9,7 +9,6 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example, records
-from aiperf_core.results.bundle import Bundle
 
 PLUGIN = """
 @hookimpl
@@ -102,14 +101,6 @@ def acme(site):
     site.install("aiperf-acme", PLUGIN)
     site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", ""))
     return site.load()
-
-
-@pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_manifest(example.manifest())
-    made.write_target(example.result())
-    return made
 
 
 def show(plugins, *arguments):

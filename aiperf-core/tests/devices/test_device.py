@@ -41,13 +41,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def aiperf(site: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """The command in a process of its own, with the toy's package beside the others."""
+    path = os.pathsep.join([str(site), str(TOY), *filter(None, sys.path)])
+    env = {**os.environ, "PYTHONPATH": path, "AIPERF_CACHE_DIR": str(site / "cache")}
+    line = [sys.executable, "-P", "-m", "aiperf_core", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, env=env, cwd=site, timeout=120)
+
+
 @pytest.fixture(scope="module")
 def document(site: Path) -> dict[str, Any]:
     """What one run of both targets says, a device being asked for by neither."""
-    path = os.pathsep.join([str(site), str(TOY), *filter(None, sys.path)])
-    env = {**os.environ, "PYTHONPATH": path, "AIPERF_CACHE_DIR": str(site / "cache")}
-    line = [sys.executable, "-P", "-m", "aiperf_core", "run", "toy.*", "--budget", "0.8", "--json", "--quiet"]
-    done = subprocess.run(line, capture_output=True, text=True, env=env, cwd=site, timeout=120)
+    done = aiperf(site, "run", "toy.*", "--budget", "0.8", "--json", "--quiet")
     assert done.returncode in (0, 3), done.stderr
     return dict(json.loads(done.stdout))
 
@@ -112,6 +117,15 @@ def test_a_device_that_is_not_here_is_skipped_with_its_reason(document: dict[str
             "reason": "has no implementation for cpu; it runs on gone (gone: its cable is out)",
         }
     ]
+
+
+def test_a_call_on_it_is_profiled_until_its_queue_is_empty(site: Path) -> None:
+    done = aiperf(site, "profile", "toy.copy:whole", "--device", "toy", "--out", str(site / "profiles"), "--json")
+    assert done.returncode == 0, done.stderr
+    parts, whole = json.loads(done.stdout)["profiles"]
+    assert (parts["device"], parts["implementation"], whole["implementation"]) == ("toy", "parts", "whole")
+    # Eight times a millisecond, of which the thread that calls sees nothing.
+    assert min(parts["taken_s"]) >= 8 * 0.001
 
 
 # --- without processes

@@ -54,16 +54,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def attempt(session: Session, module: str, *names: str, executor: str | None) -> TargetResult | SkippedTarget:
-    target = InstalledTarget(
-        name=f"tests.{module}",
-        module=module,
-        summary="A target of the tests",
-        goal="speed",
-        devices=("cpu",),
-        tags=(),
-        distribution="tests",
-        version="0",
-    )
+    target = InstalledTarget(f"tests.{module}", module)
     session.options = Options(
         device="cpu", size="smoke", executor=executor, executors=KNOWN, budget_s=0.1, timeout_s=30.0, policy="lenient"
     )

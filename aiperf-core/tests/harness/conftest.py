@@ -32,21 +32,6 @@ class SilentReporter:
         """Nothing to keep."""
 
 
-def selection(module: str, *implementations: str) -> Selection:
-    """A selection of a target of the tests."""
-    target = InstalledTarget(
-        name=f"tests.{module}",
-        module=module,
-        summary="A target of the tests",
-        goal="speed",
-        devices=("cpu",),
-        tags=(),
-        distribution="tests",
-        version="0",
-    )
-    return Selection(target, frozenset(implementations))
-
-
 @pytest.fixture(scope="session")
 def shared_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """One session for all tests: its fork server imports torch once."""
@@ -84,7 +69,8 @@ def run_target(
     """Run one target of the tests on the CPU."""
     defaults: dict[str, object] = {"device": "cpu", "budget_s": 0.05, "timeout_s": 20.0}
     session.options = Options(**{**defaults, **options})
-    plans, skipped = session.plan([selection(module, *implementations)])
+    target = InstalledTarget(f"tests.{module}", module)
+    plans, skipped = session.plan([Selection(target, frozenset(implementations))])
     if skipped:
         return skipped[0]
     return session.run(plans[0], lambda _, name: logs / f"{name}.log", SilentReporter())

@@ -17,21 +17,11 @@ TARGETS = Path(__file__).parent / "targets"
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     folder = tmp_path_factory.mktemp("deferring")
-    target = InstalledTarget(
-        name="tests.deferring",
-        module="deferring",
-        summary="Deferred work",
-        goal="speed",
-        devices=("cuda",),
-        tags=(),
-        distribution="tests",
-        version="0",
-    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         options = Options(device="cuda", tier="standard", budget_s=3.0)
         with Session(options, folder) as session:
-            plans, _ = session.plan([Selection(target)])
+            plans, _ = session.plan([Selection(InstalledTarget("tests.deferring", "deferring"))])
             result = session.run(plans[0], lambda _, name: folder / f"{name}.log", Silent())
     assert isinstance(result, TargetResult), result
     return {row.name: row for row in result.rows}

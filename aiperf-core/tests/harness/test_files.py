@@ -22,16 +22,7 @@ from aiperf_core.testing import Silent
 pytestmark = pytest.mark.quiet
 
 TARGETS = Path(__file__).parent / "targets"
-TARGET = InstalledTarget(
-    name="tests.on_disk",
-    module="on_disk",
-    summary="On disk",
-    goal="latency",
-    devices=("cpu",),
-    tags=(),
-    distribution="tests",
-    version="0",
-)
+TARGET = InstalledTarget("tests.on_disk", "on_disk")
 
 
 def run_with_files_in(folder: Path, logs: Path) -> TargetResult | SkippedTarget:

@@ -18,16 +18,7 @@ from aiperf_core.testing import Silent
 pytestmark = pytest.mark.quiet
 
 TARGETS = Path(__file__).parent / "targets"
-TARGET = InstalledTarget(
-    name="tests.serving",
-    module="serving",
-    summary="Serving",
-    goal="latency",
-    devices=("cpu",),
-    tags=(),
-    distribution="tests",
-    version="0",
-)
+TARGET = InstalledTarget("tests.serving", "serving")
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.harness.described import Described, DescribedImplementation
 from aiperf_core.harness.session import Plan
@@ -53,9 +54,7 @@ class Fake:
 
 
 def plan(*asked: str, **params: float) -> Plan:
-    target = InstalledTarget(
-        name="a.b", module="m", summary="s", goal="speed", devices=("cpu",), tags=(), distribution="d", version="1"
-    )
+    target = InstalledTarget("a.b", "m")
     implementations = [
         DescribedImplementation("eager", "baseline", "cpu", "x.py:1", kind="naive"),
         DescribedImplementation("fused", "variant", "cpu", "x.py:2", why="one pass"),
@@ -68,7 +67,7 @@ def plan(*asked: str, **params: float) -> Plan:
 
 def profiled(monkeypatch: pytest.MonkeyPatch, root: Path, wanted: Plan, tool: type[Fake], **more: Any) -> Any:
     monkeypatch.setattr(Profiler, "resolve", lambda self: tool)
-    return profile_target(wanted, Hardware(), Chosen(Profiler("fake", "a fake", "m:Fake")), root, **more)
+    return profile_target(wanted, Hardware(), Chosen(Profiler("fake", "a fake", "m:Fake"), BUILT_IN), root, **more)
 
 
 def test_the_baseline_and_every_variant_have_a_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

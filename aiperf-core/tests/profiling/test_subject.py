@@ -7,6 +7,8 @@ import pytest
 import torch
 from attrs import asdict, evolve
 
+from aiperf_core.devices.cpu_kind import CpuKind
+from aiperf_core.devices.device import CPU
 from aiperf_core.profiling import subject
 from aiperf_core.profiling.profiler import Job, Pace
 
@@ -104,7 +106,7 @@ def job(site: Any) -> Job:
 
 def test_a_call_that_changes_its_inputs_finds_them_as_they_were(job: Job, tmp_path: Path) -> None:
     tool: Any = Counting(job)
-    told = subject.profile(job, tool, tmp_path)
+    told = subject.profile(job, CpuKind(), tool, tmp_path)
     import aiperf_sums  # type: ignore[import-not-found]
 
     # The very first call, which shows how large an output is, is the only one before which nothing has to be restored.
@@ -118,7 +120,7 @@ def test_short_calls_without_state_fill_a_window(job: Job, site: Any, tmp_path: 
     site.write("aiperf_sums.py", BENCH.replace('state="total", ', "").replace("total += a", "total = total + a"))
     tool: Any = Counting(job)
     tool.pace = Pace(windows=2, seconds=10.0, window_s=0.01)
-    told = subject.profile(job, tool, tmp_path)
+    told = subject.profile(job, CpuKind(), tool, tmp_path)
     assert told["in_a_row"] > 10
     assert told["calls"] == 2 * told["in_a_row"]
     assert all(0 < seconds < 0.01 for seconds in told["call_s"])
@@ -127,12 +129,12 @@ def test_short_calls_without_state_fill_a_window(job: Job, site: Any, tmp_path: 
 def test_slow_calls_are_few_and_at_least_one(job: Job, tmp_path: Path) -> None:
     tool: Any = Counting(job)
     tool.pace = Pace(windows=50, seconds=0.0)
-    assert subject.profile(job, tool, tmp_path)["calls"] == 1
+    assert subject.profile(job, CpuKind(), tool, tmp_path)["calls"] == 1
 
 
 def test_a_class_is_prepared_and_called(job: Job, tmp_path: Path) -> None:
     tool: Any = Counting(job)
-    assert subject.profile(evolve(job, implementation="prepared"), tool, tmp_path)["calls"] == 3
+    assert subject.profile(evolve(job, implementation="prepared"), CpuKind(), tool, tmp_path)["calls"] == 3
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,6 @@ def test_what_went_wrong_is_told(job: Job, site: Any, tmp_path: Path, implementa
     site.write("aiperf_counting.py", "class Counting:\n    def __init__(self, job):\n        pass\n")
     request = tmp_path / "request.json"
     wanted = asdict(evolve(job, implementation=implementation))
-    request.write_text(json.dumps({"job": wanted, "load": "aiperf_counting:Counting"}))
+    request.write_text(json.dumps({"job": wanted, "tool": "aiperf_counting:Counting", "device": CPU.load}))
     assert subject.main(request) == 0
     assert json.loads((tmp_path / subject.TOLD).read_text()) == told

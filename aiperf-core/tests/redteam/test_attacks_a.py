@@ -86,16 +86,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measure]:
                 tier: str = "quick",
                 budget_s: float = 0.1,
             ) -> dict[str, Row]:
-                target = InstalledTarget(
-                    name=f"tests.{module.rpartition('.')[2]}",
-                    module=module,
-                    summary="A module of attacks",
-                    goal="speed",
-                    devices=("cpu",),
-                    tags=(),
-                    distribution="tests",
-                    version="0",
-                )
+                target = InstalledTarget(f"tests.{module.rpartition('.')[2]}", module)
                 session.options = Options(
                     device="cpu", tier=tier, budget_s=budget_s, timeout_s=60.0, energy=False, off=off
                 )

@@ -98,16 +98,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 module: str, names: set[str], off: frozenset[str] = frozenset(), budget_s: float = 0.2
             ) -> TargetResult | SkippedTarget:
                 short = module.rpartition(".")[2]
-                target = InstalledTarget(
-                    name=f"tests.{short}",
-                    module=module,
-                    summary="A module of attacks",
-                    goal="speed",
-                    devices=("cpu",),
-                    tags=(),
-                    distribution="tests",
-                    version="0",
-                )
+                target = InstalledTarget(f"tests.{short}", module)
                 # Only attacks on them need a run without pauses, which takes long on a busy machine.
                 patch.setattr(clocks, "STEADY_S", 0.01 if short == "timing_clocks" else 0.0)
                 patch.setattr(Session, "ceilings", lambda *_: light if short == "timing_light" else None)

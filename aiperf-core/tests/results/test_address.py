@@ -5,18 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiperf_core.errors import AiperfError, BundleError, UsageError
-from aiperf_core.results import address, example
-from aiperf_core.results.bundle import Bundle
+from aiperf_core.results import address
 
 TARGET = "ch07.memory_access"
-
-
-@pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_target(example.result())
-    made.write_manifest(example.manifest())
-    return made
 
 
 @pytest.mark.parametrize(

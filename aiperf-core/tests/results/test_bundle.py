@@ -23,14 +23,6 @@ RESULT = example.result()
 MANIFEST = example.manifest()
 
 
-@pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_manifest(MANIFEST)
-    made.write_target(RESULT)
-    return made
-
-
 def without_seal(manifest):
     return attrs.evolve(manifest, hashes={})
 

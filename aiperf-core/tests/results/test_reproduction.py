@@ -29,17 +29,7 @@ def then(tmp_path):
 
 @pytest.fixture
 def plugins():
-    target = InstalledTarget(
-        name=TARGET,
-        module="aiperf_ch07.memory_access",
-        summary="s",
-        goal="speed",
-        devices=("cuda",),
-        tags=(),
-        distribution="aiperf-ch07",
-        version="1",
-    )
-    return Plugins(targets=(target,))
+    return Plugins(targets=(InstalledTarget(TARGET, "aiperf_ch07.memory_access"),))
 
 
 def row(verdict, speedup=None):

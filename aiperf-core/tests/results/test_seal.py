@@ -10,14 +10,6 @@ from aiperf_core.results.bundle import Bundle
 FILE = "targets/ch07.memory_access.json"
 
 
-@pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_target(example.result())
-    made.write_manifest(example.manifest())
-    return made
-
-
 def stored(bundle):
     return json.loads((bundle.path / FILE).read_text())["sample_file"]
 

@@ -26,14 +26,6 @@ def keys(tmp_path_factory):
 
 
 @pytest.fixture
-def bundle(tmp_path):
-    made = Bundle.create_at(tmp_path / "run")
-    made.write_target(example.result())
-    made.write_manifest(example.manifest())
-    return made
-
-
-@pytest.fixture
 def signed(bundle, keys):
     assert signing.sign(bundle, keys / "ann") == bundle.path / "manifest.json.sig"
     return bundle

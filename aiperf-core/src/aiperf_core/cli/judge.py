@@ -100,13 +100,4 @@ def _kernelbench(reference: Path) -> InstalledTarget:
 
     if not reference.is_file():
         raise UsageError(f"--target '{reference}' is no file; with --format kernelbench it is the reference's file.")
-    return InstalledTarget(
-        name=f"kernelbench.{reference.stem}",
-        module=f"{KERNELBENCH}{reference.resolve()}",
-        summary=f"the Model of {reference.name}",
-        goal="speed",
-        devices=("cpu", "cuda"),
-        tags=(),
-        distribution="a file",
-        version="",
-    )
+    return InstalledTarget(f"kernelbench.{reference.stem}", f"{KERNELBENCH}{reference.resolve()}")

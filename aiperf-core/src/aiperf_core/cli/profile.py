@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import device_option
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf or a plugin's."
 )
 @click.option("--metrics", metavar="NAME", help="A set of the tool's metrics, in place of its usual ones.")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where to run. [default: the GPU, if it helps]")
+@device_option("Where to run. [default: the GPU, if it helps]")
 @click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
 @click.option(
@@ -63,7 +64,7 @@ def profile(
         raise UsageError(f"--timeout takes a number of seconds above 0; got {timeout:g}.")
     chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns)
     screen, err = consoles()
-    options = Options(device=device, size=size, params=sizes_of(sizes))
+    options = Options(device=device, size=size, params=sizes_of(sizes), devices=plugins.known_devices)
     plans, skipped, hardware = _plan(selections, options)
     root = store.new_folder(out, plans[0].name if len(plans) == 1 else "-".join(patterns))
     every: list[Profile | NotProfiled] = []

@@ -7,12 +7,12 @@ the processes of a run on that device. `cpu` and `cuda` are two such classes.
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 
-from aiperf_core.errors import SkipError, UsageError
+from aiperf_core.errors import UsageError
+from aiperf_core.records import class_path, make, named, one_line
 from aiperf_core.targets import is_device
 
 if TYPE_CHECKING:
@@ -34,35 +34,13 @@ class Device:
     raises `ValueError`, which sets its plugin aside.
     """
 
-    name: str = field()
-    summary: str = field()
-    load: str = field()
-
-    @name.validator
-    def _check_name(self, _: "Attribute[str]", value: object) -> None:
-        if not is_device(value):
-            raise ValueError(f"{value!r} cannot name a device: a Python identifier in lower case can, such as 'xpu'")
-
-    @summary.validator
-    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
-            raise ValueError(f"device {self.name!r} needs a summary of one line; found {value!r}")
-
-    @load.validator
-    def _check_load(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not all(value.partition(":")):
-            raise ValueError(f"device {self.name!r} needs load='module:Class'; found {value!r}")
+    name: str = field(validator=named("device", is_device, "a Python identifier in lower case can, such as 'xpu'"))
+    summary: str = field(validator=one_line("device"))
+    load: str = field(validator=class_path("device"))
 
     def resolve(self) -> "DeviceKind":
         """Import the class and make one. Raises `SkipError` with the reason where that fails."""
-        module, _, name = self.load.partition(":")
-        try:
-            kind = getattr(import_module(module), name)()
-        except Exception as error:
-            raise SkipError(f"its class {self.load} cannot be loaded: {type(error).__name__}: {error}") from error
-        if not isinstance(kind, DeviceKind):
-            raise SkipError(f"its class {self.load} is not derived from aiperf_core.devices.device.DeviceKind")
-        return kind
+        return make(self.load, DeviceKind)
 
 
 @frozen(kw_only=True)

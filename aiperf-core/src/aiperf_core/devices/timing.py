@@ -73,13 +73,6 @@ class TimingDevice(Protocol):
         """Memory used since the reset; None for each figure that cannot be measured."""
 
 
-def open_device(name: str, working_set_bytes: int) -> TimingDevice:
-    """One of the core's own devices, for a process that is told of no other. `working_set_bytes` as for `DeviceKind.open`."""
-    from aiperf_core.devices.device import BUILT_IN
-
-    return BUILT_IN[name].resolve().open(working_set_bytes, all_streams=True)
-
-
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
     """Read a buffer hot, after other reads displaced it, and after a flush; medians. `timed` gives a call's seconds."""
     hot, cold, flushed = [], [], []

@@ -8,18 +8,22 @@ with `aiperf_core.harness.worker`; an executor decides only where and how it is 
 import re
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from attrs import Attribute, field, frozen
+from attrs import field, frozen
 
-from aiperf_core.errors import SkipError, UsageError
+from aiperf_core.errors import UsageError
+from aiperf_core.records import class_path, make, named, one_line
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes import ForkServer
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 @frozen
@@ -30,37 +34,15 @@ class Executor:
     raises `ValueError`, which sets its plugin aside.
     """
 
-    name: str = field()
-    summary: str = field()
-    load: str = field()
-
-    @name.validator
-    def _check_name(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not _NAME.fullmatch(value):
-            raise ValueError(
-                f"{value!r} cannot name an executor: lower-case letters, digits and hyphens can, such as 'slurm'"
-            )
-
-    @summary.validator
-    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
-            raise ValueError(f"executor {self.name!r} needs a summary of one line; found {value!r}")
-
-    @load.validator
-    def _check_load(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not all(value.partition(":")):
-            raise ValueError(f"executor {self.name!r} needs load='module:Class'; found {value!r}")
+    name: str = field(
+        validator=named("executor", _is_name, "lower-case letters, digits and hyphens can, such as 'slurm'")
+    )
+    summary: str = field(validator=one_line("executor"))
+    load: str = field(validator=class_path("executor"))
 
     def resolve(self, server: "ForkServer") -> "ExecutorKind":
         """Import the class and make one. Raises `SkipError` with the reason where that fails."""
-        module, _, name = self.load.partition(":")
-        try:
-            kind = getattr(import_module(module), name)(server)
-        except Exception as error:
-            raise SkipError(f"its class {self.load} cannot be loaded: {type(error).__name__}: {error}") from error
-        if not isinstance(kind, ExecutorKind):
-            raise SkipError(f"its class {self.load} is not derived from aiperf_core.executors.executor.ExecutorKind")
-        return kind
+        return make(self.load, ExecutorKind, server)
 
 
 class Crew(Protocol):

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from aiperf_core import __version__
+from aiperf_core.devices.device import Device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.session import Plan
@@ -35,9 +36,10 @@ _LAST_LINES = 6
 
 @frozen
 class Chosen:
-    """A tool, and the metrics that it is asked for."""
+    """A tool, the metrics that it is asked for, and the devices that there are, by name."""
 
     profiler: Profiler
+    devices: Mapping[str, Device]
     metrics: MetricSet | None = None
 
 
@@ -48,12 +50,12 @@ def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
         raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")
     profiler = plugins.profilers[tool].record
     if metrics is None:
-        return Chosen(profiler)
+        return Chosen(profiler, plugins.known_devices)
     sets = {name: one.record for name, one in plugins.metrics.items() if one.record.tool == tool}
     if metrics not in sets:
         known = "; ".join(f"{one.name} ({one.summary})" for one in sets.values()) or "none"
         raise UsageError(f"{metrics!r} is not a metric set of {tool}. It has: {known}")
-    return Chosen(profiler, sets[metrics])
+    return Chosen(profiler, plugins.known_devices, sets[metrics])
 
 
 def profile_target(
@@ -112,7 +114,7 @@ def _profile(
     with tempfile.TemporaryDirectory(prefix="aiperf-profile-") as scratch:
         folder, job = Path(scratch), _job(plan, one, chosen)
         try:
-            told, observed = _observe(chosen.profiler, job, folder, timeout_s)
+            told, observed = _observe(chosen, job, folder, timeout_s)
         except SkipError as skipped:
             return NotProfiled(target=plan.name, implementation=one.name, reason=str(skipped), failed=False)
         except AiperfError as error:
@@ -122,11 +124,12 @@ def _profile(
         return profile
 
 
-def _observe(profiler: Profiler, job: Job, folder: Path, timeout_s: float) -> tuple[dict[str, Any], Observed]:
+def _observe(chosen: Chosen, job: Job, folder: Path, timeout_s: float) -> tuple[dict[str, Any], Observed]:
     """Run the tool's command lines, and have it read what they left."""
-    tool = profiler.resolve()(job)
+    tool = chosen.profiler.resolve()(job)
     request = folder / _REQUEST
-    request.write_text(json.dumps({"job": asdict(job), "load": profiler.load}))
+    loads = {"tool": chosen.profiler.load, "device": chosen.devices[job.device].load}
+    request.write_text(json.dumps({"job": asdict(job), **loads}))
     argv = [sys.executable, "-P", "-m", "aiperf_core.profiling.subject", str(request)]
     told: dict[str, Any] = {}
     for command in tool.commands(argv, folder):

@@ -7,21 +7,28 @@ before a profile is asked for.
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import Attribute, field, frozen
 
+from aiperf_core.records import class_path, named, one_line, resolve
+
 if TYPE_CHECKING:
     from aiperf_core.profiling.models import Observed
+
+_WORDS = "letters, digits, hyphens and '_' can, such as 'nsys'"
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.replace("-", "").replace("_", "").isalnum() and not value.startswith("-")
 
 
 @frozen(kw_only=True)
 class Job:
     """One implementation that is to be profiled.
 
-    target, module, implementation: what. device: `cpu` or `cuda`. params: the sizes. cache: `cold` or `warm`, as declared;
+    target, module, implementation: what. device: its name. params: the sizes. cache: `cold` or `warm`, as declared;
     with a cold cache the caches are flushed before each call, outside of the tool's view where the tool allows it.
     metrics: the metrics that the user chose by `--metrics`, or none for the tool's own choice.
     """
@@ -107,27 +114,13 @@ class Profiler:
     `ValueError`, which sets its plugin aside.
     """
 
-    name: str = field()
-    summary: str = field()
-    load: str = field()
-
-    @name.validator
-    def _check_name(self, _: "Attribute[str]", value: object) -> None:
-        _name("profiler", value)
-
-    @summary.validator
-    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
-        _line("profiler", self.name, value)
-
-    @load.validator
-    def _check_load(self, _: "Attribute[str]", value: object) -> None:
-        if not isinstance(value, str) or not all(value.partition(":")):
-            raise ValueError(f"profiler {self.name!r} needs load='module:Class'; found {value!r}")
+    name: str = field(validator=named("profiler", _is_word, _WORDS))
+    summary: str = field(validator=one_line("profiler"))
+    load: str = field(validator=class_path("profiler"))
 
     def resolve(self) -> "type[Tool]":
         """Import the tool's class. Raises whatever the import raises."""
-        module, _, attribute = self.load.partition(":")
-        found: type[Tool] = getattr(import_module(module), attribute)
+        found: type[Tool] = resolve(self.load)
         return found
 
 
@@ -143,14 +136,10 @@ class MetricSet:
     `tool` is the profiler that knows them, and `metrics` their names in the tool's own spelling.
     """
 
-    name: str = field()
+    name: str = field(validator=named("metric set", _is_word, _WORDS))
     tool: str = field()
     metrics: tuple[str, ...] = field(converter=_as_names)
-    summary: str = field()
-
-    @name.validator
-    def _check_name(self, _: "Attribute[str]", value: object) -> None:
-        _name("metric set", value)
+    summary: str = field(validator=one_line("metric set"))
 
     @metrics.validator
     def _check_metrics(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
@@ -159,17 +148,3 @@ class MetricSet:
                 raise ValueError(
                     f"metric set {self.name!r} needs metrics=('name', ...), each without blanks and commas; found {metric!r}"
                 )
-
-    @summary.validator
-    def _check_summary(self, _: "Attribute[str]", value: object) -> None:
-        _line("metric set", self.name, value)
-
-
-def _name(kind: str, value: object) -> None:
-    if not isinstance(value, str) or not value.replace("-", "").replace("_", "").isalnum() or value.startswith("-"):
-        raise ValueError(f"{value!r} cannot name a {kind}: letters, digits, hyphens and '_' can, such as 'nsys'")
-
-
-def _line(kind: str, name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
-        raise ValueError(f"{kind} {name!r} needs a summary of one line; found {value!r}")

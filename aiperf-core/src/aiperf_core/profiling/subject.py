@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,14 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with, load_benchmark
-from aiperf_core.devices.timing import TimingDevice, in_a_row, open_device
+from aiperf_core.devices.device import DeviceKind
+from aiperf_core.devices.timing import TimingDevice, in_a_row
 from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
 from aiperf_core.harness import tree
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.files import InputFile
 from aiperf_core.profiling.profiler import Job, Tool
+from aiperf_core.records import make, resolve
 from aiperf_core.serving import at_desk
 
 TOLD = "subject.json"
@@ -38,8 +39,8 @@ _WARM_S = 0.2
 _MOST_IN_A_ROW = 10_000
 
 
-def profile(job: Job, tool: Tool, folder: Path) -> dict[str, Any]:
-    """Call one implementation within the tool's window. Return `calls`, `in_a_row`, `call_s` and `cost`.
+def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, Any]:
+    """Call one implementation on a device within the tool's window. Return `calls`, `in_a_row`, `call_s` and `cost`.
 
     Raises `SkipError` for what cannot run here, and whatever the implementation raises.
     """
@@ -47,9 +48,11 @@ def profile(job: Job, tool: Tool, folder: Path) -> dict[str, Any]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
         torch.set_num_threads(job.threads)
     benchmark = load_benchmark(TargetRef(job.target, job.module))
-    values = _draw(benchmark, job)
+    kind.preload()
+    values = _draw(benchmark, job, kind.torch_device)
     call, finish, restore = _prepared(benchmark, job, values, folder)
-    device = _device(job, values, call())
+    tensors = [*tree.tensors(values), *tree.tensors(call())]
+    device = kind.open(sum(one.untyped_storage().nbytes() for one in tensors), all_streams=True)
     finish()
     seconds = _warm(device, call, finish, restore)
     pace = tool.pace
@@ -85,12 +88,12 @@ def profile(job: Job, tool: Tool, folder: Path) -> dict[str, Any]:
     }
 
 
-def _draw(benchmark: Benchmark, job: Job) -> dict[str, Any]:
+def _draw(benchmark: Benchmark, job: Job, device: str) -> dict[str, Any]:
     """The inputs and static arguments, as the judge makes them, by name."""
     task, values = benchmark.task, {}
     for draw in filter(None, (task.inputs, task.static)):
-        generator = torch.Generator(job.device).manual_seed(secrets.randbits(62))
-        drawn = call_with(draw, {**job.params, "device": job.device, "generator": generator})
+        generator = torch.Generator(device).manual_seed(secrets.randbits(62))
+        drawn = call_with(draw, {**job.params, "device": device, "generator": generator})
         if not isinstance(drawn, dict):
             raise BenchmarkError(f"{job.target!r}: the workload returned {type(drawn).__name__}; accepted is a dict")
         values.update(drawn)
@@ -142,11 +145,6 @@ def _nothing() -> None:
     pass
 
 
-def _device(job: Job, values: dict[str, Any], output: Any) -> TimingDevice:
-    tensors = [*tree.tensors(values), *tree.tensors(output)]
-    return open_device(job.device, sum(one.untyped_storage().nbytes() for one in tensors))
-
-
 def _warm(
     device: TimingDevice, call: Callable[[], Any], finish: Callable[[], Any], restore: Callable[[], None]
 ) -> float:
@@ -180,8 +178,7 @@ def main(path: Path) -> int:
     folder = path.parent
     try:
         job = Job(**{**request["job"], "metrics": tuple(request["job"]["metrics"])})
-        module, _, name = request["load"].partition(":")
-        told = profile(job, getattr(import_module(module), name)(job), folder)
+        told = profile(job, make(request["device"], DeviceKind), resolve(request["tool"])(job), folder)
     except SkipError as error:
         told = {"error": str(error), "failed": False}
     except AiperfError as error:

@@ -45,7 +45,7 @@ class TorchTool:
 
     def window(self, folder: Path) -> "TorchWindow":
         """Profile from within."""
-        return TorchWindow(self._job.device, folder / TRACE)
+        return TorchWindow("cuda" if self._job.device == "cuda" else "cpu", folder / TRACE)
 
     def remedy(self, log: str) -> str | None:
         """Nothing that the torch profiler prints has a remedy of ours."""
@@ -61,7 +61,10 @@ class TorchTool:
 
 
 class TorchWindow:
-    """The torch profiler around all calls. The range of a call has the job's name, and is made by the subject."""
+    """The torch profiler around all calls. The range of a call has the job's name, and is made by the subject.
+
+    Of a device other than GPUs, it sees what the processors do for it.
+    """
 
     def __init__(self, device: str, trace: Path) -> None:
         self._device, self._trace = device, trace

@@ -189,16 +189,7 @@ class Trials:
         return plan
 
     def _planned(self, case: Case) -> Plan | NotTriedError:
-        target = InstalledTarget(
-            name=f"redteam.{case.module.rpartition('.')[2]}",
-            module=case.module,
-            summary="Attacks and honest look-alikes",
-            goal="speed",
-            devices=(case.device,),
-            tags=(),
-            distribution="aiperf-core",
-            version="",
-        )
+        target = InstalledTarget(f"redteam.{case.module.rpartition('.')[2]}", case.module, devices=(case.device,))
         try:
             self.session.options = self._options(case, tier="quick", budget_s=0.0, off=frozenset())
             plans, skipped = self.session.plan([Selection(target, frozenset())])
