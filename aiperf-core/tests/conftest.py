@@ -65,8 +65,8 @@ class Site:
 def bundle(tmp_path: Path) -> Bundle:
     """The example of a run, in a bundle of one target."""
     made = Bundle.create_at(tmp_path / "run")
-    made.write_manifest(example.manifest())
     made.write_target(example.result())
+    made.write_manifest(example.manifest())
     return made
 
 

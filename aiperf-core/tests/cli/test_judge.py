@@ -159,7 +159,7 @@ def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: i
     assert "Traceback" not in done.stderr
     (result,) = json.loads(done.stdout)["targets"]
     baseline, row = result["rows"]
-    assert baseline["verdict"] == "MEASURED", "the other rows are unharmed"
+    assert baseline["verdict"] == "MEASURED", f"the other rows are unharmed: {baseline}"
     assert said in (row["reason"] or "") + "\n".join(row["log"])
     assert (row["verdict"] == "FAILED") == (code == 1)
     assert list(machine.temporary.iterdir()) == []

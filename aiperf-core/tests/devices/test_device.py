@@ -120,12 +120,16 @@ def test_a_device_that_is_not_here_is_skipped_with_its_reason(document: dict[str
 
 
 def test_a_call_on_it_is_profiled_until_its_queue_is_empty(site: Path) -> None:
-    done = aiperf(site, "profile", "toy.copy:whole", "--device", "toy", "--out", str(site / "profiles"), "--json")
+    done = aiperf(site, "profile", "toy.copy", "--device", "toy", "--out", str(site / "profiles"), "--json")
     assert done.returncode == 0, done.stderr
-    parts, whole = json.loads(done.stdout)["profiles"]
-    assert (parts["device"], parts["implementation"], whole["implementation"]) == ("toy", "parts", "whole")
-    # Eight times a millisecond, of which the thread that calls sees nothing.
-    assert min(parts["taken_s"]) >= 8 * 0.001
+    document = json.loads(done.stdout)
+    profiles = {one["implementation"]: one for one in document["profiles"]}
+    assert list(profiles) == ["parts", "whole", "unwaited", "stale", "spoiling"]
+    assert {one["device"] for one in profiles.values()} == {"toy"}
+    assert min(profiles["parts"]["taken_s"]) >= 8 * 0.001
+    assert min(profiles["unwaited"]["taken_s"]) >= 0.03
+    # This device lacks what it requires.
+    assert [one["implementation"] for one in document["not_profiled"]] == ["wide"]
 
 
 # --- without processes

@@ -65,10 +65,10 @@ def profile(
     chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns)
     screen, err = consoles()
     options = Options(device=device, size=size, params=sizes_of(sizes), devices=plugins.known_devices)
-    plans, skipped, hardware = _plan(selections, options)
-    root = store.new_folder(out, plans[0].name if len(plans) == 1 else "-".join(patterns))
+    plans, skipped = _plan(selections, options)
+    root = store.new_folder(out, plans[0][0].name if len(plans) == 1 else "-".join(patterns))
     every: list[Profile | NotProfiled] = []
-    for plan in plans:
+    for plan, hardware in plans:
         found = passes.profile_target(plan, hardware, chosen, root, timeout, lambda name: _tell(err, name))
         every += found
         if not as_json:
@@ -79,14 +79,15 @@ def profile(
 
 def _plan(
     selections: Sequence["Selection"], options: "Options"
-) -> tuple[list["Plan"], list["SkippedTarget"], "Hardware"]:
-    """What is to be profiled, what cannot be with its reason, and the GPU that is there."""
+) -> tuple[list[tuple["Plan", "Hardware"]], list["SkippedTarget"]]:
+    """What is to be profiled, each with the hardware that it runs on; and what cannot be, with its reason."""
     from aiperf_core.harness.session import Session
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
         with Session(options, scratch) as session:
-            return *session.plan(selections), session.hardware
+            plans, skipped = session.plan(selections)
+            return [(plan, session.hardware_of(plan.device)) for plan in plans], skipped
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -109,7 +110,7 @@ def profiling(
         assert run.bundle is not None
         tell: Callable[[str], None] = (lambda _: None) if quiet else (lambda name: _tell(err, name))
         try:
-            found = passes.profile_target(plan, session.hardware, chosen, run.bundle.path, tell=tell)
+            found = passes.profile_target(plan, session.hardware_of(plan.device), chosen, run.bundle.path, tell=tell)
         except AiperfError as error:
             err.print_line(Text(words(f"no profile of {plan.name}: {error}")))
             return
