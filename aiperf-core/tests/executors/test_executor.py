@@ -69,27 +69,24 @@ def rows_of(result: object) -> dict[str, Row]:
     return {row.name: row for row in result.rows}
 
 
-def others() -> set[int]:
-    """Processes under this one that are alive."""
-    found = psutil.Process().children(recursive=True)
-    return {one.pid for one in found if one.status() != psutil.STATUS_ZOMBIE}
-
-
 @pytest.fixture(scope="module")
 def nice(session: Session) -> Any:
     """A result of the plugin's executor, with the niceness of its workers while they sampled, and who was left."""
     seen: set[int] = set()
-    before, own = others(), psutil.Process().pid
+    own = psutil.Process()
+    before = set(own.children(recursive=True))
 
     class Watching(_Silent):
         def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
             """Look at the subprocesses."""
-            seen.update(one.nice() for one in psutil.Process(own).children() if one.nice())
+            seen.update(one.nice() for one in own.children() if one.nice())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "_Silent", Watching)
         result = attempt(session, "features", "scaled", "presumptuous", executor="nice")
-    return result, seen, others() - before
+    # One that was killed is there until its parent has taken notice.
+    _, left = psutil.wait_procs(set(own.children(recursive=True)) - before, timeout=5)
+    return result, seen, left
 
 
 def test_a_plugins_executor_starts_the_workers(nice: Any) -> None:
@@ -100,7 +97,7 @@ def test_a_plugins_executor_starts_the_workers(nice: Any) -> None:
     assert rows["scaled"].speedup is not None, rows["scaled"].reason
     assert rows["presumptuous"].verdict is Verdict.INVALID
     assert niceness == {psutil.Process().nice() + 5}
-    assert left <= {os.getpid()}, "every worker was killed"
+    assert left == [], "every worker was killed"
 
 
 def test_a_worker_that_dies_is_told_by_its_executor(session: Session) -> None:

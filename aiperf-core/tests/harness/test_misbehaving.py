@@ -67,7 +67,7 @@ def test_wrong_outputs_are_invalid(measure: Measure) -> None:
 
 
 def test_processes_that_end_fail_alone(measure: Measure) -> None:
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    before = set(psutil.Process().children(recursive=True))
     rows = rows_of(measure("misbehaving", "added", *FAILED, memory_limit_bytes=4 << 30))
     assert_others_untouched(rows)
     for name, message in FAILED.items():
@@ -76,7 +76,9 @@ def test_processes_that_end_fail_alone(measure: Measure) -> None:
         assert message in rows[name].reason, name
     assert "about to raise" in rows["raises"].log
     assert rows["exits"].log[-1] == "leaving"
-    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
+    # One that was killed is there until its parent has taken notice.
+    _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=5)
+    assert left == []
 
 
 def test_a_hanging_worker_is_killed_and_says_where_it_hung(measure: Measure) -> None:

@@ -59,7 +59,11 @@ class Whole(Parts):
         return self.out
 
 
-@bench.variant(device="toy", why="nobody waits for the launch, whose work takes as long all the same")
+@bench.variant(
+    device="toy",
+    why="nobody waits for the launch, whose work takes as long all the same",
+    requires="capability:queues",
+)
 class Unwaited(Parts):
     def run(self, a):
         toy_device.submit(partial(kernel, self.out, a, SLOW_S))
