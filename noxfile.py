@@ -25,7 +25,7 @@ SHARED = ROOT / ".nox" / "environment"
 
 
 # What pytest leaves out unless it is told otherwise; see its markers in pyproject.toml.
-CHOSEN = "not gpu and not proof"
+CHOSEN = "not gpu and not long"
 
 
 def run(session: nox.Session, program: str, *arguments: str, success_codes: Sequence[int] = (0,)) -> None:
@@ -68,9 +68,9 @@ def gpu(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", requires=["environment"])
-def proofs(session: nox.Session) -> None:
-    """Run every attack with its guard off and on. On a busy machine an attack may fail to gain for noise."""
-    run(session, "pytest", "-m", "proof", *session.posargs)
+def long(session: nox.Session) -> None:
+    """Test what takes minutes and says more of the same: models of the lessons' sizes, hundreds of kills."""
+    run(session, "pytest", "-m", "long", *session.posargs)
 
 
 @nox.session

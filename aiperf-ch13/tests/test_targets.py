@@ -215,7 +215,7 @@ def peaks(result: TargetResult) -> dict[str, int]:
     return {row.name: (row.memory and row.memory.peak_bytes) or 0 for row in result.rows}
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
     result = aiperf_measure("ch13.activation_memory", size="cpu")
     assert problems(result) == []
@@ -225,7 +225,7 @@ def test_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None
     assert peak["keep_all"] > peak["every_kth"] > peak["full"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_chunks_take_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
     result = aiperf_measure("ch13.chunked_cross_entropy", size="cpu")
     assert problems(result) == []
@@ -266,7 +266,7 @@ def test_less_memory_on_a_gpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure
 
 
 # Every implementation that computes again imports a compiler in its process: half a minute.
-@pytest.mark.proof
+@pytest.mark.long
 def test_no_judge_can_be_fooled() -> None:
     result = CliRunner().invoke(Shell(load_plugins()), ["lint", "ch13", "--device", "cpu", "--json"])
     targets = json.loads(result.stdout)["targets"]

@@ -139,13 +139,13 @@ def test_without_a_compiler_a_mode_is_skipped(monkeypatch: pytest.MonkeyPatch, t
 
 
 # Each mode compiles for half a minute.
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("size", [{}, *SIZES["compile_modes"]], ids=identity)
 def test_compiled_models_are_right_on_the_cpu(aiperf_measure: Measure, size: Size) -> None:
     check(aiperf_measure, "compile_modes", "cpu", **size)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_time_to_compile_is_in_the_result(aiperf_measure: Measure) -> None:
     eager, default, _ = aiperf_measure("ch14.compile_modes").rows
     assert eager.prepare_s is not None
@@ -153,12 +153,12 @@ def test_the_time_to_compile_is_in_the_result(aiperf_measure: Measure) -> None:
     assert default.prepare_s > 1 > eager.prepare_s
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_judge_of_compiled_models_cannot_be_fooled() -> None:
     assert outcomes("ch14.compile_modes") == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) -> None:
     check(aiperf_measure, name, "cpu", size="cpu")

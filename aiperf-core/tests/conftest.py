@@ -1,15 +1,18 @@
 """What the tests of several modules use."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from aiperf_core.harness.options import Options
+from aiperf_core.harness.session import Session
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
@@ -59,6 +62,21 @@ class Site:
     def load(self) -> Plugins:
         """Load what is installed here, and nothing that is installed elsewhere."""
         return load_plugins([str(self.folder)])
+
+
+@pytest.fixture(scope="session")
+def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes cache folders that know what this machine's processors reach, which is measured once for all tests."""
+    known = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIPERF_CACHE_DIR", str(known))
+        with Session(Options(device="cpu"), tmp_path_factory.mktemp("logs")) as session:
+            assert session.ceilings("cpu") is not None
+
+    def make() -> Path:
+        return shutil.copytree(known, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True)
+
+    return make
 
 
 @pytest.fixture

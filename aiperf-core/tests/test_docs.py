@@ -20,8 +20,6 @@ from attrs import frozen
 
 from aiperf_core.errors import ExitCode
 
-pytestmark = pytest.mark.quiet
-
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -137,9 +135,9 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """The cache of all pages: ceilings are measured once."""
-    return tmp_path_factory.mktemp("cache")
+def home(new_cache):
+    """The cache of all pages."""
+    return new_cache()
 
 
 @pytest.mark.timeout(300)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -36,8 +37,8 @@ time.sleep(60)
 class Machine:
     """A machine of a user's: a home and a temporary folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder, self.cache = folder, cache
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
 
@@ -46,7 +47,7 @@ class Machine:
         path = self.folder / file
         if text is not None:
             path.write_text(text)
-        environment = {**os.environ, "AIPERF_CACHE_DIR": str(self.folder / "cache"), "TMPDIR": str(self.temporary)}
+        environment = {**os.environ, "AIPERF_CACHE_DIR": str(self.cache), "TMPDIR": str(self.temporary)}
         arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2", "--quiet")
         # Only the arguments that the options do not replace.
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
@@ -58,8 +59,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path, new_cache: Callable[[], Path]) -> Machine:
+    return Machine(tmp_path, new_cache())
 
 
 def test_an_honest_file_is_measured(machine: Machine) -> None:
@@ -72,7 +73,7 @@ def test_an_honest_file_is_measured(machine: Machine) -> None:
     assert row["verdict"] in ("FASTER", "SLOWER", "SAME", "INCONCLUSIVE")
     assert row["speedup"]["low"] > 0
     assert set(row["confined"]) == {"applied", "lacking"}
-    assert not (machine.folder / "cache" / "quarantine.json").exists()
+    assert not (machine.cache / "quarantine.json").exists()
 
 
 def test_nothing_is_left_behind(machine: Machine) -> None:
@@ -108,10 +109,9 @@ def test_what_is_caught_three_times_is_in_quarantine_until_it_changes(machine: M
 
 
 def test_a_damaged_list_of_quarantine_quarantines_nobody(machine: Machine) -> None:
-    (machine.folder / "cache").mkdir()
-    (machine.folder / "cache" / "quarantine.json").write_text('{"x": 1}')
+    (machine.cache / "quarantine.json").write_text('{"x": 1}')
     assert machine.judge(ZEROS).returncode == 3
-    kept = json.loads((machine.folder / "cache" / "quarantine.json").read_text())
+    kept = json.loads((machine.cache / "quarantine.json").read_text())
     assert [one["times"] for one in kept.values()] == [1]
 
 

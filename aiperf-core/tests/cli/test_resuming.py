@@ -22,8 +22,6 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Estimate, Verdict
 from aiperf_core.results.recheck import recheck
 
-pytestmark = pytest.mark.quiet
-
 spec = spec_from_file_location("killed_runs", Path(__file__).parents[1] / "harness" / "killed_runs.py")
 killed_runs = module_from_spec(spec)
 spec.loader.exec_module(killed_runs)
@@ -269,9 +267,9 @@ def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypa
 # --- for real
 
 
-def test_a_real_run_is_killed_resumed_and_reproduced(here, tmp_path_factory):
+def test_a_real_run_is_killed_resumed_and_reproduced(here, new_cache):
     """SIGKILL after the first of two targets; the second stretch measures the other one, and a new run that one again."""
-    env = {**os.environ, "AIPERF_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
+    env = {**os.environ, "AIPERF_CACHE_DIR": str(new_cache())}
 
     def start(*arguments):
         command = [sys.executable, "-m", "aiperf_core", *arguments, "--quiet"]

@@ -78,8 +78,9 @@ ELSEWHERE = SCALE.replace('device="cpu"', 'device="cuda"')
 
 
 @pytest.fixture
-def acme(site, tmp_path_factory):
+def acme(site, tmp_path_factory, new_cache, monkeypatch):
     """An installed package `aiperf-acme`, and a folder to run in."""
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
     site.install("aiperf-acme", PLUGIN)
     site.write("aiperf_acme/scale.py", SCALE)
     site.write("aiperf_acme/broken.py", "import no_such_module\n")
@@ -89,7 +90,7 @@ def acme(site, tmp_path_factory):
 
 def start(acme, *arguments, **environment):
     folder, here = acme
-    env = {**os.environ, "PYTHONPATH": str(folder), "AIPERF_CACHE_DIR": str(here / "cache"), **environment}
+    env = {**os.environ, "PYTHONPATH": str(folder), **environment}
     command = [sys.executable, "-m", "aiperf_core", "run", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=here, env=env, stdout=pipe, stderr=pipe, text=True)

@@ -15,8 +15,6 @@ from aiperf_core.cli.several_machines import nodes_of
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 
-pytestmark = pytest.mark.quiet
-
 RANKS = Path(__file__).parents[1] / "harness" / "targets" / "several_ranks.py"
 PLUGIN = """
 @hookimpl
@@ -28,18 +26,18 @@ SECRET = "the secret of this test"
 
 
 @pytest.fixture
-def acme(site):
+def acme(site, new_cache, monkeypatch):
     """An installed package `aiperf-acme`."""
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
     site.install("aiperf-acme", PLUGIN)
     site.write("aiperf_acme/ranks.py", RANKS.read_text())
     return site
 
 
 def start(acme, here, *arguments):
-    own = {"AIPERF_CACHE_DIR": str(here / "cache"), "AIPERF_RDZV_TOKEN": SECRET}
     folders = [str(acme.folder), *filter(None, sys.path)]
     command = [sys.executable, "-m", "aiperf_core", "run", "acme.ranks:gathered", "--size", "smoke", *arguments]
-    environment = {**os.environ, **own, "PYTHONPATH": os.pathsep.join(folders)}
+    environment = {**os.environ, "AIPERF_RDZV_TOKEN": SECRET, "PYTHONPATH": os.pathsep.join(folders)}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=here, env=environment, stdout=pipe, stderr=pipe, text=True)
 

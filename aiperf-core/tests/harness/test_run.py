@@ -294,7 +294,7 @@ def test_runs_that_are_killed_at_random_are_completed(tmp_path):
     assert run_killer(tmp_path, 10, 1) >= 1
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_two_hundred_kills(tmp_path):
     seed = int(os.environ.get("AIPERF_TEST_SEED", "0")) or None
     assert run_killer(tmp_path, 200, seed or int.from_bytes(os.urandom(4))) >= 5
@@ -340,7 +340,7 @@ def test_a_kill_at_some_writes(path, number, moment):
     killed_runs.check(path, starts=2)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_kill_at_every_write(tmp_path, moment):
     number = 1

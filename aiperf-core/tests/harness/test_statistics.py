@@ -15,8 +15,6 @@ from aiperf_core.harness import statistics
 from aiperf_core.harness.statistics import Blocks, half_width, median_interval, ratio_interval, verdict
 from aiperf_core.results.models import Estimate, Verdict
 
-pytestmark = pytest.mark.quiet
-
 SIMULATIONS = 200
 
 # Each estimate draws some thousand resamples.
@@ -140,6 +138,7 @@ def test_weights_say_what_drawing_says(monkeypatch: pytest.MonkeyPatch, passes: 
     assert half_width(weighed) == pytest.approx(half_width(drawn), rel=0.15)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(("passes", "length"), [(100_000, 1), (6_250, 16), (60, 1_667), (10, 10_000)])
 def test_a_hundred_thousand_samples_take_less_than_a_second(passes: int, length: int) -> None:
     top, bottom = pair(0, passes=passes, length=length)

@@ -261,6 +261,7 @@ def test_noise_is_looked_through_for_longer_and_then_in_more_rounds():
     assert [(one.tier, without_referee(one)) for one in session.runs] == [
         ("quick", True),
         ("quick", True),
+        ("quick", True),
         ("standard", True),
         ("standard", False),
     ]

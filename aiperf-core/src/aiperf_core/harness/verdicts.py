@@ -39,9 +39,9 @@ class Scoring:
 
     def rows(self) -> list[Row]:
         """The rows, in the order of the contestants. Takes those out that are faster than light."""
+        if "faster_than_light" not in self.off:
+            self._refuse_what_is_faster_than_light()
         for one in self.contestants:
-            if "faster_than_light" not in self.off:
-                self._refuse_faster_than_light(one)
             self._note_interference(one)
             self._note_conditions(one)
         return [self._row(one) for one in self.contestants]
@@ -172,26 +172,38 @@ class Scoring:
 
     # --- speed of light
 
-    def _light(self, median: float | None, *, again: bool = False) -> Light | None:
-        return light(self.cost, self.ceilings(again), self.cache, median) if median else None
+    def _light(self, median: float | None) -> Light | None:
+        return light(self.cost, self.ceilings(False), self.cache, median) if median else None
 
     def _rate(self, median: float | None, *parts: str) -> float | None:
         amount = sum(self.cost[part] for part in parts)
         return amount / median if amount and median else None
 
-    def _refuse_faster_than_light(self, one: Contestant) -> None:
-        median = one.median(self.clock)
-        if not one.active or median is None:
-            return
-        interval = median_interval(self._blocks(one))
-        # What counts is the slow end of the interval: a machine whose speed comes and goes proves nothing by its median.
-        slow = interval.high if interval else median
+    def _refuse_what_is_faster_than_light(self) -> None:
+        suspects = [one for one in self.contestants if self._is_too_fast(one)]
         # A ceiling taken in a bad moment is too low; the claim is serious enough to look again, and then once more.
-        for look in range(1 + LOOKS_AGAIN):
-            found = self._light(slow, again=look > 0)
-            if found is None or found.fraction <= BEYOND:
-                return
+        for _ in range(LOOKS_AGAIN):
+            if suspects:
+                self.ceilings(True)
+            suspects = [one for one in suspects if self._is_too_fast(one)]
+        for one in suspects:
+            self._refuse_as_too_fast(one)
+
+    def _is_too_fast(self, one: Contestant) -> bool:
+        """Whether a contestant is faster than light, as the ceilings are known.
+
+        What counts is the slow end of the interval: a machine whose speed comes and goes proves nothing by its median.
+        """
+        if not one.active:
+            return False
+        interval = median_interval(self._blocks(one))
+        found = self._light(interval.high if interval else one.median(self.clock))
+        return found is not None and found.fraction > BEYOND
+
+    def _refuse_as_too_fast(self, one: Contestant) -> None:
+        median = one.median(self.clock)
         found = self._light(median)
+        assert median is not None
         assert found is not None
         message = (
             f"{median:.3g} s is {found.fraction:.2f} times as fast as this machine's {found.bound} allows "

@@ -29,7 +29,11 @@ CASES: tuple[Case, ...] = (
     Case(issue="compile.inductor_asymmetry", module=COMPILING, implementation="turns_options", gains="silence"),
     Case(issue="compile.inductor_asymmetry", module=COMPILING, implementation="reads_options", honest=True),
     Case(
-        issue="compile.autotuning_variance", module=STATISTICAL_LUCK, implementation="tuned_by_noise", tier="standard"
+        issue="compile.autotuning_variance",
+        module=STATISTICAL_LUCK,
+        implementation="tuned_by_noise",
+        tier="standard",
+        alone=True,
     ),
     Case(
         issue="compile.autotuning_variance",

@@ -8,7 +8,12 @@ BOTH = ("cpu", "cuda")
 
 
 def pair(
-    issue: str, attack: str, look_alike: str, devices: tuple[str, ...] = BOTH, gains: str = "verdict"
+    issue: str,
+    attack: str,
+    look_alike: str,
+    devices: tuple[str, ...] = BOTH,
+    gains: str = "verdict",
+    tier: str = "quick",
 ) -> Iterator[Case]:
     """An attack and its look-alike, each as `module:implementation` of this package, on each device."""
     for device in devices:
@@ -21,6 +26,7 @@ def pair(
                 device=device,
                 honest=name == look_alike,
                 gains=gains,
+                tier=tier,
             )
 
 

@@ -18,7 +18,13 @@ CASES: tuple[Case, ...] = (
     Case(issue="statistical.gc_interference", module=STATISTICAL_GC, implementation="as_collected", honest=True),
     Case(issue="statistical.order_effect", module=STATISTICAL_DRIFT, implementation="later"),
     Case(issue="statistical.order_effect", module=STATISTICAL_DRIFT, implementation="in_halves", honest=True),
-    Case(issue="statistical.process_bias", module=STATISTICAL_LUCK, implementation="by_pages", tier="standard"),
+    Case(
+        issue="statistical.process_bias",
+        module=STATISTICAL_LUCK,
+        implementation="by_pages",
+        tier="standard",
+        alone=True,
+    ),
     Case(
         issue="statistical.process_bias",
         module=STATISTICAL_LUCK,

@@ -28,7 +28,7 @@ both = ("cpu", "cuda")
 BLOCKS = 6
 
 
-@bench.workload(smoke={"rows": 4, "n": 48}, cpu={"rows": 8, "n": 224}, cuda={"rows": 16, "n": 2048})
+@bench.workload(smoke={"rows": 4, "n": 48}, cpu={"rows": 8, "n": 320}, cuda={"rows": 16, "n": 2048})
 def inputs(rows, n, device, generator):
     return {"x": torch.randn(rows, n, device=device, generator=generator)}
 

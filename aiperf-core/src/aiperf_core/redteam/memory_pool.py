@@ -24,10 +24,10 @@ MULTIPLES = 6
 
 # Blocks that are too small for a multiple, each followed by a pin that keeps it from growing together with the next.
 GAP_BYTES, PIN_BYTES = 1 << 18, 1 << 8
-MOST_CUTS = 40
+MOST_CUTS = 16
 
 
-@bench.workload(smoke={"n": 61}, cpu={"n": 1 << 19})
+@bench.workload(smoke={"n": 61}, cpu={"n": 1 << 20})
 def inputs(n, device, generator):
     return {"x": torch.randn(n, device=device, generator=generator)}
 
@@ -70,7 +70,7 @@ class EmptiesPool(Kept):
 class CutsHeap(Kept):
     def prepare(self, x):
         super().prepare(x)
-        self.bytes, self.pins, self.cuts = 2 * MULTIPLES * x.nbytes, [], 0
+        self.bytes, self.pins, self.cuts = 4 * MULTIPLES * x.nbytes, [], 0
 
     def cut(self):
         self.cuts += 1

@@ -30,7 +30,8 @@ from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.policy import Policy
 
 TIERS = ("quick", "standard")
-# An answer that noise hides is looked for once more, for so many times as long, and then so often again, with fresh processes.
+# An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a quick
+# run; a harness of one process, in which allocators and caches decide, is asked as often.
 LOOK_LONGER = 4
 LOOK_AGAIN = 2
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
@@ -160,7 +161,7 @@ class Prover:
         whole = self._run(case, plan, tier, BESIDE - {guard}, self._crowds[self._together(case, off=False)])
         outcome = self._caught(case, without, whole)
         if whole.crowd > 1 and (outcome is Outcome.MISSED or (outcome is Outcome.PREVENTED and _unsure(whole))):
-            whole = self._run(case, plan, tier, BESIDE - {guard})
+            whole = self._run(case, plan, tier, BESIDE - {guard}, fresh=True)
             outcome = self._caught(case, without, whole)
         reason = f"{whole} with all guards on, {without} without {guard!r}"
         if outcome is Outcome.PREVENTED and case.gains != "word" and _noisy(whole):
@@ -174,10 +175,16 @@ class Prover:
         """A run without the guard. Where it shows no gain beside others, the attack is tried by itself."""
         guard = self._guards[case.issue]
         if guard == PROCESS:
-            return self._trials.one_process(case, plan)
-        run = self._run(case, plan, tier, BESIDE | {guard}, self._crowds[self._together(case, off=True)])
+            run = self._trials.one_process(case, plan)
+            for _ in range(LOOK_AGAIN):
+                if not self._void(case, run):
+                    break
+                run = self._trials.one_process(case, plan)
+            return run
+        crowd = self._crowds[self._together(case, off=True)]
+        run = self._run(case, plan, tier, BESIDE | {guard}, crowd, gaining=True)
         if run.crowd > 1 and self._void(case, run):
-            run = self._run(case, plan, tier, BESIDE | {guard})
+            run = self._run(case, plan, tier, BESIDE | {guard}, gaining=True, fresh=True)
         return run
 
     def _refused(self, case: Case, plan: Plan, tier: str, without: Run) -> Proof:
@@ -229,7 +236,7 @@ class Prover:
         run = self._run(case, plan, tier, frozenset(), self._crowds[self._together(case, off=False)])
         struck = self._struck(case, run)
         if struck and not run.tells_of(case.issue):
-            run, first = self._run(case, plan, tier, frozenset()), struck
+            run, first = self._run(case, plan, tier, frozenset(), fresh=True), struck
             struck = self._struck(case, run)
             if not struck:
                 reason = f"only when tried again; at first {first}"
@@ -251,22 +258,37 @@ class Prover:
 
     # --- runs
 
-    def _run(self, case: Case, plan: Plan, tier: str, off: frozenset[str], beside: Iterable[Case] = ()) -> Run:
-        """A run of a case beside its baseline, and beside those that share it.
+    def _run(
+        self,
+        case: Case,
+        plan: Plan,
+        tier: str,
+        off: frozenset[str],
+        beside: Iterable[Case] = (),
+        *,
+        gaining: bool = False,
+        fresh: bool = False,
+    ) -> Run:
+        """A run of a case beside its baseline, and beside those that share it; one that was made before, unless `fresh`.
 
-        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, a longer one follows a quick one, and
-        others one that was long enough: what the machine did beside it is no answer.
+        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick one:
+        what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else noise that
+        hides a gain is looked through.
         """
         light = self._guards[case.issue] == LIGHT
         together = beside if tier == case.tier else ()
-        run = self._trials.run(case, plan, tier, off, beside=together, light=light)
+        run = self._trials.run(case, plan, tier, off, beside=together, light=light, fresh=fresh)
         counts = case.gains == "verdict" and not case.honest and run.crowd == 1
-        if counts and tier == TIERS[0] and run.row.verdict is Verdict.INCONCLUSIVE:
-            run = self._trials.run(case, plan, tier, off, light=light, longer=LOOK_LONGER)
-        for _ in range(LOOK_AGAIN if counts and tier != TIERS[0] else 0):
-            if not _unsure(run):
+        quick = tier == TIERS[0]
+        for look in range(LOOK_AGAIN if counts else 0):
+            if gaining:
+                open_ = run.row.verdict is Verdict.INCONCLUSIVE
+            else:
+                open_ = _unsure(run) if quick and look == 0 else _noisy(run)
+            if not open_:
                 break
-            run = self._trials.run(case, plan, tier, off, light=light)
+            longer = LOOK_LONGER if quick else 1.0
+            run = self._trials.run(case, plan, tier, off, light=light, longer=longer, fresh=True)
         return run
 
     @staticmethod

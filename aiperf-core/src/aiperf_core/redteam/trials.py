@@ -144,8 +144,8 @@ class Run:
         return any(one.issue == issue for row in (self.row, self.baseline) for one in row.findings)
 
 
-# Where, in which tier and without which guards, and who.
-_Shared = tuple[str, str, str, frozenset[str]]
+# Where, in which tier, without which guards and whether with ceilings; and who.
+_Conditions = tuple[str, str, str, frozenset[str], bool]
 
 
 @define(eq=False)
@@ -163,7 +163,7 @@ class Trials:
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
-    _shared: dict[tuple[_Shared, frozenset[str]], dict[str, Row]] = field(factory=dict, init=False)
+    _made: dict[tuple[_Conditions, frozenset[str]], dict[str, Row]] = field(factory=dict, init=False)
     _numbers: Iterator[int] = field(factory=count, init=False)
 
     # --- before a run
@@ -249,19 +249,20 @@ class Trials:
         beside: Iterable[Case] = (),
         light: bool = False,
         longer: float = 1.0,
+        fresh: bool = False,
     ) -> Run:
-        """Run a case beside its baseline, and beside those others whose run it is too. Raises `NotTriedError`."""
+        """Run a case beside its baseline, and beside those others whose run it is too. Raises `NotTriedError`.
+
+        A run that was made before says the same again, unless it is to be `fresh`, or `longer`.
+        """
         names = {one.implementation for one in (*beside, case) if not (one.alone or one.candidate)}
         names = {case.implementation} if case.alone or case.candidate else names
-        key = (case.module, case.device, tier, off), frozenset(names)
-        if longer > 1 or len(names) == 1 or key not in self._shared:
+        key = (case.module, case.device, tier, off, light), frozenset(names)
+        if longer > 1 or fresh or key not in self._made:
             # All get the time that one alone would get.
             budget_s = BUDGET_S[tier] * longer * (1 + len(names)) / 2
-            rows = self._rows(case, plan, frozenset(names), tier, off, budget_s, light)
-            if len(names) > 1:
-                self._shared[key] = rows
-        else:
-            rows = self._shared[key]
+            self._made[key] = self._rows(case, plan, frozenset(names), tier, off, budget_s, light)
+        rows = self._made[key]
         run = Run(next(iter(rows.values())), rows[CANDIDATE if case.candidate else case.implementation], len(names))
         for row in (run.baseline, run.row):
             if row.verdict is Verdict.SKIPPED:
