@@ -52,6 +52,8 @@ BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
 _IMPORTERS = (__file__, str(Path(importlib.__file__).parent), "<frozen importlib")
 
 Params = dict[str, float]
+# Where a mistake is: a file and line, or the code itself.
+Place = str | Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -79,12 +81,16 @@ class Implementation:
     role: str
     device: str
     code: Callable[..., Any]
-    where: str
     why: str = ""
     kind: str | None = None
     requires: tuple[str, ...] = ()
     builds_on: str | None = None
     lossy: Lossy | None = None
+
+    @property
+    def where(self) -> str:
+        """File and line of the code, and its name. Found when it is asked for: of a class the whole file is parsed."""
+        return _where(self.code)
 
     @property
     def is_class(self) -> bool:
@@ -177,14 +183,13 @@ class Benchmark:
         """
 
         def declare(function: Decorated) -> Decorated:
-            where = _where(function)
             self._only_one("workload", self._workload, function)
-            self._check_served(where, _as_names(served), presets)
-            self._check_presets(where, presets)
+            self._check_served(function, _as_names(served), presets)
+            self._check_presets(function, presets)
             sizes = next(iter(presets.values()))
-            self._check_arguments(where, function, _given_to_draw(sizes))
+            self._check_arguments(function, _given_to_draw(sizes))
             if files and WORLD_SIZE in sizes:
-                self._mistake(where, f"has files={files!r} and ranks; files are for workloads of one process")
+                self._mistake(function, f"has files={files!r} and ranks; files are for workloads of one process")
             self._workload = Workload(
                 function, presets, _as_names(state), files=_as_names(files), served=_as_names(served)
             )
@@ -213,7 +218,7 @@ class Benchmark:
         def declare(function: Decorated) -> Decorated:
             if not isinstance(tolerance, Tolerance):
                 accepted = ", ".join(TOLERANCES)
-                self._mistake(_where(function), f"has tolerance={tolerance!r}; accepted are {accepted}")
+                self._mistake(function, f"has tolerance={tolerance!r}; accepted are {accepted}")
             self._only_one("reference", self._reference, function)
             self._reference, self._tolerance = function, tolerance
             return function
@@ -241,7 +246,7 @@ class Benchmark:
         """
 
         def declare(code: Decorated) -> Decorated:
-            self._accept("kind", kind, KINDS, _where(code))
+            self._accept("kind", kind, KINDS, code)
             self._add(code, "baseline", device, name=name, requires=requires, kind=kind)
             return code
 
@@ -265,9 +270,9 @@ class Benchmark:
 
         def declare(code: Decorated) -> Decorated:
             if not isinstance(why, str) or not why.strip():
-                self._mistake(_where(code), "is a variant without a reason; say in why='...' what makes it faster")
+                self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
-                self._mistake(_where(code), f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
+                self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
             self._add(code, "variant", device, name=name, requires=requires, why=why, builds_on=builds_on, lossy=lossy)
             return code
 
@@ -307,7 +312,7 @@ class Benchmark:
             where = _where(self._cost)
             raise error if where in str(error) else BenchmarkError(f"{where}: {error}") from None
         if not isinstance(cost, Cost):
-            self._mistake(_where(self._cost), f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
+            self._mistake(self._cost, f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
         return cost
 
     def answer(self, params: Params, inputs: Mapping[str, Any]) -> Any:
@@ -341,8 +346,8 @@ class Benchmark:
             self._mistake(self.where, "has no cost; declare the least work with @bench.cost")
         if self._static is not None:
             sizes = next(iter(self.task.presets.values()))
-            self._check_arguments(_where(self._static), self._static, _given_to_draw(sizes))
-        self._check_arguments(_where(self._cost), self._cost, set(next(iter(self.task.presets.values()))))
+            self._check_arguments(self._static, _given_to_draw(sizes))
+        self._check_arguments(self._cost, set(next(iter(self.task.presets.values()))))
         for device in {one.device for one in self.implementations}:
             self._check_device(device)
         if not self.implementations:
@@ -351,33 +356,32 @@ class Benchmark:
     # --- mistakes
 
     def _add(self, code: Callable[..., Any], role: str, device: str | Iterable[str], **declared: Any) -> None:
-        where = _where(code)
         name = declared.pop("name") or snake_case(code.__name__)
         if not is_name(name):
-            self._mistake(where, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
+            self._mistake(code, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
         requires = _as_names(declared.pop("requires"))
         for text in requires:
             if not is_requirement(text):
-                self._mistake(where, f"requires {text!r}; accepted are {ACCEPTED}")
+                self._mistake(code, f"requires {text!r}; accepted are {ACCEPTED}")
         if inspect.isclass(code) and not callable(getattr(code, "run", None)):
             self._mistake(
-                where, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)"
+                code, f"is a class without run(self, ...); {name!r} needs it, and may have prepare(self, ...)"
             )
         if self.deferred and not all(callable(getattr(code, method, None)) for method in ("run", "finish", "output")):
             self._mistake(
-                where, f"is not deferred; {name!r} needs a class with run(self, ...), finish(self), output(self)"
+                code, f"is not deferred; {name!r} needs a class with run(self, ...), finish(self), output(self)"
             )
         if not _as_names(device):
-            self._mistake(where, "names no device; accepted are cpu, cuda and those of plugins")
+            self._mistake(code, "names no device; accepted are cpu, cuda and those of plugins")
         for one in _as_names(device):
             if not is_device(one):
-                self._mistake(where, f"has device={one!r}; accepted are cpu, cuda and those of plugins, such as 'xpu'")
+                self._mistake(code, f"has device={one!r}; accepted are cpu, cuda and those of plugins, such as 'xpu'")
             twin = next((other for other in self.implementations if (other.name, other.device) == (name, one)), None)
             if twin:
                 self._mistake(
-                    where, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}"
+                    code, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}"
                 )
-            self.implementations.append(Implementation(name, role, one, code, where, requires=requires, **declared))
+            self.implementations.append(Implementation(name, role, one, code, requires=requires, **declared))
 
     def _check_device(self, device: str) -> None:
         here = self.on(device)
@@ -400,9 +404,9 @@ class Benchmark:
 
     def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
         if present is not None:
-            self._mistake(_where(function), f"declares a second {what}; a target has one")
+            self._mistake(function, f"declares a second {what}; a target has one")
 
-    def _check_presets(self, where: str, presets: Mapping[str, Params]) -> None:
+    def _check_presets(self, where: Place, presets: Mapping[str, Params]) -> None:
         if "smoke" not in presets:
             found = ", ".join(presets) or "none"
             self._mistake(where, f"has no preset of sizes named 'smoke' (found: {found}); give smoke={{...}}")
@@ -416,7 +420,7 @@ class Benchmark:
                 if key == WORLD_SIZE and (not isinstance(value, int) or value < 1):
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are whole numbers from 1")
 
-    def _check_served(self, where: str, served: tuple[str, ...], presets: Mapping[str, Params]) -> None:
+    def _check_served(self, where: Place, served: tuple[str, ...], presets: Mapping[str, Params]) -> None:
         if not served:
             return
         if self.clock != "wall" or self.deferred:
@@ -427,17 +431,19 @@ class Benchmark:
                     where, f"serves requests; preset {name!r} needs the size 'deadline_s', above 0, and one process"
                 )
 
-    def _check_arguments(self, where: str, function: Callable[..., Any], accepted: set[str]) -> None:
+    def _check_arguments(self, function: Callable[..., Any], accepted: set[str]) -> None:
         unknown = [name for name in _argument_names(function) if name not in accepted]
         if unknown:
-            self._mistake(where, f"takes {', '.join(map(repr, unknown))}; accepted are {', '.join(sorted(accepted))}")
+            self._mistake(
+                function, f"takes {', '.join(map(repr, unknown))}; accepted are {', '.join(sorted(accepted))}"
+            )
 
-    def _accept(self, what: str, value: str, accepted: tuple[str, ...], where: str | None = None) -> None:
+    def _accept(self, what: str, value: str, accepted: tuple[str, ...], where: Place | None = None) -> None:
         if value not in accepted:
             self._mistake(where or self.where, f"has {what}={value!r}; accepted are {', '.join(accepted)}")
 
-    def _mistake(self, where: str, what: str) -> NoReturn:
-        raise BenchmarkError(f"{where}: {what}.")
+    def _mistake(self, where: Place, what: str) -> NoReturn:
+        raise BenchmarkError(f"{where if isinstance(where, str) else _where(where)}: {what}.")
 
 
 def _given_to_draw(sizes: Iterable[str]) -> set[str]:
