@@ -58,4 +58,4 @@ def test_guards_of_values_files_and_processes(new_cache: Callable[[], Path]) -> 
 
 @pytest.mark.long
 def test_guards_of_times(new_cache: Callable[[], Path]) -> None:
-    prove(new_cache, OF_TIMES, 25)
+    prove(new_cache, OF_TIMES, 20)
