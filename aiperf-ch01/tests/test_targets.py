@@ -1,7 +1,6 @@
 """Every target of the chapter is right at every size, on every device, and its judge is worth something."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +10,7 @@ from aiperf_ch01.batched_gemm import bench as batched_gemm
 from aiperf_ch01.plugin import aiperf_targets
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 Size = dict[str, float]
 

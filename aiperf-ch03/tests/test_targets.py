@@ -1,6 +1,6 @@
 """Every target of the chapter is right, at awkward sizes too; page faults are counted; what a machine lacks is said."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,7 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.errors import SkipError
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch03"]
 # One word; less than a page, exactly one, and one word more; a prime; more than a huge page. Reads: fewer than are

@@ -1,7 +1,5 @@
 """Every target of the chapter is right: at the presets' sizes and at awkward ones, on every device."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -10,10 +8,7 @@ from aiperf_core.errors import SkipError
 from aiperf_core.harness.compare import compare_tensors
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch07"]
 ON_CPU = [one.name for one in TARGETS if "cpu" in one.devices]

@@ -1,6 +1,5 @@
 """Every target of the chapter is right, at awkward sizes too, on every device."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,7 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.errors import SkipError
 from aiperf_core.harness.compare import compare_tensors
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch12"]
 # One element, primes, and what leaves a block partly full; a grid of one point, and one with more blocks than there may be.

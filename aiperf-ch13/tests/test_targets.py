@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +14,7 @@ from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 Size = dict[str, float]
 

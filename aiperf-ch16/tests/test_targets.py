@@ -1,7 +1,7 @@
 """Every scheduler answers every request right, at awkward sizes too, and does what its name says."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,7 @@ from aiperf_core.models import config
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
 from aiperf_core.serving import Desk, Request, at_desk
-from aiperf_core.testing import problems
-
-Measure = Callable[..., TargetResult]
+from aiperf_core.testing import Measure, problems
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch16"]
 BENCH = dynamic_batching.bench

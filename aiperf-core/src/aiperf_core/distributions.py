@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distributions, version
 
 from attrs import frozen
 
@@ -72,6 +72,14 @@ def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[li
             if entry_point.group == group:
                 origins.setdefault(key, _origin(name, version, requires, entry_point))
     return [origins[key] for key in sorted(origins)], unreadable
+
+
+def installed_version(distribution: str) -> str:
+    """The version of a distribution; empty where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 def _origin(name: str, version: str, requires: tuple[str, ...], entry_point: EntryPoint) -> Origin:

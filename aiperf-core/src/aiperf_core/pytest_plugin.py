@@ -15,7 +15,7 @@ torch nor any benchmark is imported.
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,8 @@ import pytest
 
 if TYPE_CHECKING:
     from aiperf_core.harness.described import Described, DescribedImplementation
-    from aiperf_core.results.models import TargetResult
     from aiperf_core.targets import Selection
-    from aiperf_core.testing import Measuring
+    from aiperf_core.testing import Measure, Measuring
 
 TIMEOUT_S = 300.0
 
@@ -50,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def aiperf_measure() -> "Iterator[Callable[..., TargetResult]]":
+def aiperf_measure() -> "Iterator[Measure]":
     """`aiperf_core.testing.Measuring.measure`, whose fork server ends with the tests.
 
     `aiperf_measure("acme.gather", device="cpu", n=1009)` returns a result, for `aiperf_core.testing.problems` and your own

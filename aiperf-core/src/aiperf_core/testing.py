@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -25,6 +25,9 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.redteam.cases import Case
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
+
+# What the fixture `aiperf_measure` is: `Measuring.measure`.
+Measure = Callable[..., TargetResult]
 
 BUDGET_S = 0.02
 # What guards times costs time, and a busy machine's noise: a test is about right and wrong.

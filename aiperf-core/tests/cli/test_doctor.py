@@ -30,7 +30,7 @@ def machine(monkeypatch, site):
         monkeypatch.setattr(host, "compiler", lambda: compiler)
         monkeypatch.setattr(probe, "nvidia", lambda: nvidia)
         monkeypatch.setattr(doctor_module, "_ask_torch", lambda: torch)
-        monkeypatch.setattr(doctor_module, "_version", lambda name: "" if name in missing else "1.0")
+        monkeypatch.setattr(doctor_module, "installed_version", lambda name: "" if name in missing else "1.0")
         return CliRunner().invoke(Shell(site.load()), ["doctor", *arguments])
 
     look.site = site

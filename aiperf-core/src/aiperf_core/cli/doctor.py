@@ -9,6 +9,7 @@ import click
 from attrs import asdict, frozen
 
 from aiperf_core.devices.here import of_plugins
+from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
 
@@ -101,7 +102,7 @@ def _ask_torch() -> dict[str, object]:
 
 
 def _torch(torch: dict[str, object]) -> Iterator[Fact]:
-    version = _version("torch")
+    version = installed_version("torch")
     if not version:
         yield Fact("torch", "not installed", "every benchmark", "pip install torch")
     elif "problem" in torch:
@@ -150,7 +151,7 @@ def _toolkit() -> Iterator[Fact]:
         ("nvidia-cuda-nvrtc", "cuda", "every run on a GPU, and CUDA C++ kernels"),
         ("triton", "triton", "benchmarks with Triton kernels"),
     ):
-        version = _version(name)
+        version = installed_version(name)
         yield Fact(name, version or "not installed", use, "" if version else f"pip install 'aiperf-core[{extra}]'")
 
 
@@ -176,12 +177,3 @@ def _installed(plugins: Plugins) -> Iterator[Fact]:
             yield Fact(
                 f"plugin {one.distribution}", note, "commands that start quickly and print only their own", update
             )
-
-
-def _version(distribution: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return ""

@@ -100,4 +100,5 @@ def _kernelbench(reference: Path) -> InstalledTarget:
 
     if not reference.is_file():
         raise UsageError(f"--target '{reference}' is no file; with --format kernelbench it is the reference's file.")
-    return InstalledTarget(f"kernelbench.{reference.stem}", f"{KERNELBENCH}{reference.resolve()}")
+    module = f"{KERNELBENCH}{reference.resolve()}"
+    return InstalledTarget(f"kernelbench.{reference.stem}", module, f"the Model of {reference.name}")

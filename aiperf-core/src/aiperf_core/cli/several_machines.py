@@ -4,7 +4,6 @@ import hashlib
 import os
 import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -77,7 +77,7 @@ def _identity(selections: Sequence["Selection"]) -> dict[str, str]:
     return {
         "the command's targets": ", ".join(one.target.name for one in selections),
         "Python": platform.python_version(),
-        "torch": _version("torch"),
+        "torch": installed_version("torch") or "missing",
         "the processor's kind": platform.machine(),
         **{f"the source of {name}": digest[:_SHOWN] for name, digest in found.items()},
     }
@@ -87,10 +87,3 @@ def _file_hash(module: str) -> str:
     """The SHA-256 of a module that is in no package."""
     spec = find_spec(module)
     return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest() if spec and spec.origin else "missing"
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "missing"

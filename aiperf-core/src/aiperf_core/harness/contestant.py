@@ -21,7 +21,12 @@ class Contestant:
 
     `runs` is the name of the code in the benchmark; it differs from the row's own name for a control. `calls` is how many
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
-    `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of calls, by name; `deferred` says whether its benchmark is; of one that serves requests, `latencies_s` has those of all samples' last calls, and `deadline_s` is what they are held against; `answered` says how long each sample took by its clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own, where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s` the times of each rank by its clock and of processors, sample by sample.
+    `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of
+    calls, by name; `deferred` says whether its benchmark is; of one that serves requests, `latencies_s` has those of all
+    samples' last calls, and `deadline_s` is what they are held against; `answered` says how long each sample took by its
+    clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own,
+    where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
+    the times of each rank by its clock and of processors, sample by sample.
     """
 
     declared: DescribedImplementation

@@ -47,12 +47,13 @@ def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, A
     if job.threads:  # before torch makes its threads, which inherit this
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
         torch.set_num_threads(job.threads)
-    benchmark = load_benchmark(TargetRef(job.target, job.module))
     kind.preload()
+    benchmark = load_benchmark(TargetRef(job.target, job.module))
     values = _draw(benchmark, job, kind.torch_device)
     call, finish, restore = _prepared(benchmark, job, values, folder)
-    tensors = [*tree.tensors(values), *tree.tensors(call())]
-    device = kind.open(sum(one.untyped_storage().nbytes() for one in tensors), all_streams=True)
+    # No output is kept: the calls that are watched allocate theirs as they would anywhere.
+    moved = sum(one.untyped_storage().nbytes() for one in (*tree.tensors(values), *tree.tensors(call())))
+    device = kind.open(moved, all_streams=True)
     finish()
     seconds = _warm(device, call, finish, restore)
     pace = tool.pace

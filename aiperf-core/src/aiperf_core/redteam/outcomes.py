@@ -4,7 +4,6 @@ Apart from the catalogue, which every command imports.
 """
 
 import hashlib
-import importlib.metadata
 import json
 import platform
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from attrs import frozen
 
 import aiperf_core
 from aiperf_core.devices.host import cache_folder, processor
+from aiperf_core.distributions import installed_version
 from aiperf_core.results import atomic
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def state(plugins: "Plugins") -> dict[str, str]:
         "processor": processor(),
         "gpus": ", ".join(sorted(one.name for one in found.gpus)),
         "driver": found.driver,
-        "torch": _version("torch"),
+        "torch": installed_version("torch"),
         "sources": _digest(Path(aiperf_core.__path__[0])),
         "plugins": ", ".join(contributors),
     }
@@ -192,10 +192,3 @@ def _digest(folder: Path) -> str:
         digest.update(f"{path.relative_to(folder)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""

@@ -282,10 +282,10 @@ class Prover:
         quick = tier == TIERS[0]
         for look in range(LOOK_AGAIN if counts else 0):
             if gaining:
-                open_ = run.row.verdict is Verdict.INCONCLUSIVE
+                unsettled = run.row.verdict is Verdict.INCONCLUSIVE
             else:
-                open_ = _unsure(run) if quick and look == 0 else _noisy(run)
-            if not open_:
+                unsettled = _unsure(run) if quick and look == 0 else _noisy(run)
+            if not unsettled:
                 break
             longer = LOOK_LONGER if quick else 1.0
             run = self._trials.run(case, plan, tier, off, light=light, longer=longer, fresh=True)
