@@ -235,6 +235,8 @@ class OffloadedAhead(Full):
 
     def send(self, stream):
         """Start to copy a block's input to the host; the number under which it is found again."""
+        if not stream.numel():  # what torch's checkpoints keep beside it, for autograd to have something
+            return stream
         self.copies.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.copies):
             self.host[self.gone].copy_(stream.detach(), non_blocking=True)
@@ -244,6 +246,8 @@ class OffloadedAhead(Full):
 
     def take(self, number):
         """The input of a block, once it is back. That of the block below it, which is wanted next, starts to come."""
+        if isinstance(number, torch.Tensor):
+            return number
         self.fetch(number)
         if number:
             self.fetch(number - 1)

@@ -50,7 +50,7 @@ def audit(event_s: float, span_s: float) -> Audit:
 )
 def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s))
+    clocks.compare(one, audit(event_s, span_s), lambda: None)
     assert one.active
     assert one.findings == []
 
@@ -65,7 +65,7 @@ def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> N
 )
 def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s))
+    clocks.compare(one, audit(event_s, span_s), lambda: None)
     assert one.ended is Verdict.UNTRUSTED
     assert one.reason == (
         f"the clocks disagree by more than 5% and 1 us: samples {(sampled_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by "
@@ -76,9 +76,66 @@ def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -
 
 def test_calls_that_wait_by_themselves_are_warned_of() -> None:
     one = contestant(300e-6, hidden=False)
-    clocks.compare(one, audit(300e-6, 100e-6))
+    clocks.compare(one, audit(300e-6, 100e-6), None)
     assert one.active
     assert [(one.issue, one.severity) for one in one.findings] == [("timing.launch_not_hidden", "warning")]
+
+
+def test_waiting_calls_whose_samples_say_less_than_cupti_are_not_believed() -> None:
+    one = contestant(50e-6, hidden=False)
+    clocks.compare(one, audit(300e-6, 100e-6), None)
+    assert one.ended is Verdict.UNTRUSTED
+
+
+# What samples say, and audited calls by events and by CUPTI; without pauses, and by how much CUPTI slows those.
+SLOWED = (802e-6, 876e-6, 874e-6, 806e-6, 1.09)
+PARTLY_SEEN = (104e-6, 92e-6, 8e-6, 105e-6, None)
+
+
+@pytest.mark.parametrize(("figures", "told"), [(SLOWED, "slows these calls"), (PARTLY_SEEN, "a part of the work")])
+def test_where_cupti_is_wrong_the_supervisor_vouches(figures: tuple[float, ...], told: str) -> None:
+    sampled_s, event_s, span_s, steady_s, slowed = figures
+    one = contestant(sampled_s)
+    one.steady = [Steady(100, 100 * steady_s)]
+    clocks.compare(one, audit(event_s, span_s), lambda: slowed)
+    assert one.active
+    assert [(one.issue, one.severity) for one in one.findings] == [("timing.not_audited", "warning")]
+    assert told in one.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        (*SLOWED[:4], 1.01),  # it is not CUPTI that slows
+        (*SLOWED[:4], None),
+        (402e-6, *SLOWED[1:]),  # or not by so much
+        (*PARTLY_SEEN[:3], 200e-6, None),  # the supervisor sees more than the samples say
+        (802e-6, 600e-6, 874e-6, 806e-6, 1.5),  # the same call by events, under CUPTI too, is shorter than by CUPTI
+    ],
+)
+def test_where_nothing_vouches_clocks_that_disagree_are_not_believed(figures: tuple[float, ...]) -> None:
+    sampled_s, event_s, span_s, steady_s, slowed = figures
+    one = contestant(sampled_s)
+    one.steady = [Steady(100, 100 * steady_s)]
+    clocks.compare(one, audit(event_s, span_s), lambda: slowed)
+    assert one.ended is Verdict.UNTRUSTED
+
+
+@pytest.mark.parametrize("figures", [SLOWED, PARTLY_SEEN])
+def test_nothing_vouches_for_code_that_nobody_trusts(figures: tuple[float, ...]) -> None:
+    sampled_s, event_s, span_s, steady_s, _ = figures
+    one = contestant(sampled_s)
+    one.steady = [Steady(100, 100 * steady_s)]
+    clocks.compare(one, audit(event_s, span_s), None)
+    assert one.ended is Verdict.UNTRUSTED
+
+
+def test_how_much_a_profiler_slows() -> None:
+    one = contestant(1e-3)
+    assert clocks.slowed(one, [Steady(10, 12e-3)]) is None
+    one.steady = [Steady(10, 11e-3), Steady(10, 10e-3), Steady(10, 2e-3, waited_s=1e-3)]
+    assert clocks.slowed(one, [Steady(10, 12e-3), Steady(10, 13e-3)]) == pytest.approx(1.2)
+    assert clocks.slowed(one, []) is None
 
 
 def test_the_clocks_own_cost_is_taken_off_times_and_not_off_samples() -> None:

@@ -76,11 +76,21 @@ class CudaDevice:
         torch.cuda.synchronize()
 
     def time(
-        self, call: Callable[[], Any], clock: str, calls: int = 1, align: Callable[[], None] | None = None
+        self,
+        call: Callable[[], Any],
+        clock: str,
+        calls: int = 1,
+        align: Callable[[], None] | None = None,
+        seal: Callable[[Any], None] | None = None,
     ) -> Timed:
         """Time a sample by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
         call = in_a_row(call, calls)
-        return time_by_wall(partial(_waited_for, call)) if clock == "wall" else self._time_device(call, align)
+        if clock != "wall":
+            return self._time_device(call, align, seal)
+        timed = time_by_wall(partial(_waited_for, call))
+        if seal is not None:
+            seal(timed.result)
+        return timed
 
     def probe_flush(self) -> Flush | None:
         """Read a quarter of L2: hot, displaced by reading other memory, and after a flush."""
@@ -92,10 +102,15 @@ class CudaDevice:
         torch.cuda.synchronize()
         return self._time_device(call).device_s or 0.0
 
-    def _time_device(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> Timed:
+    def _time_device(
+        self,
+        call: Callable[[], Any],
+        align: Callable[[], None] | None = None,
+        seal: Callable[[Any], None] | None = None,
+    ) -> Timed:
         hide = self._timeouts < _MAX_TIMEOUTS
         before, cpu = context_switches(), time.process_time_ns()
-        result, start, end = self._between_events(call, hide=hide, align=align)
+        result, start, end = self._between_events(call, hide=hide, align=align, seal=seal)
         torch.cuda.synchronize()
         cpu = time.process_time_ns() - cpu
         after = context_switches()
@@ -117,11 +132,16 @@ class CudaDevice:
         self._empty(grid=1, block=1)
 
     def _between_events(
-        self, call: Callable[[], Any], *, hide: bool, align: Callable[[], None] | None = None
+        self,
+        call: Callable[[], Any],
+        *,
+        hide: bool,
+        align: Callable[[], None] | None = None,
+        seal: Callable[[Any], None] | None = None,
     ) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
         """Queue a call between two events that all streams of the context keep to; what it returned, and the events.
 
-        `align` queues what makes the GPUs of several ranks start together.
+        `align` queues what makes the GPUs of several ranks start together; `seal` what looks at the output, behind the end.
         """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()  # an event exists on the device only once it was recorded
@@ -141,6 +161,8 @@ class CudaDevice:
                 self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(end.cuda_event)))
             else:
                 end.record()
+            if seal is not None:
+                seal(result)
         finally:
             self._go[0] = 1
         return result, start, end

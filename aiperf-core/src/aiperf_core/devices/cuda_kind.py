@@ -25,6 +25,7 @@ class CudaKind(DeviceKind):
     clock = "events of CUDA around the work of all streams"
     shares_memory = True
     has_ceilings = True
+    seals = True
     audited = True
     confines = True
     ranks = True

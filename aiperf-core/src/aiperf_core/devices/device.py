@@ -71,6 +71,8 @@ class DeviceKind:
     shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Without, the worker's
         own process copies them there, and code that it runs could keep the old ones.
     has_ceilings: whether `fill_ceilings` can be asked; without, no row has a fraction of the speed of light.
+    seals: whether its `time` takes `seal`, a function that it calls with the result as soon as the clock's stop is queued. It
+        queues a look at the output there, before which nothing can be written that the clock has missed.
     audited: whether CUPTI can look at its calls.
     confines: whether code that nobody trusts can be confined with it.
     ranks: whether a workload of several ranks can have one of it each.
@@ -81,6 +83,7 @@ class DeviceKind:
     on_host: ClassVar[bool] = False
     shares_memory: ClassVar[bool] = False
     has_ceilings: ClassVar[bool] = False
+    seals: ClassVar[bool] = False
     audited: ClassVar[bool] = False
     confines: ClassVar[bool] = False
     ranks: ClassVar[bool] = False

@@ -70,20 +70,25 @@ def audit(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: boo
     }
 
 
-def _profiled(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> tuple[list[float], Trace]:
-    """The event times of the calls, and all work while they ran."""
+def profiler() -> Any:
+    """A context in which CUPTI records what the GPU does: a `torch.profiler.profile`."""
     from torch.profiler import ProfilerActivity, profile
 
+    return profile(activities=[ProfilerActivity.CUDA], acc_events=True)
+
+
+def _profiled(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> tuple[list[float], Trace]:
+    """The event times of the calls, and all work while they ran."""
     times = []
     torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+    with profiler() as profile:
         for _ in range(calls):
             if flush:
                 device.flush()
             torch.cuda.synchronize()
             times.append(device.framed(call))
         torch.cuda.synchronize()
-    events = profiler.profiler.kineto_results.events()
+    events = profile.profiler.kineto_results.events()
     pieces = [_piece(event) for event in events if _on_gpu(event)]
     ids = frozenset(event.correlation_id() for event in events if _on_gpu(event))
     launches = {event.correlation_id(): event.device_resource_id() for event in events if _is_launch(event)}

@@ -60,7 +60,8 @@ class TimingDevice(Protocol):
         Either way the sample ends when all work that the calls have begun is done, whoever waits for it. A device without a
         clock of its own is asked for `wall` only.
 
-        `align` queues what lets the devices of several ranks start together, right before the clock starts.
+        `align` queues what lets the devices of several ranks start together, right before the clock starts. A device whose
+        kind `seals` takes one argument more, `seal`: see `DeviceKind`.
         """
 
     def probe_flush(self) -> Flush | None:

@@ -1,9 +1,10 @@
 """Whether the clocks of a run agree: the worker's own, CUPTI's, and the supervisor's."""
 
+from collections.abc import Callable, Iterable
 from statistics import median
 
 from aiperf_core.harness.contestant import Contestant
-from aiperf_core.results.models import Audit, Verdict
+from aiperf_core.results.models import Audit, Steady, Verdict
 
 AUDITED_CALLS = 7
 # Two clocks may differ by so much, relatively or in seconds, whichever is more.
@@ -27,28 +28,46 @@ WAITED = 0.1
 STEADY_S = 0.01
 
 
-def compare(one: Contestant, audit: Audit) -> None:
+def compare(one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], float | None] | None) -> None:
     """Take a contestant out of the run if events and CUPTI contradict each other.
 
     The audited calls must take the same time by events as by CUPTI, and the samples must not be faster than they. Slower
     they may be: audited calls repeat the same values, which they may find in a cache. Calls that wait for the GPU by
     themselves cannot be hidden behind the blocking kernel; their events count the host's time too, and only warn.
+
+    Where the supervisor's clock vouches for the samples, two more kinds of calls only warn. CUPTI sees nothing of what a
+    kernel launches. And it slows some kernels itself: `slowed_by_profiler` makes calls without a pause under it, and returns
+    how many times longer they then take, or None where that cannot be told. It is None for code that nobody trusts, for
+    which nothing vouches.
     """
     by_samples = one.median("device")
     if by_samples is None:
         return
     by_events, by_cupti = median(audit.event_s) - one.clock_cost_s.get("device", 0.0), median(audit.span_s)
     slack = max(AGREE * by_cupti, AGREE_S)
-    if abs(by_events - by_cupti) <= slack and by_samples >= by_cupti - slack:
+    agree, slower = abs(by_events - by_cupti) <= slack, by_samples >= by_cupti - slack
+    if agree and slower:
         return
     figures = {"samples": by_samples, "audited calls by events": by_events, "audited calls by CUPTI": by_cupti}
     told = ", ".join(f"{name} {seconds * 1e6:,.2f} us" for name, seconds in figures.items())
-    message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"
     evidence = {name.replace(" ", "_") + "_s": seconds for name, seconds in figures.items()}
-    if all(hidden for hidden, time in zip(one.samples.hidden, one.samples.device_s, strict=True) if time is not None):
-        one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
-    else:
-        one.find("timing.launch_not_hidden", message, evidence)
+    if slower and by_events > by_cupti:
+        if not all(hid for hid, time in zip(one.samples.hidden, one.samples.device_s, strict=True) if time is not None):
+            one.find("timing.launch_not_hidden", f"events count the host's time too: {told}", evidence)
+            return
+        steady_s = _steady_s(one) if slowed_by_profiler else None
+        if steady_s is not None and steady_s <= (1 + STEADY) * by_samples:
+            message = f"CUPTI saw a part of the work only, which is so where kernels launch kernels: {told}"
+            one.find("timing.not_audited", message, evidence)
+            return
+    if agree and slowed_by_profiler and (slowed := slowed_by_profiler()):
+        evidence["slowed_by_profiler"] = slowed
+        if by_samples * slowed >= by_cupti - slack:
+            message = f"CUPTI slows these calls, by the supervisor's clock to {slowed:.2f} times their time: {told}"
+            one.find("timing.not_audited", message, evidence)
+            return
+    message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"
+    one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
 
 
 def compare_with_supervisor(contestants: list[Contestant]) -> None:
@@ -82,10 +101,21 @@ def _excess(pairs: list[tuple[float, float]]) -> float:
 
 def _slowdown(one: Contestant) -> float | None:
     """How many times longer a call takes in runs without pauses, by the supervisor, than a sample says of it."""
-    by_worker = one.median("wall")
+    by_worker, steady_s = one.median("wall"), _steady_s(one)
+    return steady_s / by_worker if by_worker and steady_s is not None else None
+
+
+def _steady_s(one: Contestant) -> float | None:
+    """What a call takes in the fastest run without pauses, by the supervisor; None without one that says something."""
     # A process that others keep from running is slower, whatever its clock says.
     runs = [run for run in one.steady if run.waited_s is None or run.waited_s <= WAITED * run.bracket_s]
-    return min(run.bracket_s / run.calls for run in runs) / by_worker if by_worker and runs else None
+    return min((run.bracket_s / run.calls for run in runs), default=None)
+
+
+def slowed(one: Contestant, profiled: Iterable[Steady]) -> float | None:
+    """How many times longer a call takes without pauses when it is `profiled`; None where that is unknown."""
+    usual, least = _steady_s(one), min((run.bracket_s / run.calls for run in profiled), default=None)
+    return least / usual if usual and least else None
 
 
 def refuse_work_beside(contestants: list[Contestant]) -> None:

@@ -241,12 +241,22 @@ class Sampler:
             waited = None if before is None or after is None else max(0.0, after - before)
             one.steady.append(Steady(calls, taken, waited))
 
-    def bracket_steady(self, one: Contestant, calls: int) -> float | None:
+    def run_profiled(self, one: Contestant) -> list[Steady]:
+        """The same runs under CUPTI: as many calls without a pause, as often."""
+        runs = []
+        for usual in one.steady[-_STEADY_RUNS:]:
+            taken = self.bracket_steady(one, usual.calls, profiled=True)
+            if taken is None:
+                break
+            runs.append(Steady(usual.calls, taken))
+        return runs
+
+    def bracket_steady(self, one: Contestant, calls: int, *, profiled: bool = False) -> float | None:
         """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
         assert one.child is not None
         notices = _Notices()
         try:
-            one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls)
+            one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)
             return notices.bracket_s
         except (ChildError, KeyError) as error:
             one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "did not say when it began"))
@@ -347,7 +357,11 @@ class Sampler:
         reported = _by_clock(sample)
         if reported > 0 and one.per_call(self.clock, reported, one.calls) > 0:
             return True
-        message = f"a sample took {reported!r} s by the {self.clock} clock; a time must be positive"
+        cost_s = one.clock_cost_s.get(self.clock, 0.0)
+        message = (
+            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} us; "
+            "a time must be positive"
+        )
         return not one.find("timing.event_gaps", message, {"reported_s": reported})
 
     def _inspect(self, one: Contestant, chosen: dict[str, Any] | None) -> bool:

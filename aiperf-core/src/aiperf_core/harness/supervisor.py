@@ -414,7 +414,15 @@ class TargetRun:
             if one.name in told:
                 one.audit = told[one.name]
                 if "clocks_agree" not in self.options.off:
-                    clocks.compare(one, one.audit)
+                    source = self.options.candidate
+                    untrusted = source is not None and one.declared.where == str(source.path)
+                    vouches = None if untrusted else partial(self._slowed_by_profiler, one)
+                    clocks.compare(one, one.audit, vouches)
+
+    def _slowed_by_profiler(self, one: Contestant) -> float | None:
+        assert self._sampler is not None
+        self.reporter.phase("run under CUPTI", one.name)
+        return clocks.slowed(one, self._sampler.run_profiled(one))
 
     @property
     def _clock_costs(self) -> dict[str, float]:

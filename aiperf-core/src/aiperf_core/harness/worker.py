@@ -4,6 +4,7 @@ It is told what to run and where its inputs lie. It is not told seeds, the refer
 will be judged: that question comes after the clock has stopped.
 """
 
+import contextlib
 import gc
 import math
 import os
@@ -19,6 +20,7 @@ from attrs import asdict
 from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
 from aiperf_core.devices.cpu import wall_of
 from aiperf_core.devices.device import Device
+from aiperf_core.devices.timing import Timed
 from aiperf_core.harness import arena, ranks, tree
 from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
@@ -40,6 +42,7 @@ class Worker(Service):
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
+        self._sealed: list[torch.Tensor] | None = None
 
     def do_begin(
         self,
@@ -110,6 +113,9 @@ class Worker(Service):
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
+        if self._kind.seals:  # or the kernels of sums would be loaded behind a call that is held back
+            for words in (1, _WINDOW_WORDS):
+                int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
         timed = self._device.time(self._prepare, "wall")
         gc.collect()
         self._device.reset_memory()
@@ -129,7 +135,8 @@ class Worker(Service):
         """Leave nothing of the last call behind: poison its output, let go of it, release what it made persist in caches."""
         if "poison" not in self._off:
             self._poison()
-        self._device.release_cache()
+        if "cold_cache" not in self._off:
+            self._device.release_cache()
 
     def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool) -> Message:
         """Time a sample, of so many calls, on the values that now lie in the inputs.
@@ -140,13 +147,19 @@ class Worker(Service):
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
+        self._place, self._sealed = random.random(), None
+        # What is served or put off has its output only later.
+        seals = self._kind.seals and self._desk is None and not self._problem.get("deferred")
+        time: Callable[..., Timed] = self._device.time
+        if seals:
+            time = partial(time, seal=self._seal)
         if "gc_paused" not in self._off:
             gc.disable()
         try:
             self._device.make_ready()
             ranks.meet()
             self.notify("start")
-            timed = self._device.time(call, clock, calls, ranks.align)
+            timed = time(call, clock, calls, ranks.align)
             self.notify("stop")
         finally:
             gc.enable()
@@ -161,9 +174,8 @@ class Worker(Service):
         if self._desk is not None:  # an answer was there when it lay in the host's memory; here is where it is judged
             self._output = tree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
-        self._place = random.random()
         if "judged_output" not in self._off:
-            self._print = self._fingerprint(self._place)
+            self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,
@@ -247,17 +259,18 @@ class Worker(Service):
         found = self._device.probe_flush()
         return asdict(found) if found else None
 
-    def do_steady(self, calls: int) -> None:
-        """Make so many calls without a pause, for a clock outside of this process."""
+    def do_steady(self, calls: int, profiled: bool = False) -> None:
+        """Make so many calls without a pause, for a clock outside of this process; under CUPTI if they are `profiled`."""
         call = self._call()
-        self._device.make_ready()
-        ranks.meet()
-        self.notify("start")
-        for first in range(0, calls, _STEADY_CALLS):
-            for _ in range(min(_STEADY_CALLS, calls - first)):
-                self._output = call()
-            self._device.synchronize()
-        self.notify("stop")
+        with _profiler() if profiled else contextlib.nullcontext():
+            self._device.make_ready()
+            ranks.meet()
+            self.notify("start")
+            for first in range(0, calls, _STEADY_CALLS):
+                for _ in range(min(_STEADY_CALLS, calls - first)):
+                    self._output = call()
+                self._device.synchronize()
+            self.notify("stop")
 
     def do_collectives(self) -> Message:
         """Make a call that is not timed; what it sends to other ranks."""
@@ -286,14 +299,23 @@ class Worker(Service):
         self._output = None
         self._device.synchronize()
 
+    def _seal(self, output: Any) -> None:
+        """Queue a look at what the output holds when the clock stops."""
+        if "judged_output" not in self._off:
+            self._sealed = self._sums(output, self._place)
+
     def _fingerprint(self, place: float) -> list[int]:
-        """Sums over the bits of the output's tensors: what they hold now.
+        """What the output's tensors hold now."""
+        return _read(self._sums(self._output, place))
+
+    def _sums(self, output: Any, place: float) -> list[torch.Tensor]:
+        """Sums over the bits of an output's tensors, which a device may still have to compute.
 
         Of a large tensor of the host only a window is read, which lies at `place` between 0 and 1; a sum over all
         of it could take longer than the call.
         """
-        prints = []
-        for one in tree.tensors(self._output):
+        sums = []
+        for one in tree.tensors(output):
             if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided:
                 raise ContractError(f"the output holds {tree.summary(one)}; accepted are plain dense tensors")
             storage = one.untyped_storage()
@@ -301,8 +323,19 @@ class Worker(Service):
             window = min(count, _WINDOW_WORDS) if self._kind.on_host else count
             words = torch.empty(0, dtype=torch.int64, device=one.device)
             words = words.set_(storage, int(place * (count - window)), (window,), (1,))
-            prints.append(int(words.sum()))
-        return prints
+            sums.append(words.sum())
+        return sums
+
+
+def _profiler() -> contextlib.AbstractContextManager[Any]:
+    from aiperf_core.devices.ledger import profiler
+
+    context: contextlib.AbstractContextManager[Any] = profiler()
+    return context
+
+
+def _read(sums: list[torch.Tensor]) -> list[int]:
+    return [int(one) for one in sums]
 
 
 def _find(implementations: list[Implementation], name: str) -> Implementation:

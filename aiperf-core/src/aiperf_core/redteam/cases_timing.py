@@ -20,7 +20,12 @@ CASES: tuple[Case, ...] = (
     Case(issue="timing.incomplete_async", module=TIMING, implementation="joined_thread", honest=True),
     Case(issue="timing.incomplete_async", module=TIMING, implementation="joined_thread", device="cuda", honest=True),
     Case(
-        issue="timing.event_gaps", module=TIMING_CLOCKS, implementation="moved_start", device="cuda", needs=("cupti",), tier="standard"
+        issue="timing.event_gaps",
+        module=TIMING_CLOCKS,
+        implementation="moved_start",
+        device="cuda",
+        needs=("cupti",),
+        tier="standard",
     ),
     Case(issue="timing.event_gaps", module=TIMING_CLOCKS, implementation="own_events", device="cuda", honest=True),
     Case(issue="timing.warmup_bleed", module=TIMING_FIRST_CALLS, implementation="warmed_by_itself"),
@@ -32,7 +37,8 @@ CASES: tuple[Case, ...] = (
         module=TIMING_CLOCKS,
         implementation="scaled_events",
         device="cuda",
-        needs=("cupti",), tier="standard",
+        needs=("cupti",),
+        tier="standard",
     ),
     Case(issue="timing.clocks_disagree", module=TIMING_CLOCKS, implementation="own_events", device="cuda", honest=True),
     Case(
@@ -40,7 +46,8 @@ CASES: tuple[Case, ...] = (
         module=TIMING_CLOCKS,
         implementation="waits",
         device="cuda",
-        needs=("cupti",), tier="standard",
+        needs=("cupti",),
+        tier="standard",
         gains="silence",
     ),
     Case(

@@ -144,11 +144,13 @@ class Prover:
     def _attack(self, case: Case, plan: Plan) -> Proof:
         """See whether an attack gains without its guard and is caught with it, in as many tiers as that takes."""
         tiers = TIERS[TIERS.index(case.tier) :] if case.tier in TIERS else TIERS
+        reasons = []
         for tier in tiers:
             proof = self._attack_in(case, plan, tier)
             if proof.outcome in (*PROVEN, Outcome.NOT_OBSERVABLE):
                 return proof
-        return proof
+            reasons.append(proof.reason if len(tiers) == 1 else f"in the {tier} tier: {proof.reason}")
+        return evolve(proof, reason="; ".join(reasons))
 
     def _attack_in(self, case: Case, plan: Plan, tier: str) -> Proof:
         guard = self._guards[case.issue]

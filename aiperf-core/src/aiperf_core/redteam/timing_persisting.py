@@ -68,7 +68,8 @@ class FromMemory(Product):
 class Persisting(Product):
     def mark(self, m):
         _, runtime = bindings()
-        kept = torch.cuda.get_device_properties().L2_cache_size * 3 // 4
+        most = runtime.cudaDeviceAttr.cudaDevAttrMaxPersistingL2CacheSize
+        kept = checked(runtime.cudaDeviceGetAttribute(most, torch.cuda.current_device()))
         checked(runtime.cudaDeviceSetLimit(runtime.cudaLimit.cudaLimitPersistingL2CacheSize, kept))
 
     def run(self, x, m):
@@ -113,3 +114,4 @@ def bindings():
 def checked(result):
     if int(result[0]) != 0:
         raise RuntimeError(f"CUDA failed: {result[0]}")
+    return result[1] if len(result) > 1 else None

@@ -129,7 +129,9 @@ ISSUES = (
         guard="clocks_agree",
         protection=(
             "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
-            "shows all three figures; no clock silently stands in for another."
+            "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, since "
+            "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the row "
+            "of trusted code keeps its times and says so."
         ),
         needs=("cuda", "cupti"),
         severity=HARD,
