@@ -34,7 +34,9 @@ rounded_in_every_layer = Tolerance(1.5e-2, reason="the stream is rounded to bflo
 @bench.workload(
     smoke={**SMOKE.sizes, "batch": 3, "length": 7},
     cpu={**config("tiny").sizes, "batch": 1, "length": 16},
-    cuda={**config("1b").sizes, "batch": 1, "length": 1},
+    # A quarter of the layers: each is like the next, and all of them take minutes to compile in every mode and round.
+    cuda={**config("1b").sizes, "layers": 4, "batch": 1, "length": 1},
+    decode={**config("1b").sizes, "batch": 1, "length": 1},
     prefill={**config("1b").sizes, "batch": 8, "length": 512},
     large={**config("1b").sizes, "batch": 16, "length": 2048},
 )
