@@ -8,6 +8,7 @@ supervisor kills groups), die with the server, and write what they print to a lo
 server, which kills them when it ends: no process outlives a run.
 """
 
+import contextlib
 import ctypes
 import faulthandler
 import gc
@@ -20,7 +21,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aiperf_core.harness.channel import Channel, ChannelClosedError
@@ -40,6 +41,7 @@ ROLES = {
 LATER = {"launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent")}
 # A variable and its value, for those who start a role in another way too.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
+_COUNT_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,11 +71,25 @@ def serve(control: Channel) -> None:
         _kill_descendants()
 
 
+@contextlib.contextmanager
+def gpus_untouched() -> Iterator[None]:
+    """Have torch count GPUs by NVML: of a process that has asked CUDA, no child can use a GPU."""
+    kept = os.environ.get(_COUNT_BY_NVML)
+    os.environ[_COUNT_BY_NVML] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_COUNT_BY_NVML)
+        if kept is not None:
+            os.environ[_COUNT_BY_NVML] = kept
+
+
 def _import(names: Sequence[str]) -> None:
     if all(name in sys.modules for name in names):
         return
-    for name in names:
-        importlib.import_module(name)
+    with gpus_untouched():
+        for name in names:
+            importlib.import_module(name)
     # Frozen objects stay out of collections in the children, whose pages then stay shared.
     gc.collect()
     gc.freeze()

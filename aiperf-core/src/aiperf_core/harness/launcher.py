@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from aiperf_core.harness.channel import Channel, ChannelClosedError, Message
+from aiperf_core.harness.forkserver import gpus_untouched
 from aiperf_core.harness.node import Meeting, rank_log
 from aiperf_core.harness.service import Service
 
@@ -38,7 +39,7 @@ class Launcher(Service):
         it prints, `folder` is for what the launcher keeps. `meeting` has the fields of a `Meeting`.
         """
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-        from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+        from torch.distributed.launcher.api import elastic_launch
 
         where = Meeting(**meeting)
         # Of one machine: no name is looked up and no network is used. No NVLink multicast.
@@ -50,21 +51,8 @@ class Launcher(Service):
         tempfile.tempdir = folder
         store = self._open_store(where) if where.nodes > 1 and not where.port else None
         port = store.port if store is not None else where.port
-        config = LaunchConfig(
-            min_nodes=where.nodes,
-            max_nodes=where.nodes,
-            nproc_per_node=count,
-            run_id=where.run_id,
-            rdzv_backend="c10d",
-            rdzv_endpoint=f"[{where.host}]:{port}" if ":" in where.host else f"{where.host}:{port}",
-            rdzv_configs=_SEVERAL if where.nodes > 1 else {},
-            local_addr=where.address,
-            max_restarts=0,
-            monitor_interval=_MONITOR_S,
-            start_method="fork",
-        )
         try:
-            elastic_launch(config, serve_rank)(address, log)
+            elastic_launch(launch_config(count, where, port), serve_rank)(address, log)
         except ChildFailedError as error:
             return {"failures": {str(rank): one.exitcode for rank, one in error.failures.items()}}
         return {"failures": {}}
@@ -81,6 +69,33 @@ class Launcher(Service):
         )
         self.notify(str(port))
         return store
+
+
+def launch_config(count: int, where: Meeting, port: int) -> Any:
+    """The `LaunchConfig` of so many ranks on this machine, which meet at a port.
+
+    To make one asks for the number of GPUs.
+    """
+    from torch.distributed.launcher.api import LaunchConfig
+
+    with gpus_untouched():
+        config = LaunchConfig(
+            min_nodes=where.nodes,
+            max_nodes=where.nodes,
+            nproc_per_node=count,
+            run_id=where.run_id,
+            rdzv_backend="c10d",
+            rdzv_endpoint=f"[{where.host}]:{port}" if ":" in where.host else f"{where.host}:{port}",
+            rdzv_configs=_SEVERAL if where.nodes > 1 else {},
+            local_addr=where.address,
+            max_restarts=0,
+            monitor_interval=_MONITOR_S,
+            start_method="fork",
+        )
+    # A rank for each GPU would be bound to processors near it, for which the launcher would look at the GPU.
+    if hasattr(config, "numa_options"):
+        config.numa_options = None
+    return config
 
 
 def serve_rank(address: str, log: str) -> None:
