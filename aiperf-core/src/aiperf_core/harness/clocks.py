@@ -60,7 +60,7 @@ def compare(one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], floa
             message = f"CUPTI saw a part of the work only, which is so where kernels launch kernels: {told}"
             one.find("timing.not_audited", message, evidence)
             return
-    if agree and slowed_by_profiler and (slowed := slowed_by_profiler()):
+    if by_events >= by_cupti - slack and slowed_by_profiler and (slowed := slowed_by_profiler()):
         evidence["slowed_by_profiler"] = slowed
         if by_samples * slowed >= by_cupti - slack:
             message = f"CUPTI slows these calls, by the supervisor's clock to {slowed:.2f} times their time: {told}"

@@ -315,8 +315,10 @@ class TargetRun:
             baseline = self._contestants[0]
             for one in self._active[1:] if baseline.active else ():
                 self._sampler.look_again(baseline, one, partial(self._suspected, baseline, one))
-        if suspect:
-            for one in self._active:
+        # Of calls in a row only the first has new values, so that code which remembers gains by the others in every tier.
+        in_a_row = any(one.calls > 1 for one in self._active[1:])
+        for one in self._active:
+            if suspect or (in_a_row and (one is self._contestants[0] or one.calls > 1)):
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
         if self._world_size:

@@ -9,9 +9,7 @@ CASES: tuple[Case, ...] = (
     *pair("replay.by_version", "replay:by_version", "replay:checks_version"),
     *pair("replay.by_shape", "replay:by_shape", "replay:memory_by_shape"),
     *pair("replay.by_value", "replay:by_value", "replay:square_or_product", gains="silence", tier="standard"),
-    *pair(
-        "replay.within_sample", "replay_short:first_of_sample", "replay_short:room_at_first", ("cpu",), tier="standard"
-    ),
+    *pair("replay.within_sample", "replay_short:first_of_sample", "replay_short:room_at_first", ("cpu",)),
     *pair("replay.by_fingerprint", "replay:by_few_values", "replay:looks_at_few_values"),
     *pair("replay.hidden_state", "replay:in_default_argument", "replay:room_in_default_argument"),
     *pair("replay.from_disk", "replay:from_disk", "replay:tuned_from_disk"),

@@ -20,15 +20,15 @@ from aiperf_core import Benchmark, Cost, fp32
 SHORT, LONG = 25, 500
 
 
-def benchmark(*, steps: int, clock: str = "device") -> Benchmark:
-    """A benchmark of this work, without implementations; `steps` are those on the processor."""
+def benchmark(*, steps: int, on_a_gpu: int = 10, clock: str = "device") -> Benchmark:
+    """A benchmark of this work, without implementations, of so many `steps` on the processor and `on_a_gpu`."""
     bench = Benchmark(goal="speed", clock=clock, cache="warm", threads=1)
 
     @bench.workload(
         state="tick",
         smoke={"n": 61, "steps": 5},
         cpu={"n": 4096, "steps": steps},
-        cuda={"n": 1 << 22, "steps": 10},
+        cuda={"n": 1 << 22, "steps": on_a_gpu},
     )
     def inputs(n: int, device: str, generator: torch.Generator) -> dict[str, Any]:
         return {

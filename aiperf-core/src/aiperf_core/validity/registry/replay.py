@@ -75,8 +75,9 @@ ISSUES = (
         ),
         guard="repeat_against_fresh",
         protection=(
-            "Only workloads declared warm are timed so, and the number of calls stands in the samples. A call that is "
-            "fast on repeated values and slow on fresh ones shows a gap that the baseline has not, which is a finding."
+            "Only workloads declared warm are timed so, and the number of calls stands in the samples. Where one is, in every "
+            "tier, single calls on repeated and on fresh values follow. One that is fast on the former and slow on the "
+            "latter shows a gap that the baseline has not, which is a finding."
         ),
         severity=ALWAYS,
         incidents=(met.SUPER_BATCH,),
