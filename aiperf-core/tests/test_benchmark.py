@@ -305,6 +305,21 @@ MISTAKES = {
         "",
         "FILE: has deferred=True and cache='warm'; deferred calls are timed one at a time, cold.",
     ),
+    "no gain without a reason": (
+        {"bench": 'bench = Benchmark(goal="latency", no_gain_on={"cpu": " "})\n'},
+        "",
+        "FILE: has no_gain_on={'cpu': ' '}; accepted are devices with a reason, such as {'cpu': '...'}.",
+    ),
+    "no gain on a list": (
+        {"bench": 'bench = Benchmark(goal="latency", no_gain_on=["cpu"])\n'},
+        "",
+        "FILE: has no_gain_on=['cpu']; accepted are devices with a reason, such as {'cpu': '...'}.",
+    ),
+    "no gain where nothing runs": (
+        {"bench": 'bench = Benchmark(goal="latency", no_gain_on={"cuda": "too short"})\n'},
+        "",
+        "FILE: has no_gain_on 'cuda', and no implementation for it; there are cpu.",
+    ),
     "deferred without an end": (
         {"bench": 'bench = Benchmark(goal="latency", deferred=True)\n'},
         '@bench.baseline(device="cpu"',

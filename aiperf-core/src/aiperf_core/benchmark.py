@@ -125,6 +125,8 @@ class Benchmark:
     deferred: a call may return before its work is done, and what is timed is how long the caller is held up. Every
         implementation is then a class with `run`, `finish`, which waits until all is done, and `output`, which fetches
         what is judged. Neither is in the time; from the call until `finish` returns is recorded as `until_done_s`.
+    no_gain_on: devices on which no variant is expected to be better, each with the reason; there a run shows that the answers
+        are right, and says so.
     """
 
     goal: str
@@ -133,6 +135,7 @@ class Benchmark:
     threads: int | None = None
     folder: bool = False
     deferred: bool = False
+    no_gain_on: Mapping[str, str] = field(factory=dict)
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
     where: str = field(init=False, default=Factory(lambda: _caller()))
@@ -151,6 +154,14 @@ class Benchmark:
         if self.deferred and self.cache == "warm":
             self._mistake(
                 self.where, "has deferred=True and cache='warm'; deferred calls are timed one at a time, cold"
+            )
+        told = self.no_gain_on.items() if isinstance(self.no_gain_on, Mapping) else ()
+        if not all(isinstance(one, str) and isinstance(why, str) and why.strip() for one, why in told) or (
+            self.no_gain_on and not told
+        ):
+            self._mistake(
+                self.where,
+                f"has no_gain_on={self.no_gain_on!r}; accepted are devices with a reason, such as {{'cpu': '...'}}",
             )
 
     # --- declarations, in the order of a file
@@ -350,6 +361,10 @@ class Benchmark:
         self._check_arguments(self._cost, set(next(iter(self.task.presets.values()))))
         for device in {one.device for one in self.implementations}:
             self._check_device(device)
+        for device in self.no_gain_on:
+            if device not in self.devices:
+                found = ", ".join(self.devices) or "none"
+                self._mistake(self.where, f"has no_gain_on {device!r}, and no implementation for it; there are {found}")
         if not self.implementations:
             self._mistake(self.where, "has no implementation; declare a @bench.baseline and a @bench.variant")
 

@@ -37,6 +37,20 @@ def test_the_flush_before_a_call_is_the_harness_s_and_other_work_between_calls_i
     assert _windows([flush, *call(0, *WORK), late], 1, harness_between=1)[1] == 1
 
 
+def test_how_the_gpus_of_ranks_met_before_a_call_is_no_part_of_it() -> None:
+    met = [piece("ncclAllReduce", 1.1, 1.4), piece("mark", 1.5, 1.6)]
+    late = [Piece(one.name, one.kind, one.stream, one.start + 1, one.end + 1, one.bytes) for one in WORK]
+    first, last = call(0, *met, *late), call(10, *met, *late)
+    windows, stray = _windows([*first, *last], 2, harness_between=0, aligned=True)
+    assert [[one.name for one in window] for window in windows] == [["gemm", "gemm", "Memcpy DtoD"]] * 2
+    assert stray == 0
+    assert _windows([*first, *last, piece("gemm", 19.5, 19.8)], 2, harness_between=0, aligned=True)[1] == 1
+    # Without a mark between them the two cannot be told apart.
+    lost = [one for one in last if one.start != 11.5]
+    with pytest.raises(SkipError, match="CUPTI recorded 2 and 1 of the 2 pairs"):
+        _windows([*first, *lost], 2, harness_between=0, aligned=True)
+
+
 @pytest.mark.parametrize("lost", ["hold", "mark"])
 def test_lost_records_are_noticed(lost: str) -> None:
     pieces = [one for one in [*call(0, *WORK), *call(10, *WORK)] if not (one.name == lost and one.start >= 10)]

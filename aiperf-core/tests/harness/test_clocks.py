@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from attrs import evolve
 
 from aiperf_core.harness import census, clocks
 from aiperf_core.harness.census import Standing
@@ -128,6 +129,12 @@ def test_nothing_vouches_for_code_that_nobody_trusts(figures: tuple[float, ...])
     one.steady = [Steady(100, 100 * steady_s)]
     clocks.compare(one, audit(event_s, span_s), None)
     assert one.ended is Verdict.UNTRUSTED
+
+
+def test_the_slowest_rank_s_audit_counts_with_the_strays_of_all() -> None:
+    fast, slow = evolve(audit(1e-3, 0.9e-3), stray=3), evolve(audit(2e-3, 1.9e-3), threads=2)
+    found = clocks.slowest([fast, slow])
+    assert (found.event_s, found.stray, found.threads) == (slow.event_s, 3, 2)
 
 
 def test_how_much_a_profiler_slows() -> None:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
+from aiperf_core.devices.telemetry import Reading
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.verdicts import LEAST_BYTES, Scoring
-from aiperf_core.results.models import Ceilings, Memory, Row, Verdict
+from aiperf_core.results.models import Audit, Ceilings, Memory, Row, Verdict
+from aiperf_core.validity.evidence import Rank
 
 PASSES = 12
 MIB = 1 << 20
@@ -176,6 +178,23 @@ def test_too_few_passes_are_said() -> None:
     _, variant = scored(("plain", "baseline", [0.020, 0.021]), ("other", "variant", [0.010, 0.010]))
     assert variant.verdict is Verdict.INCONCLUSIVE
     assert variant.reason == "too few passes for an interval; give it more time with --budget"
+
+
+def test_each_rank_has_its_own_audit_and_the_state_of_its_own_device() -> None:
+    one = contestant(*BASELINE, 0, 1)
+    one.ranks = [Rank(rank=number, device=f"cuda:{number}", work_s=0.02) for number in range(2)]
+    one.rank_audits = [Audit([time_s], [time_s], [], 0) for time_s in (0.018, 0.019)]
+    one.readings = [Reading(at_s=0.0, throttled=())]
+    one.rank_readings = {1: [Reading(at_s=0.0, throttled=("sw_thermal_slowdown",))]}
+    (row,) = Scoring([one], "wall", "cold", COST, "bit-exact", 0.01, lambda _: None).rows()
+    first, second = row.ranks
+    assert (first.audit, first.conditions) == (one.rank_audits[0], None)
+    assert second.audit == one.rank_audits[1]
+    assert second.conditions is not None
+    assert second.conditions.throttled == {"sw_thermal_slowdown": 1.0}
+    assert [(each.issue, each.message.partition(":")[0]) for each in row.findings] == [
+        ("environment.thermal_throttling", "rank 1")
+    ]
 
 
 def test_interference_is_warned_of() -> None:

@@ -92,6 +92,12 @@ def test_findings_of_a_row_that_is_not_believed_are_no_warnings():
     assert not any("warning" in line for line in notes(row))
 
 
+def test_where_no_gain_is_expected_the_reason_is_told():
+    assert not any(line.startswith("no gain") for line in notes(STRIDED))
+    told = "no gain expected on cpu, where it shows that answers are right: one bus for all"
+    assert told in notes(STRIDED, device="cpu", no_gain="one bus for all")
+
+
 def test_how_sampling_ended():
     assert "stopped time budget spent" in notes(STRIDED)
     assert "stopped interrupted; the run was cut short, figures are partial" in notes(

@@ -42,6 +42,7 @@ def describe(
         "clock": benchmark.clock,
         "cache": benchmark.cache,
         "tolerance": str(benchmark.tolerance),
+        "no_gain_on": dict(benchmark.no_gain_on),
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
             asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
@@ -62,6 +63,8 @@ def render_target(
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     facts.add_row("answer", look.text(str(benchmark.tolerance)))
+    for device, why in benchmark.no_gain_on.items():
+        facts.add_row("no gain", f"expected on {words(device)}, where it shows that answers are right: {words(why)}")
     facts.add_row("package", f"{target.distribution} {target.version}")
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
     parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]

@@ -119,9 +119,18 @@ class CudaDevice:
         seconds = start.elapsed_time(end) / 1e3
         return Timed(result, seconds, None, cpu / 1e9, hidden, after[0] - before[0], after[1] - before[1])
 
-    def framed(self, call: Callable[[], Any]) -> float:
-        """Run a call between the kernels `hold` and `mark`; its event time in seconds. For a trace, see `ledger`."""
-        _, start, end = self._between_events(call, hide=True)
+    def framed(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> float:
+        """Run a call between the kernels `hold` and `mark`; its event time in seconds. For a trace, see `ledger`.
+
+        With `align`, which queues how the GPUs of several ranks meet, there is a `mark` between that and the call too.
+        """
+
+        def meet() -> None:
+            assert align is not None
+            align()
+            self._mark(grid=1, block=1)
+
+        _, start, end = self._between_events(call, hide=True, align=meet if align is not None else None)
         torch.cuda.current_stream().wait_event(end)
         self._mark(grid=1, block=1)
         torch.cuda.synchronize()

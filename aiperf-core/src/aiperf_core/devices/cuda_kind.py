@@ -47,6 +47,12 @@ class CudaKind(DeviceKind):
 
         return open_telemetry("cuda")
 
+    def rank_telemetry(self, rank: int) -> "Telemetry":
+        """NVML, of the rank's GPU."""
+        from aiperf_core.devices.telemetry import open_telemetry
+
+        return open_telemetry(self.place(rank))
+
     def fill_ceilings(self, page: "Page", whole: bool) -> str:
         """Measure kernels of ours and libraries."""
         from aiperf_core.devices.cuda_ceilings import fill

@@ -100,6 +100,10 @@ class DeviceKind:
 
         return open_telemetry("cpu")
 
+    def rank_telemetry(self, rank: int) -> "Telemetry | None":
+        """In the supervisor: open what reads the device of a rank beyond the first. Unless overridden, nothing does."""
+        return None
+
     # --- its ceilings
 
     def state(self) -> Mapping[str, str]:

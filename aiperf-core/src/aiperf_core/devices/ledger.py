@@ -2,7 +2,8 @@
 
 CUPTI's records come through torch's profiler. Each call is framed by two kernels of the harness: `hold`, behind which the
 call is queued, and `mark`, which waits for the work of every stream. What ran between belongs to the call, whatever it is
-called and whichever thread launched it. Launches being hidden, the cost of tracing them is not in the times.
+called and whichever thread launched it. Launches being hidden, the cost of tracing them is not in the times. Of several
+ranks, whose GPUs meet before each call, a `mark` after that meeting keeps it out of the call.
 """
 
 from collections import defaultdict
@@ -51,16 +52,26 @@ def start(device: CudaDevice) -> None:
     _profiled(device, device.empty, 1, flush=False)
 
 
-def audit(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> dict[str, Any]:
+def audit(
+    device: CudaDevice,
+    call: Callable[[], Any],
+    calls: int,
+    *,
+    flush: bool,
+    meet: Callable[[], None] | None = None,
+    align: Callable[[], None] | None = None,
+) -> dict[str, Any]:
     """Run a call so many times under CUPTI.
+
+    Of several ranks, `meet` waits on the host before a call until all are there, and `align` queues the same for their GPUs.
 
     Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`), `stray` and `threads`.
     Raises `SkipError` where CUPTI gives no whole record.
     """
     start(device)  # the profiler's own start-up must not fall into a call
-    events, trace = _profiled(device, call, calls, flush=flush)
+    events, trace = _profiled(device, call, calls, flush=flush, meet=meet, align=align)
     trace.check()
-    windows, stray = _windows(trace.pieces, calls, harness_between=1 if flush else 0)
+    windows, stray = _windows(trace.pieces, calls, harness_between=1 if flush else 0, aligned=align is not None)
     return {
         "span_s": [_span(one) for one in windows],
         "event_s": events,
@@ -77,7 +88,15 @@ def profiler() -> Any:
     return profile(activities=[ProfilerActivity.CUDA], acc_events=True)
 
 
-def _profiled(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush: bool) -> tuple[list[float], Trace]:
+def _profiled(
+    device: CudaDevice,
+    call: Callable[[], Any],
+    calls: int,
+    *,
+    flush: bool,
+    meet: Callable[[], None] | None = None,
+    align: Callable[[], None] | None = None,
+) -> tuple[list[float], Trace]:
     """The event times of the calls, and all work while they ran."""
     times = []
     torch.cuda.synchronize()
@@ -86,7 +105,9 @@ def _profiled(device: CudaDevice, call: Callable[[], Any], calls: int, *, flush:
             if flush:
                 device.flush()
             torch.cuda.synchronize()
-            times.append(device.framed(call))
+            if meet is not None:
+                meet()
+            times.append(device.framed(call, align))
         torch.cuda.synchronize()
     events = profile.profiler.kineto_results.events()
     pieces = [_piece(event) for event in events if _on_gpu(event)]
@@ -111,19 +132,33 @@ def _piece(event: Any) -> Piece:
     return Piece(name, kind, int(event.device_resource_id()), start, start + event.duration_ns() / 1e9, max(0, moved))
 
 
-def _windows(pieces: list[Piece], calls: int, harness_between: int) -> tuple[list[list[Piece]], int]:
-    """The work of each call, and how many pieces lie outside that are not the harness's."""
+def _windows(
+    pieces: list[Piece], calls: int, harness_between: int, *, aligned: bool = False
+) -> tuple[list[list[Piece]], int]:
+    """The work of each call, and how many pieces lie outside that are not the harness's.
+
+    `aligned` calls begin at a mark of their own; what lies between the blocking kernel and that is how the GPUs met.
+    """
     holds = [piece for piece in pieces if piece.name == "hold"]
     marks = [piece for piece in pieces if piece.name == "mark"]
-    if len(holds) != calls or len(marks) != calls:
+    marks_a_call = 2 if aligned else 1
+    if len(holds) != calls or len(marks) != calls * marks_a_call:
         raise SkipError(
-            f"CUPTI recorded {len(holds)} and {len(marks)} of the {calls} pairs of kernels around the calls"
+            f"CUPTI recorded {len(holds)} and {len(marks) // marks_a_call} of the {calls} pairs of kernels around the calls"
         )
-    frames = list(zip(holds, marks, strict=True))
-    windows = [[one for one in pieces if hold.end <= one.start and one.end <= mark.start] for hold, mark in frames]
+    begins = marks[::2] if aligned else holds
+    frames = list(zip(begins, marks[marks_a_call - 1 :: marks_a_call], strict=True))
+    windows = [[one for one in pieces if begin.end <= one.start and one.end <= mark.start] for begin, mark in frames]
     if not all(windows):
         raise SkipError("CUPTI recorded no work for a call")
-    return windows, len(pieces) - 2 * calls - sum(map(len, windows)) - calls * harness_between
+    meetings = sum(
+        hold.end <= one.start and one.end <= begin.start
+        for hold, begin in zip(holds, begins, strict=True)
+        for one in pieces
+        if aligned
+    )
+    harness = (1 + marks_a_call + harness_between) * calls + meetings
+    return windows, len(pieces) - harness - sum(map(len, windows))
 
 
 def _span(window: list[Piece]) -> float:

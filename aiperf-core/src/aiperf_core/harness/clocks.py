@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from statistics import median
 
+from attrs import evolve
+
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.results.models import Audit, Steady, Verdict
 
@@ -26,6 +28,12 @@ LONG_S = 0.02
 WAITED = 0.1
 # So long do calls without a pause last at least, for messages not to matter.
 STEADY_S = 0.01
+
+
+def slowest(audits: list[Audit]) -> Audit:
+    """Of several ranks' audits that of the rank whose calls took longest, with the strays and launching threads of all."""
+    longest = max(audits, key=lambda one: median(one.event_s))
+    return evolve(longest, stray=sum(one.stray for one in audits), threads=max(one.threads for one in audits))
 
 
 def compare(one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], float | None] | None) -> None:

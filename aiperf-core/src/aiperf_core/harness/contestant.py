@@ -26,7 +26,8 @@ class Contestant:
     samples' last calls, and `deadline_s` is what they are held against; `answered` says how long each sample took by its
     clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own,
     where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
-    the times of each rank by its clock and of processors, sample by sample.
+    the times of each rank by its clock and of processors, sample by sample, `rank_audits` what CUPTI saw of each, and
+    `rank_readings` the states of the devices of those but the first.
     """
 
     declared: DescribedImplementation
@@ -72,6 +73,8 @@ class Contestant:
     steady: list[Steady] = field(factory=list)
     rank_times_s: list[list[tuple[float, float]]] = field(factory=list)
     ranks: list[Rank] = field(factory=list)
+    rank_audits: list[Audit] = field(factory=list)
+    rank_readings: dict[int, list[Reading]] = field(factory=dict)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
 

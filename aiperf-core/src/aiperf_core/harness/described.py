@@ -45,6 +45,7 @@ class Described:
     files: list[str] = field(factory=list)
     deferred: bool = False
     served: list[str] = field(factory=list)
+    no_gain_on: dict[str, str] = field(factory=dict)
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

@@ -58,6 +58,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
         files=list(benchmark.task.files),
         deferred=benchmark.deferred,
         served=list(benchmark.task.served),
+        no_gain_on=dict(benchmark.no_gain_on),
     )
 
 

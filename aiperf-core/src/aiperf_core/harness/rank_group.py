@@ -167,6 +167,11 @@ class RankGroup:
         return [one.pid for one in self.ranks if not isinstance(one, RemoteRank)]
 
     @property
+    def numbers_here(self) -> list[int]:
+        """The numbers of this machine's ranks."""
+        return [one.number for one in self.ranks if not isinstance(one, RemoteRank)]
+
+    @property
     def places(self) -> list[str]:
         """The machine of each rank; nothing where there is only this one."""
         return [one.label.partition(" on ")[2] for one in self.ranks] if self.hub else []
@@ -465,4 +470,5 @@ _MERGED: dict[str, Callable[[list[Any]], Any]] = {
     "prepare": _prepared,
     "memory": _memory,
     "collectives": _all,
+    "audit": _all,
 }

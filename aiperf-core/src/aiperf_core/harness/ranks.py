@@ -34,6 +34,11 @@ def join(kind: DeviceKind) -> None:
     meet()
 
 
+def joined() -> bool:
+    """Whether this worker is one rank of several."""
+    return bool(_MEETING)
+
+
 def meet() -> None:
     """Wait until all ranks are here, on the host."""
     if _MEETING:

@@ -28,6 +28,7 @@ from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import Child, ChildError, ForkServer
+from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.record import conduct_of, evidence_of, rules, settle
 from aiperf_core.harness.sampling import MIN_PASSES, Clockwork, JudgeError, Sampler, known
 from aiperf_core.harness.scratch import MOST_BYTES, Scratch, WorkFolder
@@ -111,6 +112,8 @@ class TargetRun:
     _sampling_s: float = field(default=0.0, init=False)
     _spent: Clockwork = field(factory=Clockwork, init=False)
     _telemetry: Telemetry = field(init=False)
+    # Of the devices of this machine's ranks, without the first one's.
+    _of_ranks: dict[int, Telemetry] = field(factory=dict, init=False)
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
@@ -321,14 +324,12 @@ class TargetRun:
             if suspect or (in_a_row and (one is self._contestants[0] or one.calls > 1)):
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
+        if self.kind.audited and self.options.audit and suspect:
+            self._audit()
         if self._world_size:
             for one in self._active:
                 one.no_energy = "not measured for several ranks"
-                one.not_observed["cupti_ledger"] = "calls of several ranks are not audited"
-            return
-        if self.kind.audited and self.options.audit and suspect:
-            self._audit()
-        if self.options.controls and self.options.energy:
+        elif self.options.controls and self.options.energy:
             self._measure_energy()
 
     def _note_communication(self) -> None:
@@ -403,7 +404,12 @@ class TargetRun:
                 one.child.collect(timeout=max(self.options.timeout_s, _CUPTI_TIMEOUT_S))
                 self.reporter.phase("audit", one.name)
                 request = partial(one.child.ask, "audit", timeout=self.options.timeout_s)
-                told[one.name] = answers.audit(request(calls=clocks.AUDITED_CALLS, flush=self._cold))
+                answer = request(calls=clocks.AUDITED_CALLS, flush=self._cold)
+                if self._world_size:
+                    one.rank_audits = [answers.audit(each) for each in answer]
+                    told[one.name] = clocks.slowest(one.rank_audits)
+                else:
+                    told[one.name] = answers.audit(answer)
             except ValueError as error:
                 one.fail(ChildError("protocol", f"sent an audit that is none: {error}"))
             except ChildError as error:
@@ -440,8 +446,17 @@ class TargetRun:
         assert self._sampler is not None
         light = len(self._sampler.order) % _FULL_READING != 0
         one.readings.append(self._telemetry.read(self._pids, light=light))
-        if throttled_blocks(one.readings[-1:])[0]:
+        for rank, telemetry in self._telemetry_of_ranks(one).items():
+            one.rank_readings.setdefault(rank, []).append(telemetry.read(self._pids, light=light))
+        if any(throttled_blocks([readings[-1] for readings in (one.readings, *one.rank_readings.values())])):
             one.mark_throttled()
+
+    def _telemetry_of_ranks(self, one: Contestant) -> dict[int, Telemetry]:
+        if isinstance(one.child, RankGroup):
+            for rank in one.child.numbers_here[1:]:
+                if rank not in self._of_ranks and (telemetry := self.kind.rank_telemetry(rank)) is not None:
+                    self._of_ranks[rank] = telemetry
+        return self._of_ranks
 
     def _measure_energy(self) -> None:
         for one in self._active:
@@ -665,7 +680,8 @@ class TargetRun:
         self._close_workers()
         for fd in self._fds:
             os.close(fd)
-        self._telemetry.close()
+        for telemetry in (self._telemetry, *self._of_ranks.values()):
+            telemetry.close()
         if self._scratch is not None:
             self._scratch.close()
         if self._folder is not None:
@@ -717,6 +733,7 @@ class TargetRun:
             floor=self.options.floor,
             clock_source=self.kind.clock if self._clock == "device" else None,
             executor=self.executor_name,
+            no_gain=self.described.no_gain_on.get(self.device.name),
             complete=not self.interrupted,
         )
 

@@ -220,6 +220,9 @@ class Scoring:
         if one.active and one.readings:
             for found in findings(summary(one.readings), baseline):
                 one.find(found.issue, found.message, found.evidence)
+            for rank, readings in one.rank_readings.items():
+                for found in findings(summary(readings)):
+                    one.find(found.issue, f"rank {rank}: {found.message}", {**found.evidence, "rank": rank})
 
     def _isolated(self, one: Contestant) -> Estimate | None:
         """The median of the samples taken alone. Each stands for itself: they are no blocks."""
@@ -267,8 +270,17 @@ def _ranks(one: Contestant) -> list[RankTime]:
     """Each rank, its device with the machine where there are several."""
     places = one.child.places if isinstance(one.child, RankGroup) else []
     devices = [f"{rank.device} of {place}" for rank, place in zip(one.ranks, places, strict=False)]
+    audits = dict(enumerate(one.rank_audits))
     return [
-        RankTime(rank.rank, device, rank.work_s, rank.collectives, rank.wire_bytes)
+        RankTime(
+            rank.rank,
+            device,
+            rank.work_s,
+            rank.collectives,
+            rank.wire_bytes,
+            audit=audits.get(rank.rank),
+            conditions=summary(one.rank_readings[rank.rank]) if rank.rank in one.rank_readings else None,
+        )
         for rank, device in zip(one.ranks, devices or [rank.device for rank in one.ranks], strict=True)
     ]
 

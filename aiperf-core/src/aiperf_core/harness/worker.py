@@ -244,7 +244,8 @@ class Worker(Service):
 
         assert isinstance(self._device, CudaDevice)
         self._poison()
-        return audit(self._device, self._call(), calls, flush=flush)
+        several = {"meet": ranks.meet, "align": ranks.align} if ranks.joined() else {}
+        return audit(self._device, self._call(), calls, flush=flush, **several)
 
     def do_start_audit(self) -> None:
         """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""

@@ -190,21 +190,6 @@ class Audit:
 
 
 @frozen
-class RankTime:
-    """One rank of several: its device, the seconds that it was at work in a call (median), and what it sends in one.
-
-    On a processor they are of processor time, so that waiting for other ranks does not count; on a GPU its own clock's.
-    `collectives` counts operations of torch.distributed by name, `wire_bytes` those of the tensors handed to them.
-    """
-
-    rank: int
-    device: str
-    time_s: float
-    collectives: dict[str, int] = field(factory=dict)
-    wire_bytes: float = 0.0
-
-
-@frozen
 class Flush:
     """What the flush before a sample does in an implementation's own process: seconds that a read of a buffer takes.
 
@@ -258,6 +243,24 @@ class Conditions:
     background: Spread | None = None
     steal: Spread | None = None
     other_pids: list[int] | None = None
+
+
+@frozen
+class RankTime:
+    """One rank of several: its device, the seconds that it was at work in a call (median), and what it sends in one.
+
+    On a processor they are of processor time, so that waiting for other ranks does not count; on a GPU its own clock's.
+    `collectives` counts operations of torch.distributed by name, `wire_bytes` those of the tensors handed to them. `audit` is
+    what CUPTI saw of its calls, and `conditions` the state of its device, where it is not that of the first rank.
+    """
+
+    rank: int
+    device: str
+    time_s: float
+    collectives: dict[str, int] = field(factory=dict)
+    wire_bytes: float = 0.0
+    audit: Audit | None = None
+    conditions: Conditions | None = None
 
 
 @frozen
@@ -387,7 +390,7 @@ class TargetResult:
     `floor` is the smallest relative difference that counted as one in a verdict. `clock_overhead_s` is what the clock
     adds to a sample: a pair of events to the work between them, the monotonic clock to a call on the processor. It was taken
     off the rows' times, and not off the samples. `clock_source` says what the device's clock is, where it has one, and `executor`
-    who started the workers.
+    who started the workers. `no_gain` is why no variant is expected to be better on this device, where the target says so.
     """
 
     target: str
@@ -411,6 +414,7 @@ class TargetResult:
     floor: float = 0.01
     clock_source: str | None = None
     executor: str = "here"
+    no_gain: str | None = None
     schema_version: int = SCHEMA_VERSION
 
 

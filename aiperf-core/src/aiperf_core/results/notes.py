@@ -77,6 +77,11 @@ def where_of(path: str, look: Look, width: int) -> Text:
 
 def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     """What there is to say below a table: labels, and a sentence each."""
+    if result.no_gain:
+        yield (
+            "no gain",
+            f"expected on {words(result.device)}, where it shows that answers are right: {words(result.no_gain)}",
+        )
     for row in result.rows:
         if row.step_speedup and row.builds_on:
             shown = units.ratio_estimate(row.step_speedup)
