@@ -23,7 +23,14 @@ from aiperf_core import Benchmark, Cost, bf16
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source
 
-bench = Benchmark(goal="latency", clock="device", cache="warm")
+bench = Benchmark(
+    goal="latency",
+    clock="device",
+    cache="warm",
+    no_gain_on={
+        "cpu": "two processes of one machine have no link to spare, and a message costs the same whatever its size"
+    },
+)
 source = cuda_source("allreduce_small.cu")
 
 WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 8, 512, 64, 8
