@@ -204,4 +204,4 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     file.write_bytes(file.read_bytes()[:-100])
     found = export(bundle.path, "--format", "csv")
     assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 2")
+    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 3")

@@ -264,7 +264,7 @@ def test_a_broken_target_costs_only_itself(bundle, arguments):
     assert result.exit_code == 1
     assert "ch07.other" in result.stdout
     assert result.stderr == (
-        f"aiperf: '{file}' is not a target file of format 2: at line 1, column 2: found the end of the file; expected "
+        f"aiperf: '{file}' is not a target file of format 3: at line 1, column 2: found the end of the file; expected "
         "JSON (Expecting property name enclosed in double quotes). It was cut off or changed after aiperf wrote it; "
         "restore it or run again.\n"
     )

@@ -49,7 +49,7 @@ def test_the_module_rewrites_the_files():
 def test_it_is_a_schema_of_2020_12(kind):
     made = schema.generate(kind)
     assert made["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert made["$id"] == f"urn:aiperf:schema:{kind}:2"
+    assert made["$id"] == f"urn:aiperf:schema:{kind}:{models.SCHEMA_VERSION}"
     jsonschema.Draft202012Validator.check_schema(made)
 
 

@@ -63,7 +63,7 @@ def test_the_example_is_valid():
         (["rows", 4, "findings", 0, "issue"], "Stale!", "at rows[4].findings[0].issue: found \"Stale!\"; expected an id such as 'output.wrong_values'"),
         (["rows", 1, "speedup", "low"], 9.5, "at rows[1].speedup: found an interval from 9.5 to 8.015975999999998; expected low at most high"),
         (["rows", 1, "name"], "strided", "at rows[1].name: found 'strided' a second time; expected every implementation once"),
-        (["schema_version"], 0, "at schema_version: found 0; expected 2"),
+        (["schema_version"], 0, "at schema_version: found 0; expected 3"),
         (["problem", "params", "n"], None, "at problem.params.n: found null; expected a number"),
         (["overhead", "timed_s"], -0.1, "at overhead.timed_s: found -0.1; expected a number from 0"),
         (["complete"], "yes", 'at complete: found "yes"; expected true or false'),

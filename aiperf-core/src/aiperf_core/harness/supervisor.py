@@ -650,9 +650,10 @@ class TargetRun:
             watcher = self._watchers[one.name] = Watcher(one.child.pid)
         assert self._sampler is not None
         if len(one.census) < _CENSUSES * (1 + self._sampler.round_number):
-            watcher.settle()
-            watcher.mark()
-            time.sleep(WATCH_S)
+            if "process_census" not in self.options.off:
+                watcher.settle()
+                watcher.mark()
+                time.sleep(WATCH_S)
             seen, nvml = watcher.between_calls(), self._telemetry.nvml
             if self.described.files:  # where reading pages from disk is the work
                 seen = evolve(seen, major_faults=None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # Files of this version hold the samples as lists.
 SAMPLES_IN_JSON = 1
 
