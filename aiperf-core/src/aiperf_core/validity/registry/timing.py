@@ -32,8 +32,9 @@ ISSUES = (
         guard="late_write",
         protection=(
             "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
-            "they changed in between, the row is INVALID. Of a large output on a processor a window at a random place "
-            "is summed."
+            "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's stop, "
+            "before the launch of a thread that waits for it. Of a large output on a processor a window at a random "
+            "place is summed."
         ),
         severity=ALWAYS,
         incidents=(met.STREAM_EXPLOIT, met.FIELD_GUIDE, met.DEFENSES),
