@@ -218,7 +218,7 @@ class TargetRun:
     def _suspected(self, baseline: Contestant, one: Contestant) -> bool:
         """Whether a contestant's clock, or what it does beside its calls, must be looked at again before it is accused."""
         lying = "clocks_agree" not in self.options.off and clocks.disagreement(baseline, one) is not None
-        return lying or clocks.work_beside(baseline, one) is not None
+        return lying or (self._watches_calls and clocks.work_beside(baseline, one) is not None)
 
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
@@ -314,7 +314,7 @@ class TargetRun:
         if self.options.controls and self._cold:
             self._probe_flush()
         assert self._sampler is not None
-        if self._watches_calls:
+        if self._watches_calls or (self._world_size and self._clock == "wall"):
             baseline = self._contestants[0]
             for one in self._active[1:] if baseline.active else ():
                 self._sampler.look_again(baseline, one, partial(self._suspected, baseline, one))

@@ -144,13 +144,15 @@ class Prover:
     def _attack(self, case: Case, plan: Plan) -> Proof:
         """See whether an attack gains without its guard and is caught with it, in as many tiers as that takes."""
         tiers = TIERS[TIERS.index(case.tier) :] if case.tier in TIERS else TIERS
-        reasons = []
+        reasons: dict[str, str] = {}
         for tier in tiers:
             proof = self._attack_in(case, plan, tier)
             if proof.outcome in (*PROVEN, Outcome.NOT_OBSERVABLE):
                 return proof
-            reasons.append(proof.reason if len(tiers) == 1 else f"in the {tier} tier: {proof.reason}")
-        return evolve(proof, reason="; ".join(reasons))
+            reasons[tier] = proof.reason
+        if len(set(reasons.values())) == 1:
+            return proof
+        return evolve(proof, reason="; ".join(f"in the {tier} tier: {reason}" for tier, reason in reasons.items()))
 
     def _attack_in(self, case: Case, plan: Plan, tier: str) -> Proof:
         guard = self._guards[case.issue]
