@@ -15,6 +15,7 @@ from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.results import units
 from aiperf_core.results.look import Look, words
+from aiperf_core.results.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
 
 # `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
@@ -64,7 +65,7 @@ def render_target(
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     facts.add_row("answer", look.text(str(benchmark.tolerance)))
     for device, why in benchmark.no_gain_on.items():
-        facts.add_row("no gain", f"expected on {words(device)}, where it shows that answers are right: {words(why)}")
+        facts.add_row("no gain", no_gain(device, why))
     facts.add_row("package", f"{target.distribution} {target.version}")
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
     parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]

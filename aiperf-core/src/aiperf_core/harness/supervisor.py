@@ -422,9 +422,7 @@ class TargetRun:
             if one.name in told:
                 one.audit = told[one.name]
                 if "clocks_agree" not in self.options.off:
-                    source = self.options.candidate
-                    untrusted = source is not None and one.declared.where == str(source.path)
-                    vouches = None if untrusted else partial(self._slowed_by_profiler, one)
+                    vouches = None if self._source_of(one) else partial(self._slowed_by_profiler, one)
                     clocks.compare(one, one.audit, vouches)
 
     def _slowed_by_profiler(self, one: Contestant) -> float | None:
@@ -522,10 +520,15 @@ class TargetRun:
         """How many ranks the workload has; 0 for one that is no matter of ranks."""
         return int(self.params.get(WORLD_SIZE, 0))
 
+    def _source_of(self, one: Contestant) -> CandidateSource | None:
+        """The candidate, where that is what a contestant runs: code that nobody trusts."""
+        source = self.options.candidate
+        return source if source is not None and one.declared.where == str(source.path) else None
+
     def _candidate(self, one: Contestant) -> dict[str, Any] | None:
         """The text of the candidate's code for its worker, and a folder of its own; None for all others."""
-        source = self.options.candidate
-        if source is None or one.declared.where != str(source.path):
+        source = self._source_of(one)
+        if source is None:
             return None
         if self._scratch is None:
             self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)

@@ -78,10 +78,7 @@ def where_of(path: str, look: Look, width: int) -> Text:
 def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     """What there is to say below a table: labels, and a sentence each."""
     if result.no_gain:
-        yield (
-            "no gain",
-            f"expected on {words(result.device)}, where it shows that answers are right: {words(result.no_gain)}",
-        )
+        yield "no gain", no_gain(result.device, result.no_gain)
     for row in result.rows:
         if row.step_speedup and row.builds_on:
             shown = units.ratio_estimate(row.step_speedup)
@@ -108,6 +105,11 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor)}"
     yield from _judged(result.rows)
     yield "harness", _overhead(result.overhead)
+
+
+def no_gain(device: str, why: str) -> str:
+    """What is said of a device on which no variant is expected to be better."""
+    return f"expected on {words(device)}, where it shows that answers are right: {words(why)}"
 
 
 def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
