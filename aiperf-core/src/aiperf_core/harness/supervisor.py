@@ -212,8 +212,12 @@ class TargetRun:
 
     @property
     def _watches_calls(self) -> bool:
-        """Whether what a process does beside its calls can be told: where it is stopped otherwise."""
-        return self._pausing and not self._world_size and "process_census" not in self.options.off
+        """Whether what a process does beside its calls can be told.
+
+        That is where it is stopped otherwise, and where its own clock is held against the supervisor's: what a clock that
+        lies leaves out of a call would seem to be done beside it.
+        """
+        return self._pausing and not self._world_size and self.options.off.isdisjoint({"process_census", "clocks_agree"})
 
     def _suspected(self, baseline: Contestant, one: Contestant) -> bool:
         """Whether a contestant's clock, or what it does beside its calls, must be looked at again before it is accused."""
