@@ -49,14 +49,17 @@ def environment(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def tests(session: nox.Session) -> None:
     """Test every package, without what needs a GPU. Some of it: nox -s tests -- aiperf-ch07 -k wide."""
-    # First what may share the machine with other tests, on two processors at a time; then, alone, what times something.
+    # What may share the machine with other tests runs two at a time; then, alone, what times something.
     none_chosen = 5
     alone = [0, none_chosen] if session.posargs else [0]
-    for arguments in (
-        ["-n", "2", "--dist", "loadfile", "-m", f"{CHOSEN} and not quiet"],
-        ["-m", f"{CHOSEN} and quiet"],
-    ):
-        run(session, "pytest", *arguments, *session.posargs, success_codes=alone)
+    shared = ["-n", "2", "--dist", "loadfile", "-m", f"{CHOSEN} and not quiet"]
+    quiet = ["-m", f"{CHOSEN} and quiet"]
+    run(session, "pytest", *shared, *session.posargs, success_codes=alone)
+    some_failed = 1
+    run(session, "pytest", *quiet, *session.posargs, success_codes=[*alone, some_failed])
+    # What failed, if any did, once more in a new process: something else may have run beside it. Twice is a failure.
+    again = ["--last-failed", "--last-failed-no-failures", "none"]
+    run(session, "pytest", *again, *quiet, *session.posargs, success_codes=[0, none_chosen])
 
 
 @nox.session(venv_backend="none", requires=["environment"])

@@ -27,9 +27,9 @@ def returned(a):
     return a
 
 
-@bench.variant(device="cpu", why="a little more of the same")
+@bench.variant(device="cpu", why="more of the same")
 def returned_late(a):
-    for _ in range(40):
+    for _ in range(120):
         pass
     return a
 
