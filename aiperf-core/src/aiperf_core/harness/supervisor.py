@@ -217,7 +217,8 @@ class TargetRun:
         That is where it is stopped otherwise, and where its own clock is held against the supervisor's: what a clock that
         lies leaves out of a call would seem to be done beside it.
         """
-        return self._pausing and not self._world_size and self.options.off.isdisjoint({"process_census", "clocks_agree"})
+        guarded = self.options.off.isdisjoint({"process_census", "clocks_agree"})
+        return guarded and self._pausing and not self._world_size
 
     def _suspected(self, baseline: Contestant, one: Contestant) -> bool:
         """Whether a contestant's clock, or what it does beside its calls, must be looked at again before it is accused."""
