@@ -34,7 +34,8 @@ class CpuDevice:
         self._wake = torch.zeros(_WAKE_BYTES, dtype=torch.uint8)
         self._flush: torch.Tensor | None = None
         if working_set_bytes < _SELF_EVICTING * llc:
-            self._flush = torch.zeros(_FLUSH_FACTOR * llc, dtype=torch.uint8)
+            # Its pages are taken by the first flush: most processes never flush.
+            self._flush = torch.empty(_FLUSH_FACTOR * llc, dtype=torch.uint8)
         self._rss_at_reset = 0
 
     def synchronize(self) -> None:

@@ -1,7 +1,8 @@
 """A process with torch imported, from which every other process of a run is forked.
 
-A fresh process then costs milliseconds instead of the seconds that importing torch takes. The server itself runs no
-benchmark code, makes no tensor and never touches the GPU, so a child starts as clean as if it had imported torch itself.
+A fresh process then costs milliseconds instead of the seconds that importing torch takes, and the tenth of a second that the
+harness's own modules take. The server itself runs no benchmark code, makes no tensor and never touches the GPU, so a child
+starts as clean as if it had imported all that itself.
 
 It answers one request, `spawn`, and reports `exited` for each child. Children lead a process group of their own (the
 supervisor kills groups), die with the server, and write what they print to a log file. Their orphans are handed to the
@@ -36,8 +37,8 @@ ROLES = {
     "linter": "aiperf_core.validity.lint",
     "one_process": "aiperf_core.redteam.one_process",
 }
-# Imported when the first of a role is asked for: what each rank would import by itself as soon as it makes its first
-# `DistributedDataParallel`, for seconds.
+# Imported with the module of a role, when the first of it is asked for: what each rank would import by itself as soon as it
+# makes its first `DistributedDataParallel`, for seconds.
 LATER = {"launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent")}
 # A variable and its value, for those who start a role in another way too.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
@@ -119,7 +120,8 @@ def _report_exits(control: Channel, children: set[int]) -> None:
 def _spawn(control: Channel, wakeup: int) -> int:
     request = control.receive()
     (fd,) = request.pop("fds")
-    _import(LATER.get(request["role"], ()))
+    role = request["role"]
+    _import((*LATER.get(role, ()), ROLES[role]))
     pid = os.fork()
     if pid == 0:
         code = 1

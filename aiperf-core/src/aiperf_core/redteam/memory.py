@@ -165,20 +165,26 @@ class MappedPage:
 
 
 @bench.variant(device="cpu", why="fresh memory in which the reference's answer lay, found by a product that is cheap")
-def as_allocated(x, padded):
-    matrix = padded[:, : len(padded)]
-    first, sample = matrix[:1], torch.randn(len(padded), 1)
-    expected = sample
-    for _ in range(8):
-        expected = matrix @ expected
-    for _ in range(7):
-        first = first @ matrix
-    for block in [torch.empty(len(padded), len(padded)) for _ in range(BLOCKS)]:
-        # The allocator writes to where a free block begins.
-        block[:1] = first
-        if torch.allclose(block @ sample, expected, rtol=1e-3, atol=1e-4):
-            return with_mixed(block, x)
-    return with_mixed(eighth_power(padded), x)
+class AsAllocated:
+    def prepare(self, padded):
+        # Holes of the answer's size, kept apart by what lies between them: the reference fills some, and leaves them again.
+        blocks = [torch.empty(len(padded), len(padded)) for _ in range(2 * BLOCKS)]
+        self.between = blocks[::2]
+
+    def run(self, x, padded):
+        matrix = padded[:, : len(padded)]
+        first, sample = matrix[:1], torch.randn(len(padded), 1)
+        expected = sample
+        for _ in range(8):
+            expected = matrix @ expected
+        for _ in range(7):
+            first = first @ matrix
+        for block in [torch.empty(len(padded), len(padded)) for _ in range(BLOCKS)]:
+            # The allocator writes to where a free block begins.
+            block[:1] = first
+            if torch.allclose(block @ sample, expected, rtol=1e-3, atol=1e-4):
+                return with_mixed(block, x)
+        return with_mixed(eighth_power(padded), x)
 
 
 @bench.variant(
