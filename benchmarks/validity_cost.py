@@ -12,6 +12,7 @@ sample, all that belongs to the run included, stands beside. Ends with 1 where i
 import argparse
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,7 +23,7 @@ from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.options import TIERS, Options
 from aiperf_core.harness.session import Plan, Session
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import atomic, jsontext
+from aiperf_core.results import atomic, jsontext, records
 from aiperf_core.results.manifest import machine
 from aiperf_core.results.models import TargetResult, Verdict
 from aiperf_core.testing import Silent
@@ -84,15 +85,15 @@ def _run(session: Session, plan: Plan, folder: Path) -> tuple[float, float]:
     return result.wall_s, result.wall_s / max(1, result.overhead.samples)
 
 
-def page(costs: list[Cost]) -> str:
-    """A table that a person reads."""
-    lines = [f"{'target':24}{'with':>9}{'without':>9}{'ratio':>7}{'a sample with':>16}{'without':>10}"]
-    for one in costs:
-        lines.append(
-            f"{one.target:24}{one.with_s:>7.1f} s{one.without_s:>7.1f} s{one.ratio:>6.2f}x"
-            f"{one.sample_with_s * 1e3:>13.1f} ms{one.sample_without_s * 1e3:>7.1f} ms"
-        )
-    return "\n".join(lines)
+HEAD = f"{'target':24}{'with':>9}{'without':>9}{'ratio':>7}{'a sample with':>16}{'without':>10}"
+
+
+def line(one: Cost) -> str:
+    """A target's line under `HEAD`."""
+    return (
+        f"{one.target:24}{one.with_s:>7.1f} s{one.without_s:>7.1f} s{one.ratio:>6.2f}x"
+        f"{one.sample_with_s * 1e3:>13.1f} ms{one.sample_without_s * 1e3:>7.1f} ms"
+    )
 
 
 def main() -> int:
@@ -106,14 +107,22 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="write the figures there as JSON")
     asked = parser.parse_args()
     options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget)
+    costs = []
+    print(HEAD, flush=True)
     try:
-        costs = [measure(target, options, asked.runs) for target in asked.targets]
+        for target in asked.targets:
+            costs.append(measure(target, options, asked.runs))
+            print(line(costs[-1]), flush=True)
     except AiperfError as error:
         print(f"error: {error}", file=sys.stderr)
         return int(error.exit_code)
-    print(page(costs))
     if asked.out:
-        document: dict[str, Any] = {"tier": asked.tier, "machine": machine(), "costs": [asdict(one) for one in costs]}
+        document: dict[str, Any] = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "tier": asked.tier,
+            "machine": records.document(machine()),
+            "costs": [asdict(one) for one in costs],
+        }
         atomic.write(asked.out, jsontext.to_bytes(document))
     return int(any(one.ratio > WANTED for one in costs))
 
