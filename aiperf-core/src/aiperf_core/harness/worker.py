@@ -118,6 +118,8 @@ class Worker(Service):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
         timed = self._device.time(self._prepare, "wall")
         gc.collect()
+        if self._flushes:  # whose memory is none of the implementation's
+            self._device.flush()
         self._device.reset_memory()
         return {"prepare_s": timed.wall_s}
 
@@ -192,8 +194,13 @@ class Worker(Service):
         """Copy what the judge has written to the device, where it cannot write there itself, and leave the caches as declared."""
         if self._data.in_process:
             self._data.fetch()
-            if self._problem["cold"]:
-                self._device.flush()
+        if self._flushes:
+            self._device.flush()
+
+    @property
+    def _flushes(self) -> bool:
+        """Whether this process evicts its inputs itself: elsewhere the judge does."""
+        return bool(self._data.in_process and self._problem["cold"])
 
     def do_output(self) -> Message:
         """Copy the last call's output to the judge's memory, after checking its form.
