@@ -305,6 +305,11 @@ MISTAKES = {
         "",
         "FILE: has deferred=True and cache='warm'; deferred calls are timed one at a time, cold.",
     ),
+    "a limit that is none": (
+        {"bench": 'bench = Benchmark(goal="latency", prepare_timeout_s=-1)\n'},
+        "",
+        "FILE: has prepare_timeout_s=-1; accepted are seconds from 0.",
+    ),
     "no gain without a reason": (
         {"bench": 'bench = Benchmark(goal="latency", no_gain_on={"cpu": " "})\n'},
         "",

@@ -20,7 +20,7 @@ from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.errors import SkipError
 from aiperf_core.models import ModelConfig, Transformer, config, planted
 
-bench = Benchmark(goal="speed", clock="wall", cache="warm")
+bench = Benchmark(goal="speed", clock="wall", cache="warm", prepare_timeout_s=600)
 
 SMOKE = ModelConfig(layers=1, width=20, heads=2, kv_heads=1, hidden=37, vocabulary=53)
 # The first call compiles; under a CUDA graph the second records it, and the third is a replay.

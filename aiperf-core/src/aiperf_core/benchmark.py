@@ -26,6 +26,7 @@ here runs a benchmark; the harness reads the declarations.
 import contextlib
 import importlib
 import inspect
+import math
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -125,6 +126,8 @@ class Benchmark:
     deferred: a call may return before its work is done, and what is timed is how long the caller is held up. Every
         implementation is then a class with `run`, `finish`, which waits until all is done, and `output`, which fetches
         what is judged. Neither is in the time; from the call until `finish` returns is recorded as `until_done_s`.
+    prepare_timeout_s: seconds that a preparation may take before its process counts as hung, where a run would give it less:
+        for compilers, which take minutes on a slow machine.
     no_gain_on: devices on which no variant is expected to be better, each with the reason; there a run shows that the answers
         are right, and says so.
     """
@@ -135,6 +138,7 @@ class Benchmark:
     threads: int | None = None
     folder: bool = False
     deferred: bool = False
+    prepare_timeout_s: float = 0.0
     no_gain_on: Mapping[str, str] = field(factory=dict)
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
@@ -151,6 +155,9 @@ class Benchmark:
         self._accept("cache", self.cache, CACHES)
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             self._mistake(self.where, f"has threads={self.threads!r}; accepted are whole numbers from 1")
+        limit = self.prepare_timeout_s
+        if type(limit) not in (int, float) or not 0 <= limit < math.inf:
+            self._mistake(self.where, f"has prepare_timeout_s={limit!r}; accepted are seconds from 0")
         if self.deferred and self.cache == "warm":
             self._mistake(
                 self.where, "has deferred=True and cache='warm'; deferred calls are timed one at a time, cold"

@@ -251,11 +251,13 @@ def test_a_key_is_one_plain_word(key):
 
 def test_keys():
     machine = example.manifest().machine
-    assert rules.hardware_key(machine, "cuda") == KEY
-    assert rules.hardware_key(attrs.evolve(machine, gpus=machine.gpus * 2), "cuda") == "nvidia-h200-x2"
-    assert rules.hardware_key(machine, "cpu") == "amd-epyc-9654-96-core-processor-x16"
+    assert rules.hardware_key(machine, "cuda", {"n": 8}) == KEY
+    several = attrs.evolve(machine, gpus=machine.gpus * 4)
+    assert rules.hardware_key(several, "cuda", {"n": 8}) == KEY
+    assert rules.hardware_key(several, "cuda", {"n": 8, "world_size": 2}) == "nvidia-h200-x2"
+    assert rules.hardware_key(machine, "cpu", {}) == "amd-epyc-9654-96-core-processor-x16"
     hostile = attrs.evolve(machine, gpus=[{"name": "../../x\x1b[2J" * 50}])
-    assert rules.KEY.fullmatch(rules.hardware_key(hostile, "cuda"))
+    assert rules.KEY.fullmatch(rules.hardware_key(hostile, "cuda", {}))
 
 
 def test_a_link_out_of_the_package_is_not_followed(command, bundle, package, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+import torch
 
 from aiperf_core.devices import cpu
 from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
@@ -168,6 +169,76 @@ def test_freed_memory_is_handed_out_again() -> None:
     # Fresh memory faults once for each page, or once for each 2 MiB where the kernel gives huge ones.
     assert faults[0] >= 24
     assert median(faults) < 12
+
+
+GAPS = """
+import sys
+import torch
+from aiperf_core.devices import cpu
+
+MIB = 1 << 20
+# Each block is larger than the one before; of two, one is let go soon, and one lies in its way.
+BLOCKS = [(MIB // 4 + step * MIB // 16, 2 + step % 2 * 5) for step in range(60)]
+live = [sum(size for number, (size, lasts) in enumerate(BLOCKS[: step + 1]) if number + lasts > step) for step in range(60)]
+
+def call():
+    held = {}
+    for step, (size, lasts) in enumerate(BLOCKS):
+        held[step + lasts, step] = torch.empty(size, dtype=torch.uint8).fill_(1)
+        held = {(until, number): one for (until, number), one in held.items() if until > step + 1}
+
+device = cpu.CpuDevice(1 << 40)
+getattr(cpu, sys.argv[1])()
+torch.ones(1).add_(1)  # the libraries' own memory
+device.reset_memory()
+for _ in range(3):
+    call()
+print(max(live), device.memory().peak_bytes)
+"""
+
+
+@pytest.mark.parametrize(("how", "exact"), [("give_back_freed_memory", True), ("keep_freed_memory", False)])
+def test_gaps_between_blocks_are_memory_only_where_malloc_keeps_them(how: str, exact: bool) -> None:
+    done = subprocess.run([sys.executable, "-c", GAPS, how], capture_output=True, text=True, check=True)
+    live, peak = (int(count) for count in done.stdout.split())
+    assert peak > 0.9 * live - 2 * MIB
+    assert (peak < 1.1 * live + 2 * MIB) is exact
+
+
+LARGE = """
+import torch
+from aiperf_core.devices.cpu import CpuDevice, give_back_freed_memory, keep_freed_memory, process_bytes
+
+keep_freed_memory()
+blocks = [torch.empty(1 << 20, dtype=torch.uint8).fill_(1) for _ in range(64)]
+kept = blocks[-1]
+del blocks
+before = process_bytes("VmRSS")
+give_back_freed_memory()
+print(before - process_bytes("VmRSS"))
+"""
+
+
+def test_what_was_kept_is_given_back() -> None:
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
+    assert 60 * MIB <= int(done.stdout) <= 66 * MIB
+
+
+def test_pages_of_files_are_no_memory_of_a_call(device: CpuDevice) -> None:
+    library = Path(torch.__file__).with_name("lib") / "libtorch_cpu.so"  # large, and on a disk
+    device.reset_memory()
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 32 * MIB, prot=mmap.PROT_READ) as mapped:
+        assert any(mapped[page] for page in range(0, 32 * MIB, 4096))
+        assert process_bytes("VmHWM") - process_bytes("VmRSS") < MIB
+        used = device.memory()
+    assert used.peak_bytes is not None
+    assert used.peak_bytes < 8 * MIB
+
+
+def test_without_malloc_of_glibc_all_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu.ctypes, "CDLL", lambda _: object())
+    cpu.give_back_freed_memory()
+    cpu.keep_freed_memory()
 
 
 def test_the_device_of_that_name() -> None:

@@ -10,16 +10,16 @@ from aiperf_core.harness.census import Standing
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler
-from aiperf_core.results.models import Audit, Steady, Verdict
+from aiperf_core.results.models import Audit, Steady, Verdict, Work
 
 OVERHEAD_S = 2e-6
 
 
-def contestant(device_s: float, *, hidden: bool = True) -> Contestant:
+def contestant(device_s: float, *, hidden: bool = True, bracket_s: float = 1e-3) -> Contestant:
     declared = DescribedImplementation("wide", "variant", "cuda", "wide.py:1")
     one = Contestant(declared, "wide", clock_cost_s={"device": OVERHEAD_S}, calls=1)
     for block in range(5):
-        one.record((0, block, block), sample(device_s=device_s, bracket_s=1e-3, hidden=hidden), judged=False)
+        one.record((0, block, block), sample(device_s=device_s, bracket_s=bracket_s, hidden=hidden), judged=False)
     return one
 
 
@@ -36,8 +36,9 @@ def waited_for(wall_s: float, bracket_s: float, *, calls: int = 1, cost_s: float
     return one
 
 
-def audit(event_s: float, span_s: float) -> Audit:
-    return Audit([span_s] * 3, [event_s] * 3, [], 0)
+def audit(event_s: float, span_s: float, busy_s: float | None = None) -> Audit:
+    busy = Work("kernel", "kernel", 0, 3, span_s if busy_s is None else busy_s, 0)
+    return Audit([span_s] * 3, [event_s] * 3, [busy], 0)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def audit(event_s: float, span_s: float) -> Audit:
 )
 def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s), lambda: None)
+    clocks.compare(one, one, audit(event_s, span_s), lambda: None)
     assert one.active
     assert one.findings == []
 
@@ -66,7 +67,7 @@ def test_clocks_that_agree(sampled_s: float, event_s: float, span_s: float) -> N
 )
 def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -> None:
     one = contestant(sampled_s)
-    clocks.compare(one, audit(event_s, span_s), lambda: None)
+    clocks.compare(one, one, audit(event_s, span_s), lambda: None)
     assert one.ended is Verdict.UNTRUSTED
     assert one.reason == (
         f"the clocks disagree by more than 5% and 1 us: samples {(sampled_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by "
@@ -77,15 +78,57 @@ def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -
 
 def test_calls_that_wait_by_themselves_are_warned_of() -> None:
     one = contestant(300e-6, hidden=False)
-    clocks.compare(one, audit(300e-6, 100e-6), None)
+    clocks.compare(one, one, audit(300e-6, 100e-6), None)
     assert one.active
     assert [(one.issue, one.severity) for one in one.findings] == [("timing.launch_not_hidden", "warning")]
 
 
 def test_waiting_calls_whose_samples_say_less_than_cupti_are_not_believed() -> None:
     one = contestant(50e-6, hidden=False)
-    clocks.compare(one, audit(300e-6, 100e-6), None)
+    clocks.compare(one, one, audit(300e-6, 100e-6), None)
     assert one.ended is Verdict.UNTRUSTED
+
+
+WAITS = {"event_s": 492e-6, "span_s": 470e-6, "busy_s": 60e-6}
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_profiler_may_lengthen_waiting_calls(trusted: bool) -> None:
+    baseline, one = contestant(82e-6), contestant(107e-6, hidden=False)
+    one.steady = [Steady(100, 100 * 115e-6)]
+    clocks.compare(baseline, one, audit(**WAITS), (lambda: None) if trusted else None)
+    assert one.active
+    assert [(one.issue, one.severity) for one in one.findings] == [("timing.launch_not_hidden", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("sampled_s", "steady_s", "usual_s"),
+    [
+        (52e-6, 60e-6, 82e-6),  # less than the work of which CUPTI knows
+        (107e-6, 300e-6, 82e-6),  # the supervisor's runs without pauses say more, of code that nobody trusts
+        (107e-6, 115e-6, 600e-6),  # and so do its brackets of the samples
+    ],
+)
+def test_of_waiting_calls_more_is_not_believed(sampled_s: float, steady_s: float, usual_s: float) -> None:
+    baseline, one = contestant(usual_s), contestant(sampled_s, hidden=False)
+    one.steady = [Steady(100, 100 * steady_s)]
+    clocks.compare(baseline, one, audit(**WAITS), None)
+    assert one.ended is Verdict.UNTRUSTED
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "trusted", "ended"),
+    [
+        (9.6e-3, True, None),
+        (9.6e-3, False, Verdict.UNTRUSTED),
+        (10.0e-3, True, Verdict.UNTRUSTED),  # the supervisor's brackets of the samples say more
+    ],
+)
+def test_calls_at_once_may_be_slower_at_a_limit_of_power(usual_s: float, trusted: bool, ended: Verdict | None) -> None:
+    baseline, one = contestant(usual_s, bracket_s=10.5e-3), contestant(9.6e-3, bracket_s=10.5e-3)
+    clocks.compare(baseline, one, audit(10.17e-3, 10.17e-3), (lambda: 1.0) if trusted else None)
+    assert one.ended is ended
+    assert [one.issue for one in one.findings] == ["timing.not_audited" if ended is None else "timing.clocks_disagree"]
 
 
 # What samples say, and audited calls by events and by CUPTI; without pauses, and by how much CUPTI slows those.
@@ -98,7 +141,7 @@ def test_where_cupti_is_wrong_the_supervisor_vouches(figures: tuple[float, ...],
     sampled_s, event_s, span_s, steady_s, slowed = figures
     one = contestant(sampled_s)
     one.steady = [Steady(100, 100 * steady_s)]
-    clocks.compare(one, audit(event_s, span_s), lambda: slowed)
+    clocks.compare(one, one, audit(event_s, span_s), lambda: slowed)
     assert one.active
     assert [(one.issue, one.severity) for one in one.findings] == [("timing.not_audited", "warning")]
     assert told in one.findings[0].message
@@ -116,9 +159,9 @@ def test_where_cupti_is_wrong_the_supervisor_vouches(figures: tuple[float, ...],
 )
 def test_where_nothing_vouches_clocks_that_disagree_are_not_believed(figures: tuple[float, ...]) -> None:
     sampled_s, event_s, span_s, steady_s, slowed = figures
-    one = contestant(sampled_s)
+    baseline, one = contestant(802e-6), contestant(sampled_s)
     one.steady = [Steady(100, 100 * steady_s)]
-    clocks.compare(one, audit(event_s, span_s), lambda: slowed)
+    clocks.compare(baseline, one, audit(event_s, span_s), lambda: slowed)
     assert one.ended is Verdict.UNTRUSTED
 
 
@@ -127,7 +170,7 @@ def test_nothing_vouches_for_code_that_nobody_trusts(figures: tuple[float, ...])
     sampled_s, event_s, span_s, steady_s, _ = figures
     one = contestant(sampled_s)
     one.steady = [Steady(100, 100 * steady_s)]
-    clocks.compare(one, audit(event_s, span_s), None)
+    clocks.compare(one, one, audit(event_s, span_s), None)
     assert one.ended is Verdict.UNTRUSTED
 
 

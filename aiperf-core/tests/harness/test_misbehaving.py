@@ -81,6 +81,11 @@ def test_processes_that_end_fail_alone(measure: Measure) -> None:
     assert left == []
 
 
+def test_a_benchmark_may_give_preparation_more_time(measure: Measure) -> None:
+    rows = rows_of(measure("slow_to_prepare", "plain", "compiled", timeout_s=1.5))
+    assert rows["compiled"].verdict not in (Verdict.FAILED, Verdict.INVALID), rows["compiled"].reason
+
+
 def test_a_hanging_worker_is_killed_and_says_where_it_hung(measure: Measure) -> None:
     rows = rows_of(measure("misbehaving", "added", "hangs", timeout_s=2.0))
     assert_others_untouched(rows)

@@ -79,3 +79,27 @@ def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repe
     one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
     sampling.repeat(one)
     assert len(one.fresh_s) == len(one.repeated_s) == pairs
+
+
+@pytest.mark.parametrize("calls_s", [[1e-3, 1e-3, 1e-3], [0.5, 0.5], [0.5, 1e-3, 1e-3], [1e-3, 0.5]])
+def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) -> None:
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
+    sampling.off = frozenset({"judged_output"})
+    (one,) = sampling.contestants
+    one.child = Worker(calls_s)  # type: ignore[assignment]
+    told: list[Contestant] = []
+    sampling.warm_up(told.append)
+    assert one.warmup_s == calls_s
+    assert told == [one] * len(calls_s)
+    assert len(judge.renewed) == len(calls_s)
+    assert one.samples.wall_s == []
+
+
+def test_without_warming_up_no_call_is_made() -> None:
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
+    sampling.off = frozenset({"warm_up"})
+    (one,) = sampling.contestants
+    sampling.warm_up(lambda _: None)
+    assert (one.warmup_s, one.calls, one.block_length, judge.asked) == ([], 1, 1, [])

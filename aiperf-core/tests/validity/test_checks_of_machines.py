@@ -467,6 +467,35 @@ def test_collectives(changes, beside, said):
     assert found == (("distributed.collective_short_circuit", said) if said else None)
 
 
+@pytest.mark.parametrize(
+    ("wire_bytes", "said"),
+    [
+        # An all-reduce among very many ranks: it is handed half of what travels.
+        (5e5, None),
+        (3.1e5, None),
+        (2.9e5, "the ranks moved 5.8e+05 bytes where the work needs 2e+06, and those of the baseline 4e+07"),
+        (1e5, "the ranks moved 2e+05 bytes where the work needs 2e+06, and those of the baseline 4e+07"),
+    ],
+)
+def test_a_baseline_that_moves_more_than_the_work_needs_is_no_measure(wire_bytes, said):
+    wasteful = {"wire_bytes": 2e7}
+    evidence = pair({"wire_bytes": wire_bytes}, {"wire_bytes": wire_bytes}, beside=(wasteful, wasteful))
+    assert message(ranks, evidence) is not None
+    assert message(ranks, attrs.evolve(evidence, wire_bytes=1e6)) == said  # of each rank
+
+
+def test_a_need_that_is_declared_too_high_refuses_nobody():
+    evidence = pair({"wire_bytes": 1.1e5}, {"wire_bytes": 1.1e5}, wire_bytes=1e9)
+    assert told(ranks, evidence) is None
+
+
+def test_one_rank_that_moves_nothing_is_found_whatever_all_must_send():
+    nothing = {"wire_bytes": 0.0}
+    assert message(ranks, pair({}, nothing, wire_bytes=1.0)) == (
+        "rank 1 entered collectives and moved no byte, with 2 ranks"
+    )
+
+
 def test_what_is_lossy_may_send_far_less_but_not_nothing():
     """The largest hundredth of the numbers, say; the judge measures what that costs."""
     few, none = {"wire_bytes": 2e4}, {"wire_bytes": 0.0}

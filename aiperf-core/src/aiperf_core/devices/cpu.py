@@ -19,8 +19,10 @@ _FLUSH_FACTOR = 2
 # Enough for torch to use all its threads, little enough to leave the caches alone.
 _WAKE_BYTES = 1 << 20
 _CALIBRATIONS = 1001
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_MAX = -4
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
+# What glibc starts with. Set, they stay so: otherwise the first large block that is freed has malloc keep the next ones.
+_TRIM_BYTES = _MMAP_BYTES = 128 << 10
+_MMAPS = 1 << 16
 
 
 class CpuDevice:
@@ -36,7 +38,7 @@ class CpuDevice:
         if working_set_bytes < _SELF_EVICTING * llc:
             # Its pages are taken by the first flush: most processes never flush.
             self._flush = torch.empty(_FLUSH_FACTOR * llc, dtype=torch.uint8)
-        self._rss_at_reset = 0
+        self._at_reset = 0, 0
 
     def synchronize(self) -> None:
         """Nothing to wait for: calls on the processor return when they are done."""
@@ -70,12 +72,19 @@ class CpuDevice:
     def reset_memory(self) -> None:
         """Reset the kernel's record of the peak resident set to the present one."""
         reset_peak_rss()
-        self._rss_at_reset = process_bytes("VmRSS")
+        self._at_reset = process_bytes("VmRSS"), process_bytes("RssFile")
 
     def memory(self) -> Memory:
-        """Growth of the resident set since the reset. The peak is that of the whole process."""
-        grown = max(0, process_bytes("VmHWM") - self._rss_at_reset)
-        return Memory(peak_bytes=grown, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=grown)
+        """Growth of the resident set since the reset, to the peak of the whole process.
+
+        Pages of files are left out, most of which are libraries' that were used for the first time.
+        """
+        (rss, files), now, files_now = self._at_reset, process_bytes("VmRSS"), process_bytes("RssFile")
+        grown = (now - files_now) - (rss - files)
+        # The kernel may have taken back some pages of files since; whether that was before the peak, nobody knows.
+        peak = process_bytes("VmHWM") - rss - max(0, files_now - files)
+        most = max(0, grown, peak)
+        return Memory(peak_bytes=most, allocated_bytes=None, reserved_bytes=None, host_peak_bytes=most)
 
 
 def time_by_wall(call: Callable[[], Any]) -> Timed:
@@ -113,6 +122,20 @@ def keep_freed_memory() -> None:
     if hasattr(libc, "mallopt"):  # glibc
         libc.mallopt(_M_MMAP_MAX, 0)
         libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def give_back_freed_memory() -> None:
+    """Have malloc return large blocks to the kernel as soon as they are freed, and now all free pages that it has kept.
+
+    What a call takes is then what its process grows by. Of blocks that are kept, the gaps between them count as well: where
+    aligned blocks of several sizes come and go, that may be more than the blocks themselves, and differs from run to run.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+        libc.mallopt(_M_MMAP_MAX, _MMAPS)
+        libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        libc.malloc_trim(0)
 
 
 def last_level_cache_bytes() -> int:

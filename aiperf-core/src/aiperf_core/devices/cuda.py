@@ -150,11 +150,12 @@ class CudaDevice:
     ) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
         """Queue a call between two events that all streams of the context keep to; what it returned, and the events.
 
-        `align` queues what makes the GPUs of several ranks start together; `seal` what looks at the output, behind the end.
+        `align` queues what makes the GPUs of several ranks start together; `seal` what looks at the output, behind all that
+        was queued by then, on whichever stream.
         """
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()  # an event exists on the device only once it was recorded
-        end.record()
+        start, end, queued = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        for event in (start, end, queued):  # an event exists on the device only once it was recorded
+            event.record()
         torch.cuda.synchronize()
         if hide:
             self._go[0] = self._timed_out[0] = 0
@@ -167,14 +168,20 @@ class CudaDevice:
                 self._ask(self._driver.cuCtxWaitEvent(self._context, self._driver.CUevent(start.cuda_event)))
             result = call()
             if self._all_streams:
-                self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(end.cuda_event)))
+                self._record_all(end)
             else:
                 end.record()
             if seal is not None:
+                self._record_all(queued)
+                torch.cuda.current_stream().wait_event(queued)
                 seal(result)
         finally:
             self._go[0] = 1
         return result, start, end
+
+    def _record_all(self, event: torch.cuda.Event) -> None:
+        """Record an event behind the work of every stream of the context."""
+        self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(event.cuda_event)))
 
     def reset_memory(self) -> None:
         """Forget the allocator's peak and return its free blocks."""

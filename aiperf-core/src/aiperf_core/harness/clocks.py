@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from statistics import median
+from typing import Literal
 
 from attrs import evolve
 
@@ -36,17 +37,21 @@ def slowest(audits: list[Audit]) -> Audit:
     return evolve(longest, stray=sum(one.stray for one in audits), threads=max(one.threads for one in audits))
 
 
-def compare(one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], float | None] | None) -> None:
+def compare(
+    baseline: Contestant, one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], float | None] | None
+) -> None:
     """Take a contestant out of the run if events and CUPTI contradict each other.
 
     The audited calls must take the same time by events as by CUPTI, and the samples must not be faster than they. Slower
     they may be: audited calls repeat the same values, which they may find in a cache. Calls that wait for the GPU by
-    themselves cannot be hidden behind the blocking kernel; their events count the host's time too, and only warn.
+    themselves cannot be hidden behind the blocking kernel; their events count the host's time too, and only warn. CUPTI
+    lengthens that time of the host, so such samples may be faster than the audited calls, down to what these kept the GPU
+    busy, where the supervisor's clock bears them out.
 
-    Where the supervisor's clock vouches for the samples, two more kinds of calls only warn. CUPTI sees nothing of what a
-    kernel launches. And it slows some kernels itself: `slowed_by_profiler` makes calls without a pause under it, and returns
-    how many times longer they then take, or None where that cannot be told. It is None for code that nobody trusts, for
-    which nothing vouches.
+    Where the supervisor's clock vouches for the samples, three more kinds of calls only warn. CUPTI sees nothing of what a
+    kernel launches. It slows some kernels itself: `slowed_by_profiler` makes calls without a pause under it, and returns
+    how many times longer they then take, or None where that cannot be told. And a GPU at its limit of power is slower when
+    calls follow each other at once, as audited ones do. It is None for code that nobody trusts, for which nothing vouches.
     """
     by_samples = one.median("device")
     if by_samples is None:
@@ -59,23 +64,47 @@ def compare(one: Contestant, audit: Audit, slowed_by_profiler: Callable[[], floa
     figures = {"samples": by_samples, "audited calls by events": by_events, "audited calls by CUPTI": by_cupti}
     told = ", ".join(f"{name} {seconds * 1e6:,.2f} us" for name, seconds in figures.items())
     evidence = {name.replace(" ", "_") + "_s": seconds for name, seconds in figures.items()}
-    if slower and by_events > by_cupti:
-        if not all(hid for hid, time in zip(one.samples.hidden, one.samples.device_s, strict=True) if time is not None):
+    # A call by events, under CUPTI too, that is shorter than by CUPTI is one whose work the events missed.
+    whole = by_events >= by_cupti - slack
+    beyond_s, steady_s = _beyond_s(baseline, one), _steady_s(one)
+    steady = steady_s is not None and steady_s <= (1 + STEADY) * by_samples
+    if whole and not all(
+        hid for hid, at in zip(one.samples.hidden, one.samples.device_s, strict=True) if at is not None
+    ):
+        borne_out = beyond_s <= max(AGREE * by_samples, MESSAGES_S) and (slowed_by_profiler is not None or steady)
+        if slower or (by_samples >= _least_busy_s(audit) and borne_out):
             one.find("timing.launch_not_hidden", f"events count the host's time too: {told}", evidence)
             return
-        steady_s = _steady_s(one) if slowed_by_profiler else None
-        if steady_s is not None and steady_s <= (1 + STEADY) * by_samples:
-            message = f"CUPTI saw a part of the work only, which is so where kernels launch kernels: {told}"
+    if slower and by_events > by_cupti and slowed_by_profiler and steady:
+        message = f"CUPTI saw a part of the work only, which is so where kernels launch kernels: {told}"
+        one.find("timing.not_audited", message, evidence)
+        return
+    if whole and not slower and slowed_by_profiler:
+        gap_s = by_cupti - by_samples
+        if gap_s >= MESSAGES_S and beyond_s <= gap_s / 2:
+            message = f"calls that follow each other at once are slower, and by the supervisor's clock the samples are not: {told}"
             one.find("timing.not_audited", message, evidence)
             return
-    if by_events >= by_cupti - slack and slowed_by_profiler and (slowed := slowed_by_profiler()):
-        evidence["slowed_by_profiler"] = slowed
-        if by_samples * slowed >= by_cupti - slack:
-            message = f"CUPTI slows these calls, by the supervisor's clock to {slowed:.2f} times their time: {told}"
-            one.find("timing.not_audited", message, evidence)
-            return
+        if slowed := slowed_by_profiler():
+            evidence["slowed_by_profiler"] = slowed
+            if by_samples * slowed >= by_cupti - slack:
+                message = f"CUPTI slows these calls, by the supervisor's clock to {slowed:.2f} times their time: {told}"
+                one.find("timing.not_audited", message, evidence)
+                return
     message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"
     one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
+
+
+def _least_busy_s(audit: Audit) -> float:
+    """What a sample must take, since for so long an audited call kept the GPU busy, on several streams at once or not."""
+    busy = min(median(audit.span_s), sum(piece.seconds for piece in audit.work))
+    return busy - max(AGREE * busy, AGREE_S)
+
+
+def _beyond_s(baseline: Contestant, one: Contestant) -> float:
+    """By how much the supervisor's brackets exceed the GPU's time, beyond what the baseline's do, in seconds a call."""
+    beyond = _excess(_pairs(one, "device")) - _excess(_pairs(baseline, "device"))
+    return max(0.0, beyond) / max(one.calls, 1)
 
 
 def compare_with_supervisor(contestants: list[Contestant]) -> None:
@@ -93,10 +122,11 @@ def compare_with_supervisor(contestants: list[Contestant]) -> None:
             one.find("timing.clocks_disagree", message, evidence, Verdict.UNTRUSTED)
 
 
-def _pairs(one: Contestant) -> list[tuple[float, float]]:
-    """A sample's time by the worker's clock and by the supervisor's bracket, in seconds."""
-    both = zip(one.samples.wall_s, one.samples.bracket_s, strict=True)
-    return [(wall, bracket) for wall, bracket in both if wall is not None]
+def _pairs(one: Contestant, clock: Literal["wall", "device"] = "wall") -> list[tuple[float, float]]:
+    """A sample's time by a clock of the worker's and by the supervisor's bracket, in seconds."""
+    times = one.samples.wall_s if clock == "wall" else one.samples.device_s
+    both = zip(times, one.samples.bracket_s, strict=True)
+    return [(taken, bracket) for taken, bracket in both if taken is not None]
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float:

@@ -44,6 +44,7 @@ class Described:
     folder: bool = False
     files: list[str] = field(factory=list)
     deferred: bool = False
+    prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
 

@@ -57,6 +57,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
         folder=benchmark.folder,
         files=list(benchmark.task.files),
         deferred=benchmark.deferred,
+        prepare_timeout_s=benchmark.prepare_timeout_s,
         served=list(benchmark.task.served),
         no_gain_on=dict(benchmark.no_gain_on),
     )

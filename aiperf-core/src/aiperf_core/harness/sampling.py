@@ -112,8 +112,8 @@ class Sampler:
         for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
-                # On a GPU the first call may compile; what the next one takes is what calls take.
-                if index == 0 or one.warmup_s[-1] < WARMUP_S or (index == 1 and self.both_clocks):
+                # The first call may compile, and malloc keeps memory only after it; what the next one takes is what calls take.
+                if index <= 1 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
         for one in self.active:

@@ -428,7 +428,7 @@ class TargetRun:
                 one.audit = told[one.name]
                 if "clocks_agree" not in self.options.off:
                     vouches = None if self._source_of(one) else partial(self._slowed_by_profiler, one)
-                    clocks.compare(one, one.audit, vouches)
+                    clocks.compare(self._contestants[0], one, one.audit, vouches)
 
     def _slowed_by_profiler(self, one: Contestant) -> float | None:
         assert self._sampler is not None
@@ -580,7 +580,8 @@ class TargetRun:
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
         self.reporter.phase("prepare", one.name)
-        request = partial(one.child.ask, "prepare", timeout=self.options.timeout_s)
+        timeout = max(self.options.timeout_s, self.described.prepare_timeout_s)
+        request = partial(one.child.ask, "prepare", timeout=timeout)
         prepare_s = self._guarded(one, request, answers.prepared)
         if one.prepare_s is None:
             one.prepare_s = prepare_s
@@ -756,7 +757,13 @@ class TargetRun:
         sampler, before, after = self._sampler, self._frozen, rules(self.options)
         assert sampler is not None
         assert self._opened is not None
-        shared = {"device": self.device.name, "clock": self._clock, "cache": self.described.cache, "machine": facts}
+        shared = {
+            "device": self.device.name,
+            "clock": self._clock,
+            "cache": self.described.cache,
+            "machine": facts,
+            "wire_bytes": self._opened["cost"]["wire_bytes"],
+        }
         views = set(self._opened["views"])
         baseline = None
         for one in self._contestants:

@@ -18,7 +18,7 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import KERNELBENCH, Implementation, bind, call_with, load_benchmark
-from aiperf_core.devices.cpu import wall_of
+from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.timing import Timed
 from aiperf_core.harness import arena, ranks, tree
@@ -26,6 +26,7 @@ from aiperf_core.harness.channel import Channel, Message
 from aiperf_core.harness.described import TargetRef
 from aiperf_core.harness.service import ContractError, Service
 from aiperf_core.harness.state import objects, snapshot
+from aiperf_core.results.models import Memory
 from aiperf_core.serving import at_desk
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
@@ -43,6 +44,7 @@ class Worker(Service):
         self._place = 0.0
         self._print: list[int] = []
         self._sealed: list[torch.Tensor] | None = None
+        self._first_used: Memory | None = None
 
     def do_begin(
         self,
@@ -116,6 +118,7 @@ class Worker(Service):
         if self._kind.seals:  # or the kernels of sums would be loaded behind a call that is held back
             for words in (1, _WINDOW_WORDS):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
+        give_back_freed_memory()
         timed = self._device.time(self._prepare, "wall")
         gc.collect()
         if self._flushes:  # whose memory is none of the implementation's
@@ -146,6 +149,9 @@ class Worker(Service):
         `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
         """
         self._fetch_inputs()
+        if self._first_used is None:  # once more: from a process that waits for its turn the kernel may have taken pages
+            give_back_freed_memory()
+            self._device.reset_memory()
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
@@ -173,6 +179,9 @@ class Worker(Service):
                 beside["until_done_s"] = timed.wall_s + finish_s
         else:
             self._output = timed.result
+        if self._first_used is None:  # before the harness touches more memory of its own
+            self._first_used = self._device.memory()
+            keep_freed_memory()
         if self._desk is not None:  # an answer was there when it lay in the host's memory; here is where it is judged
             self._output = tree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
@@ -289,8 +298,19 @@ class Worker(Service):
         return {**snapshot(), "objects": objects(self, self._channel, self._device)}
 
     def do_memory(self) -> Message:
-        """Memory used since `prepare`."""
-        return asdict(self._device.memory())
+        """Memory used since `prepare`.
+
+        Of the host, that is what the first call took, for which malloc gave back what was freed; or what all calls have left
+        behind by now, if that is more. Between the two malloc has kept what was freed, and the gaps in its heap would count.
+        A candidate, which could take less while it is looked at, is held for its peak in all calls, gaps included.
+        """
+        if not self._candidate:
+            give_back_freed_memory()
+            reset_peak_rss()
+        used, first = self._device.memory(), self._first_used or Memory()
+        keep_freed_memory()
+        most = {name: _larger(getattr(first, name), getattr(used, name)) for name in ("peak_bytes", "host_peak_bytes")}
+        return {**asdict(used), **most}
 
     def _poison(self) -> None:
         """Overwrite the last output and let go of it.
@@ -344,6 +364,10 @@ def _profiler() -> contextlib.AbstractContextManager[Any]:
 
 def _read(sums: list[torch.Tensor]) -> list[int]:
     return [int(one) for one in sums]
+
+
+def _larger(*figures: int | None) -> int | None:
+    return max((one for one in figures if one is not None), default=None)
 
 
 def _find(implementations: list[Implementation], name: str) -> Implementation:

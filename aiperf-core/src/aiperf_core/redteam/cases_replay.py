@@ -12,7 +12,7 @@ CASES: tuple[Case, ...] = (
     *pair("replay.within_sample", "replay_short:first_of_sample", "replay_short:room_at_first", ("cpu",)),
     *pair("replay.by_fingerprint", "replay:by_few_values", "replay:looks_at_few_values"),
     *pair("replay.hidden_state", "replay:in_default_argument", "replay:room_in_default_argument"),
-    *pair("replay.from_disk", "replay:from_disk", "replay:tuned_from_disk"),
+    *pair("replay.from_disk", "replay:from_disk", "replay:tuned_from_disk", ("cpu",)),
     *pair("replay.by_call_count", "replay_calls:first_calls_only", "replay_calls:two_buffers_in_turn"),
     *pair("replay.phase_detection", "replay_calls:if_checked", "replay_calls:looks_around"),
     *pair("replay.poison_probe", "replay_calls:unless_poisoned", "replay_calls:again_if_overflown"),

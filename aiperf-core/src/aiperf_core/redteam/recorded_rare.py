@@ -1,5 +1,7 @@
 """Recorded cases of issues that have attacks too, which ask for more than every machine has: swap, several GPUs, ranks."""
 
+from typing import Any
+
 from attrs import evolve
 
 from aiperf_core.redteam.cases import Recorded
@@ -29,6 +31,21 @@ def working_on(ours: str, theirs: str | None) -> Evidence:
     return evolve(side("variant", ours), baseline=side("baseline", theirs))
 
 
+# 16384 tokens of 8 KiB for two experts each.
+ROW_BYTES = 2 * 16384 * 8192
+NEEDED = 2 * 0.75 * ROW_BYTES
+
+
+def unpadded(wire_bytes: float) -> Evidence:
+    """Four ranks that hand over so many bytes each, beside a baseline that fills every message up to the longest one.
+
+    Of a rank's rows, three in four go to experts on other ranks and come back.
+    """
+    padded: dict[str, Any] = {"collectives": {"allreduce": 1, "alltoall_base": 2}, "wire_bytes": 2.36e10}
+    exact = all_ranks(collectives={"alltoall_base": 3}, wire_bytes=wire_bytes)
+    return evolve(ranks(exact, **padded), wire_bytes=NEEDED)
+
+
 CASES: tuple[Recorded, ...] = (
     Recorded(
         issue="memory.swap_interference",
@@ -50,5 +67,13 @@ CASES: tuple[Recorded, ...] = (
         honest=lambda: ranks(all_ranks(work_s=14e-3, waited_s=0.1e-3), time_s=14.2e-3),
         look=CHECK.look,  # type: ignore[arg-type]  # of these it never says that it did not observe
         told="distributed.barrier_timing",
+    ),
+    Recorded(
+        issue="distributed.collective_short_circuit",
+        # A tenth of the rows that have to travel.
+        guilty=lambda: unpadded(0.1 * NEEDED),
+        # All of them, counted where they leave and where they arrive, and those that stay too: a small part of the padding.
+        honest=lambda: unpadded(4.0 * ROW_BYTES),
+        look=CHECK.look,  # type: ignore[arg-type]
     ),
 )

@@ -73,7 +73,8 @@ class Evidence:
     values of the call before them, beside fresh_s, those of the calls before. aliases: paths of the output that lie in the
     memory of inputs which are not state. machine: facts about the machine, see `validity.machine`. versions: of libraries and
     drivers as this worker has them, and manifest_versions as the supervisor has. lossy: it changes the answer by design, within a
-    budget that the judge holds it to. baseline: the same of the baseline.
+    budget that the judge holds it to. wire_bytes: what each rank must send in a call, as the workload declares it; 0 where it does
+    not. baseline: the same of the baseline.
     """
 
     name: str
@@ -95,5 +96,6 @@ class Evidence:
     ranks: list[Rank] | None = None
     world_size: int = 1
     lossy: bool = False
+    wire_bytes: float = 0.0
     conduct: Conduct | None = None
     baseline: "Evidence | None" = None

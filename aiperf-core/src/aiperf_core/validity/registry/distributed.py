@@ -23,7 +23,8 @@ ISSUES = (
         guard="ranks",
         protection=(
             "Values differ between ranks and between calls, so nobody can guess another's share. The collectives that "
-            "each rank entered are counted."
+            "each rank entered are counted, and the bytes that the ranks handed over are held against what the workload "
+            "says must travel and what the baseline moves."
         ),
         needs=("ranks>=2",),
         severity=ALWAYS,

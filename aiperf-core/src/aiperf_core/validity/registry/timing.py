@@ -220,10 +220,11 @@ ISSUES = (
             "The code reserves a part of the L2 and marks its operands as persisting there. A flush by writing cannot "
             "evict them, so a cold measurement runs warm."
         ),
-        guard="cold_cache",
+        guard="own_process",
         protection=(
-            "Persisting lines are released and the limit is reset before each flush. What slips through is held "
-            "against the memory's bandwidth by the speed of light."
+            "The judge renews the values and writes over the cache from a process of its own: while that uses the GPU, "
+            "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, and "
+            "what slips through is held against the memory's bandwidth by the speed of light."
         ),
         needs=("cuda",),
         severity=ALWAYS,
