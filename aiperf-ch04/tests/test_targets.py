@@ -81,6 +81,17 @@ def test_right_with_three_ranks(aiperf_measure: Measure, name: str, size: Size) 
     check(aiperf_measure, name, "cpu", 3, **size)
 
 
+def test_what_sends_far_less_than_a_wasteful_baseline_is_no_cheat(aiperf_measure: Measure) -> None:
+    """Of the rows that the baseline sends nearly all are padding."""
+    result = check(aiperf_measure, "all_to_all", "cpu", 2, tokens=401, width=31, experts=64)
+    sent = {row.name: sum(one.wire_bytes for one in row.ranks) for row in result.rows}
+    assert sent["exact_splits"] < 0.1 * sent["padded"]
+
+
+def test_a_cache_goes_round_a_ring_of_four(aiperf_measure: Measure) -> None:
+    check(aiperf_measure, "kv_transfer", "cpu", 4, layers=3, blocks=7, block_bytes=106)
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) -> None:
     check(aiperf_measure, name, "cpu", 2, size="cpu")

@@ -3,13 +3,14 @@
 Workload   Each rank has n bfloat16 numbers; all ranks shall hold their sums, in place. 64 KiB; `--size tiny` is 1 KiB,
            `--size large` 64 MiB. On a processor the ranks talk through gloo.
 Baseline   The library's all-reduce with its defaults, which picks an algorithm itself.
-Variants   `one_shot`: every rank reads what all others have and adds: one meeting, n - 1 times the bytes.  `two_shot`: each
-           rank adds a share for all, then fetches the other shares: two meetings, 2 (n - 1) / n times the bytes.  `auto`:
-           one of them or the library, by size. On GPUs they are kernels that read the peers' memory; on a processor
-           messages. Sums are made in the order of the ranks, so that all ranks hold the same bits.
+Variants   `one_shot`: every rank sends what it has to all others and adds: one exchange, n - 1 times the bytes.  `two_shot`:
+           each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n times the bytes.  `auto`: one
+           of them or the library, by size. On GPUs they are kernels that write into the peers' memory, beside the data what
+           tells that they are there, which doubles the bytes; on a processor messages. Sums are made in the order of the
+           ranks, so that all ranks hold the same bits.
 Yardstick  `symm_mem` (cuda): the one-shot operation that comes with torch's symmetric memory.
-Breaks     Messages of many megabytes: there the bytes count and not the meetings, and `one_shot` moves most. GPUs that
-           cannot read each other's memory.
+Breaks     Messages of many megabytes: there the bytes count and not the exchanges, and `one_shot` moves most. GPUs that
+           cannot write to each other's memory.
 """
 
 from typing import Any
@@ -33,9 +34,11 @@ bench = Benchmark(
 )
 source = cuda_source("allreduce_small.cu")
 
-WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 8, 512, 64, 8
+# The first two as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at two on a
+# multiprocessor, GPUs with 48 of them.
+WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 4, 256, 96, 8
 # Up to these bytes `auto` takes one shot, then two, then the library.
-ONE_SHOT_BYTES, TWO_SHOT_BYTES = 1 << 18, 1 << 24
+ONE_SHOT_BYTES, TWO_SHOT_BYTES = 1 << 18, 1 << 22
 
 
 @bench.workload(
@@ -105,36 +108,39 @@ def add_up(parts):
 
 
 class PeerKernel:
-    """A kernel that reads the memory of all ranks; calls take turns between two halves of the buffers."""
+    """A kernel that writes into the memory of all ranks, in rounds of as many words as the grid has threads."""
 
     launch: Any
+    exchanges: int  # in a round
 
     def prepare(self, x, rank, world_size):
         if world_size > MOST_RANKS:
             raise SkipError(f"needs at most {MOST_RANKS} ranks; these are {world_size}")
         words = -(-x.numel() // WORD)
-        share = words if self.launch is one_shot_kernel else -(-words // world_size)
-        self.place = rank, world_size, min(MOST_BLOCKS, -(-share // THREADS))
-        self.buffers = open_peers(2, words * WORD, dtype=x.dtype)
-        self.flags = open_peers(MOST_BLOCKS * MOST_RANKS, dtype=torch.int32)
+        share = words if self.exchanges == 1 else -(-words // world_size)
+        blocks = min(MOST_BLOCKS, -(-share // THREADS))
+        rounds = -(-share // (blocks * THREADS))
+        self.place = rank, world_size, blocks, rounds
+        # Two inboxes; of 16 bytes that a thread sends half are data.
+        self.inboxes = open_peers(2, world_size, blocks * THREADS, 2, dtype=torch.int64)
+        self.inbox = self.inboxes.mine[0]
         for name in source.names():
             source.kernel(name)  # compiled here, not in the first call
-        self.calls = 0
+        self.number = 1  # of the next exchange, as all ranks count them; an inbox of zeros has messages of none
 
     def run(self, x, rank):
-        self.calls += 1
-        self.launch(x, self.buffers.mine, self.buffers.addresses, self.flags.addresses, *self.place, self.calls)
+        self.launch(x, self.inbox, self.inboxes.addresses, *self.place, self.number)
+        self.number += self.exchanges * self.place[-1]
         return x
 
 
-def launch(kernel, x, buffer, buffers, flags, rank, world, blocks, call):
-    """Launch a kernel of `allreduce_small.cu`; each call has two epochs."""
-    first = call % 2 * (buffer.shape[1] // WORD)
-    source.launch(kernel, x, buffers, flags, x.numel(), first, rank, world, 2 * call, grid=blocks, block=THREADS)
+def launch(kernel, x, inbox, addresses, rank, world, blocks, rounds, number):
+    """Launch a kernel of `allreduce_small.cu`; `inbox` is what one exchange fills."""
+    source.launch(kernel, x, addresses, x.numel(), rank, world, rounds, number, grid=blocks, block=THREADS)
 
 
 ARGUMENTS = (
-    "(Tensor(a!) x, Tensor(b!) buffer, Tensor buffers, Tensor flags, int rank, int world, int blocks, int call) -> ()"
+    "(Tensor(a!) x, Tensor(b!) inbox, Tensor addresses, int rank, int world, int blocks, int rounds, int number) -> ()"
 )
 one_shot_kernel = register(f"ch04_one_shot{ARGUMENTS}", lambda *given: launch("one_shot", *given))
 two_shot_kernel = register(f"ch04_two_shot{ARGUMENTS}", lambda *given: launch("two_shot", *given))
@@ -144,30 +150,32 @@ two_shot_kernel = register(f"ch04_two_shot{ARGUMENTS}", lambda *given: launch("t
     device="cuda",
     requires=("gpus:2", "sm_80"),
     name="one_shot",
-    why="one launch, in which the ranks meet once; the library's ring or tree meets more often",
+    why="one launch, in which data go one way once; in the library's ring or tree they go several times",
 )
 class OneShotKernel(PeerKernel):
     launch = staticmethod(one_shot_kernel)
+    exchanges = 1
 
 
 @bench.variant(
     device="cuda",
     requires=("gpus:2", "sm_80"),
     name="two_shot",
-    why="a rank reads and adds a share instead of everything, for one more meeting",
+    why="a rank receives and adds a share instead of everything, for one more exchange",
 )
 class TwoShotKernel(PeerKernel):
     launch = staticmethod(two_shot_kernel)
+    exchanges = 2
 
 
 class Auto:
-    """One of the others, by the bytes that one shot would read."""
+    """One of the others, by the bytes that one shot would receive."""
 
     shots: tuple[type, type]
 
     def prepare(self, x, rank, world_size):
-        read = x.numel() * x.element_size() * (world_size - 1)
-        self.steps = None if read > TWO_SHOT_BYTES else self.shots[read > ONE_SHOT_BYTES]()
+        received = x.numel() * x.element_size() * (world_size - 1)
+        self.steps = None if received > TWO_SHOT_BYTES else self.shots[received > ONE_SHOT_BYTES]()
         if self.steps:
             self.steps.prepare(x, rank, world_size)
 
@@ -175,7 +183,7 @@ class Auto:
         return self.steps.run(x, rank) if self.steps else library(x)
 
 
-@bench.variant(device="cpu", name="auto", why="few bytes want few meetings, and many bytes want to move once")
+@bench.variant(device="cpu", name="auto", why="few bytes want few exchanges, and many bytes want to move once")
 class AutoMessages(Auto):
     shots = OneShotMessages, TwoShotMessages
 
@@ -184,7 +192,7 @@ class AutoMessages(Auto):
     device="cuda",
     requires=("gpus:2", "sm_80"),
     name="auto",
-    why="few bytes want few meetings, and many bytes want to move once",
+    why="few bytes want few exchanges, and many bytes want to move once",
 )
 class AutoKernel(Auto):
     shots = OneShotKernel, TwoShotKernel
@@ -193,8 +201,8 @@ class AutoKernel(Auto):
 @bench.yardstick(device="cuda", requires="gpus:2", why="the one-shot operation of torch's symmetric memory")
 class SymmMem:
     def prepare(self, x):
-        # The operation wants whole words.
-        self.peers = open_peers(-(-x.numel() // WORD) * WORD, dtype=x.dtype)
+        # The operation wants whole accesses of 16 bytes.
+        self.peers = open_peers(-(-x.numel() // 8) * 8, dtype=x.dtype)
         self.mine = self.peers.mine[: x.numel()]
 
     def run(self, x):

@@ -1,6 +1,6 @@
 """Memory that every GPU of a group can read and write: torch's symmetric memory, without multicast.
 
-Kernels that read the memory of other GPUs are registered as operations on symmetric memory (`register`), so that whoever
+Kernels that reach the memory of other GPUs are registered as operations on symmetric memory (`register`), so that whoever
 counts what ranks send sees them as it sees torch's own.
 """
 

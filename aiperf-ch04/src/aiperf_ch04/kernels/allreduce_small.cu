@@ -1,100 +1,177 @@
-// All-reduce over peer pointers: every rank runs the same grid, and block b of one rank meets block b of the others.
-// A word is 16 bytes, eight values. Buffers and flags are given as the addresses of those of all ranks.
+// All-reduce by writing into the memory of peers. Every rank runs the same grid, and a thread of one rank exchanges words of
+// four values with the same thread of all others, and with nobody else.
+//
+// Exchanges are numbered, and a message carries its number: of each of its halves 32 bits are data and 32 the number, and a half
+// arrives in one piece. Who sees the number has the data with it: there is no flag, no fence and no barrier to wait for.
+//
+// No message is overwritten before it was read. A rank has two inboxes, which take turns, and every thread takes part in every
+// exchange, with zeros where it has no word. It begins exchange e, and writes where messages of e - 2 lay, when it has received
+// those of e - 1 from all peers. Each of them sent its message of e - 1 after it had received those of e - 2: in the same thread, or
+// in a kernel before this one.
 #include <cuda_bf16.h>
 
-#define MOST_RANKS 8
+#define WORD 4
+#define THREADS 256
+// Two blocks shall find room on a multiprocessor: blocks wait for those of other ranks, so that all must run at once.
+#define BLOCKS_PER_SM 2
 
 union Word {
-  uint4 bits;
-  __nv_bfloat16 values[8];
+  unsigned parts[2];
+  __nv_bfloat16 values[WORD];
 };
 
-// Wait for this block of all ranks; what they wrote before can then be read. Epochs only grow: no flag is ever reset.
-__device__ void meet(const long long* flags, int rank, int world, int epoch) {
-  __syncthreads();
-  if (threadIdx.x < world) {
-    int* theirs = (int*)flags[threadIdx.x] + blockIdx.x * MOST_RANKS + rank;
-    const int* mine = (const int*)flags[rank] + blockIdx.x * MOST_RANKS + threadIdx.x;
-    __threadfence_system();
-    asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(theirs), "r"(epoch) : "memory");
-    int seen;
-    do {
-      asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(seen) : "l"(mine) : "memory");
-    } while (seen < epoch);
-  }
-  __syncthreads();
+struct alignas(16) Message {
+  unsigned long long halves[2];
+};
+
+// Relaxed accesses at the scope of the system: each half is atomic, and none is served by a first-level cache.
+__device__ void post(Message* to, Word w, unsigned number) {
+  unsigned long long stamp = (unsigned long long)number << 32;
+  asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(to), "l"(stamp | w.parts[0]), "l"(stamp | w.parts[1])
+               : "memory");
 }
 
+__device__ Message look(const Message* at) {
+  Message m;
+  asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(m.halves[0]), "=l"(m.halves[1]) : "l"(at) : "memory");
+  return m;
+}
+
+__device__ bool has(Message m, unsigned number) { return m.halves[0] >> 32 == number && m.halves[1] >> 32 == number; }
+
+// What a thread sends to and receives from. `addresses` are those of the inboxes of all ranks, in each of which lie two messages
+// of every thread of every rank.
+template <int WORLD>
+struct Mail {
+  Message* inboxes[WORLD];  // this rank's own, and then those of the ranks after it: not all write to the same one first
+  int rank;
+  long long threads, thread;
+
+  __device__ Mail(const long long* addresses, int rank) : rank(rank) {
+    threads = (long long)gridDim.x * blockDim.x;
+    thread = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int away = 0; away < WORLD; ++away) inboxes[away] = (Message*)addresses[(rank + away) % WORLD];
+  }
+
+  __device__ long long place(int sender, unsigned number) const {
+    return ((number & 1) * WORLD + sender) * threads + thread;
+  }
+
+  __device__ void send(int away, Word w, unsigned number) const { post(inboxes[away] + place(rank, number), w, number); }
+
+  // The words of all ranks, in their order; of this rank it is `own`.
+  __device__ void receive(Word (&words)[WORLD], Word own, unsigned number) const {
+    Message found[WORLD];
+#pragma unroll
+    for (int peer = 0; peer < WORLD; ++peer)  // all are asked for before one is waited for
+      if (peer != rank) found[peer] = look(inboxes[0] + place(peer, number));
+#pragma unroll
+    for (int peer = 0; peer < WORLD; ++peer) {
+      words[peer] = own;
+      if (peer != rank) {
+        while (!has(found[peer], number)) found[peer] = look(inboxes[0] + place(peer, number));
+        for (int half = 0; half < 2; ++half) words[peer].parts[half] = (unsigned)found[peer].halves[half];
+      }
+    }
+  }
+};
+
+// A word of n values; zeros for what lies beyond them.
 __device__ Word load(const __nv_bfloat16* x, long long word, long long n) {
   Word w;
-  if (8 * word + 8 <= n) {
-    w.bits = reinterpret_cast<const uint4*>(x)[word];
+  if (WORD * word + WORD <= n) {
+    uint2 parts = reinterpret_cast<const uint2*>(x)[word];
+    w.parts[0] = parts.x, w.parts[1] = parts.y;
   } else {
-    for (int k = 0; k < 8; ++k) w.values[k] = 8 * word + k < n ? x[8 * word + k] : __float2bfloat16(0.0f);
+#pragma unroll
+    for (int k = 0; k < WORD; ++k) w.values[k] = WORD * word + k < n ? x[WORD * word + k] : __float2bfloat16(0.0f);
   }
   return w;
 }
 
 __device__ void store(__nv_bfloat16* x, long long word, long long n, Word w) {
-  if (8 * word + 8 <= n) {
-    reinterpret_cast<uint4*>(x)[word] = w.bits;
+  if (WORD * word + WORD <= n) {
+    reinterpret_cast<uint2*>(x)[word] = make_uint2(w.parts[0], w.parts[1]);
   } else {
-    for (int k = 0; 8 * word + k < n; ++k) x[8 * word + k] = w.values[k];
+#pragma unroll
+    for (int k = 0; k < WORD; ++k)
+      if (WORD * word + k < n) x[WORD * word + k] = w.values[k];
   }
 }
 
-// Eight sums in float32, always in the order of the ranks: all ranks get the same bits. Loads pass the first-level cache,
-// which knows nothing of what peers write.
-__device__ Word sum(const long long* buffers, long long word, int world) {
-  float total[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-  for (int peer = 0; peer < world; ++peer) {
-    Word w;
-    w.bits = __ldcv(reinterpret_cast<const uint4*>(buffers[peer]) + word);
-#pragma unroll
-    for (int k = 0; k < 8; ++k) total[k] += __bfloat162float(w.values[k]);
-  }
+// Sums in float32, always in the order of the ranks: all ranks get the same bits.
+template <int WORLD>
+__device__ Word sum(const Word (&words)[WORLD]) {
   Word w;
 #pragma unroll
-  for (int k = 0; k < 8; ++k) w.values[k] = __float2bfloat16(total[k]);
+  for (int k = 0; k < WORD; ++k) {
+    float total = 0.0f;
+#pragma unroll
+    for (int peer = 0; peer < WORLD; ++peer) total += __bfloat162float(words[peer].values[k]);
+    w.values[k] = __float2bfloat16(total);
+  }
   return w;
 }
 
-// Copy what this rank has to where the others can read it; read all of theirs and add. `first` is the word at which this
-// call's half of the buffers begins: the next call writes the other half, while a slow peer may still read this one.
-extern "C" __global__ void one_shot(__nv_bfloat16* x, const long long* buffers, const long long* flags, long long n,
-                                    long long first, int rank, int world, int epoch) {
-  long long words = (n + 7) / 8, step = (long long)gridDim.x * blockDim.x;
-  long long start = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  uint4* mine = reinterpret_cast<uint4*>(buffers[rank]) + first;
-  for (long long word = start; word < words; word += step) mine[word] = load(x, word, n).bits;
-  meet(flags, rank, world, epoch);
-  for (long long word = start; word < words; word += step) store(x, word, n, sum(buffers, first + word, world));
+// Every rank sends what it has to all others, and adds up what it receives.
+template <int WORLD>
+__device__ void one_shot_among(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int rounds, unsigned number) {
+  Mail<WORLD> mail(addresses, rank);
+  for (int round = 0; round < rounds; ++round, ++number) {
+    long long word = round * mail.threads + mail.thread;
+    Word own = load(x, word, n), words[WORLD];
+#pragma unroll
+    for (int away = 1; away < WORLD; ++away) mail.send(away, own, number);
+    mail.receive(words, own, number);
+    store(x, word, n, sum(words));
+  }
 }
 
-// Each rank adds a share of the words for all, leaves the sums in its buffer, and the others fetch them.
-extern "C" __global__ void two_shot(__nv_bfloat16* x, const long long* buffers, const long long* flags, long long n,
-                                    long long first, int rank, int world, int epoch) {
-  long long words = (n + 7) / 8, share = (words + world - 1) / world, step = (long long)gridDim.x * blockDim.x;
-  long long start = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  uint4* mine = reinterpret_cast<uint4*>(buffers[rank]) + first;
-  for (long long at = start; at < share; at += step)  // of each share what this block will handle: blocks meet one by one
-    for (int owner = 0; owner < world; ++owner) {
-      long long word = owner * share + at;
-      if (word < words) mine[word] = load(x, word, n).bits;
-    }
-  meet(flags, rank, world, epoch);
-  for (long long at = start; at < share; at += step)
-    if (rank * share + at < words)
-      mine[rank * share + at] = sum(buffers, first + rank * share + at, world).bits;
-  meet(flags, rank, world, epoch + 1);
-  for (long long at = start; at < share; at += step)
-    for (int away = 0; away < world; ++away) {
-      int owner = (rank + away) % world;  // not all from the same rank at once
-      long long word = owner * share + at;
-      if (word < words) {
-        Word w;
-        w.bits = __ldcv(reinterpret_cast<const uint4*>(buffers[owner]) + first + word);
-        store(x, word, n, w);
-      }
-    }
+// Each rank is sent what all others have of its share of the words, adds it up, and sends the sums to all others.
+template <int WORLD>
+__device__ void two_shot_among(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int rounds, unsigned number) {
+  Mail<WORLD> mail(addresses, rank);
+  long long share = ((n + WORD - 1) / WORD + WORLD - 1) / WORLD;
+  for (int round = 0; round < rounds; ++round, number += 2) {
+    long long at = round * mail.threads + mail.thread;
+    long long end = at < share ? n : 0;  // beyond this share begins the next one
+    Word words[WORLD];
+#pragma unroll
+    for (int away = 0; away < WORLD; ++away) words[away] = load(x, (rank + away) % WORLD * share + at, end);
+    Word own = words[0];
+#pragma unroll
+    for (int away = 1; away < WORLD; ++away) mail.send(away, words[away], number);
+    mail.receive(words, own, number);
+    own = sum(words);
+#pragma unroll
+    for (int away = 1; away < WORLD; ++away) mail.send(away, own, number + 1);
+    mail.receive(words, own, number + 1);
+#pragma unroll
+    for (int owner = 0; owner < WORLD; ++owner) store(x, owner * share + at, end, words[owner]);
+  }
+}
+
+// For each number of ranks code of its own, in which the loops over them are unrolled.
+#define AMONG(among)                                                     \
+  switch (world) {                                                       \
+    case 1: return among<1>(x, addresses, n, rank, rounds, number);      \
+    case 2: return among<2>(x, addresses, n, rank, rounds, number);      \
+    case 3: return among<3>(x, addresses, n, rank, rounds, number);      \
+    case 4: return among<4>(x, addresses, n, rank, rounds, number);      \
+    case 5: return among<5>(x, addresses, n, rank, rounds, number);      \
+    case 6: return among<6>(x, addresses, n, rank, rounds, number);      \
+    case 7: return among<7>(x, addresses, n, rank, rounds, number);      \
+    case 8: return among<8>(x, addresses, n, rank, rounds, number);      \
+  }
+
+// `number` is that of the first exchange: one in a round here, and two below.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    one_shot(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int world, int rounds, unsigned number) {
+  AMONG(one_shot_among)
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    two_shot(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int world, int rounds, unsigned number) {
+  AMONG(two_shot_among)
 }
