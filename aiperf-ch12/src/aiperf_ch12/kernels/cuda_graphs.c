@@ -17,7 +17,7 @@ static void wave(float* x, float* total, const float* start, const float* drive,
 }
 
 static void grow(float* x, float* total, const float* start, const float* drive, float weight, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] *= 1.25f;
+  for (int64_t i = 0; i < n; ++i) x[i] *= 0.75f;
 }
 
 static void squash(float* x, float* total, const float* start, const float* drive, float weight, int64_t n) {
@@ -51,7 +51,7 @@ void whole_chain(float* restrict total, const float* restrict start, const float
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t i = 0; i < width; ++i) {
         float d = drive[first + i];
-        x[i] = tanhf(1.25f * sinf(x[i] + weights[step] * d)) - 0.5f * d;
+        x[i] = tanhf(0.75f * sinf(x[i] + weights[step] * d)) - 0.5f * d;
         sum[i] += x[i];
       }
     for (int64_t i = 0; i < width; ++i) total[first + i] = sum[i];

@@ -32,7 +32,7 @@ extern "C" __global__ void wave(float* x, float* total, const float* start, cons
 extern "C" __global__ void grow(float* x, float* total, const float* start, const float* drive, float weight, int n) {
   int i = PLACE;
   await_previous();
-  if (i < n) x[i] *= 1.25f;
+  if (i < n) x[i] *= 0.75f;
 }
 
 extern "C" __global__ void squash(float* x, float* total, const float* start, const float* drive, float weight, int n) {
@@ -60,7 +60,7 @@ extern "C" __global__ void whole_chain(float* total, const float* start, const f
   if (i >= n) return;
   float x = start[i], d = drive[i], sum = 0;
   for (int step = 0; step < steps; ++step) {
-    x = tanhf(1.25f * sinf(x + weights[step] * d)) - 0.5f * d;
+    x = tanhf(0.75f * sinf(x + weights[step] * d)) - 0.5f * d;
     sum += x;
   }
   total[i] = sum;
