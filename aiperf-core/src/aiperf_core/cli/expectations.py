@@ -170,7 +170,11 @@ def _groups(
     for result in address.outlines():
         if goal is not None and result.goal != goal:
             continue
-        key = rules.checked_key(hardware) if hardware else rules.hardware_key(machine, result.device)
+        key = (
+            rules.checked_key(hardware)
+            if hardware
+            else rules.hardware_key(machine, result.device, result.problem.params)
+        )
         source = rules.source_of(installed[result.target]) if result.target in installed else None
         if source is None and file is None:
             click.echo(f"{words(result.target)} is not installed here; name its expectations with --file", err=True)

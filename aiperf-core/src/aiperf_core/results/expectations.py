@@ -23,7 +23,7 @@ from aiperf_core.results.manifest import changed_sources
 from aiperf_core.results.models import Estimate, Machine, Manifest, Row, TargetResult, Verdict
 from aiperf_core.results.notes import DISBELIEVED
 from aiperf_core.results.recheck import recheck
-from aiperf_core.targets import InstalledTarget
+from aiperf_core.targets import WORLD_SIZE, InstalledTarget
 
 FOLDER = "expectations"
 FORMAT = 1
@@ -94,11 +94,15 @@ class Change:
 # --- hardware and places
 
 
-def hardware_key(machine: Machine, device: str) -> str:
-    """The kind of machine: name and count of its GPUs, or its processor and how many of its CPUs may be used."""
+def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> str:
+    """The kind of machine: the GPUs' name and how many a target uses, or the processor and how many of its CPUs it may use.
+
+    A target of several ranks uses as many GPUs, any other target one, whatever else is in the machine.
+    """
     if device == "cuda" and machine.gpus:
-        names = sorted(str(gpu.get("name") or "gpu") for gpu in machine.gpus)
-        return _key(f"{' '.join(dict.fromkeys(names))} x{len(names)}")
+        used = int(params.get(WORLD_SIZE, 1))
+        names = sorted({str(gpu.get("name") or "gpu") for gpu in machine.gpus[: max(1, used)]})
+        return _key(f"{' '.join(names)} x{used}")
     return _key(f"{machine.cpu} x{machine.cores}")
 
 
