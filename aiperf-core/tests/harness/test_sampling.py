@@ -28,14 +28,16 @@ class Judge:
 
 
 class Worker:
-    pid = 0
+    pid, last_s = 0, 0.0
 
     def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:
         self.times = iter(times)
+        self.sealed: list[bool] = []
 
-    def ask(self, do: str, *, timeout: float, on_notice: Any = None, **_: Any) -> Any:
+    def ask(self, do: str, *, timeout: float, on_notice: Any = None, **asked: Any) -> Any:
         if do != "sample":
             return None
+        self.sealed.append(asked["sealed"])
         on_notice("start")
         on_notice("stop")
         nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
@@ -54,6 +56,7 @@ def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
         first_seed=1,
         off=frozenset(),
         untrusting=untrusting,
+        seals=False,
         timeout_s=1.0,
         rng=random.Random(0),
         after_block=lambda _: None,
@@ -94,6 +97,29 @@ def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) 
     assert told == [one] * len(calls_s)
     assert len(judge.renewed) == len(calls_s)
     assert one.samples.wall_s == []
+
+
+@pytest.mark.parametrize(("call_s", "seals"), [(1e-4, True), (1e-4, False), (0.02, True)])
+def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: float, seals: bool) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    sampling.seals, sampling.off = seals, frozenset({"judged_output"})
+    (one,) = sampling.contestants
+    worker = Worker(itertools.repeat(call_s))
+    one.child, one.block_length = worker, 4  # type: ignore[assignment]
+    sampling.warm_up(lambda _: None)
+    one.block_length = 4
+    before = len(worker.sealed)
+    for number in range(40):
+        sampling.run_pass(number, lambda _: None)
+    sealed = worker.sealed[before:]
+    assert len(one.samples.wall_s) == 4 * 40
+    assert worker.sealed[:before] == [seals, *[False] * (before - 1)]
+    if call_s > 0.01:
+        assert sum(sealed) == 4 * 40
+    else:
+        # A block has one sample to warm up and four that count; the rest is sealed, at any place behind the first.
+        assert sum(sealed) == len(sealed) - 5 * 40
+        assert (3 < sum(sealed) < 25) == seals
 
 
 def test_without_warming_up_no_call_is_made() -> None:

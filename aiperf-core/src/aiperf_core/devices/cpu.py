@@ -20,7 +20,7 @@ _FLUSH_FACTOR = 2
 _WAKE_BYTES = 1 << 20
 _CALIBRATIONS = 1001
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
-# What glibc starts with. Set, they stay so: otherwise the first large block that is freed has malloc keep the next ones.
+# What glibc starts with. Once set they stay: otherwise malloc keeps blocks of a size that was freed before.
 _TRIM_BYTES = _MMAP_BYTES = 128 << 10
 _MMAPS = 1 << 16
 

@@ -68,10 +68,10 @@ class TimingDevice(Protocol):
         """See what a flush does here; None where nothing has to be flushed."""
 
     def reset_memory(self) -> None:
-        """Count memory from here."""
+        """Count memory from here. Asked for after `prepare`, and once more before the first call."""
 
     def memory(self) -> Memory:
-        """Memory used since the reset; None for each figure that cannot be measured."""
+        """Memory used since the reset; None for what cannot be measured. Asked for after the first call and the last."""
 
 
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:

@@ -35,6 +35,8 @@ BLOCK_S = 0.001
 MAX_BLOCK = 16
 MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
+# Of blocks of short calls so many have one sample more, which is sealed; of calls so long every sample is.
+SEALED_BLOCKS, SEALED_S = 0.3, 0.01
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
@@ -74,6 +76,9 @@ class Sampler:
     block left it. `first_seed` is that of the values that the inputs had when they were made, `off` names the guards that are
     switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
     before anybody knows whether it is judged.
+
+    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there moves the stop
+    by about 2 us, so that of short calls only some samples are sealed, which are judged and not counted.
     """
 
     judge: Child
@@ -86,6 +91,7 @@ class Sampler:
     first_seed: int
     off: frozenset[str]
     untrusting: bool
+    seals: bool
     timeout_s: float
     rng: random.Random
     after_block: Callable[[Contestant], None]
@@ -199,7 +205,7 @@ class Sampler:
                 side.append((held, max(held, answered - waited - own_s)))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
-        sample = self._sample(one, seed, self.clock)
+        sample = self._sample(one, seed, self.clock, sealed=judged)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
@@ -282,10 +288,15 @@ class Sampler:
     def _run_block(self, one: Contestant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
         if len(seeds) > 1:
             self._warm_up_once(one, self._new_seed(), judged=False)
+        long = bool(one.warmup_s) and one.warmup_s[-1] >= SEALED_S
+        extra = self.seals and not long and self.rng.random() < SEALED_BLOCKS
+        sealed = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
+            if index == sealed and one.active:
+                self._warm_up_once(one, self._new_seed(), judged=True)
             if not one.active:
                 return
-            sample = self._sample(one, seed, self.clock)
+            sample = self._sample(one, seed, self.clock, sealed=long)
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
@@ -307,11 +318,19 @@ class Sampler:
             self._inspect(one, None)
 
     def _sample(
-        self, one: Contestant, seed: int, clock: str, *, fresh: bool = True, calls: int | None = None
+        self,
+        one: Contestant,
+        seed: int,
+        clock: str,
+        *,
+        fresh: bool = True,
+        calls: int | None = None,
+        sealed: bool = False,
     ) -> dict[str, Any] | None:
         """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
 
-        An untrusted process is given values of its own every time, unless they are not to be `fresh`.
+        An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
+        fingerprint that is queued behind the clock's stop.
         """
         assert one.child is not None
         notices = _Notices()
@@ -327,6 +346,7 @@ class Sampler:
                 numbers=self._numbers,
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
+                sealed=sealed and self.seals,
             )
             answered_s = time.perf_counter() - asked
             return {**answers.sample(answer), "bracket_s": notices.bracket_s, "answered_s": answered_s}

@@ -249,6 +249,7 @@ class TargetRun:
             first_seed=self._first_seed,
             off=self.options.off,
             untrusting=self.options.candidate is not None,
+            seals=self.kind.seals,
             timeout_s=self.options.timeout_s,
             rng=self._rng,
             after_block=self._read_conditions,

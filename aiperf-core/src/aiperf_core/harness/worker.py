@@ -143,13 +143,14 @@ class Worker(Service):
         if "cold_cache" not in self._off:
             self._device.release_cache()
 
-    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool) -> Message:
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, sealed: bool) -> Message:
         """Time a sample, of so many calls, on the values that now lie in the inputs.
 
-        `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
+        `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
+        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
         """
         self._fetch_inputs()
-        if self._first_used is None:  # once more: from a process that waits for its turn the kernel may have taken pages
+        if self._first_used is None:  # once more: the kernel may have taken pages from a process that waits
             give_back_freed_memory()
             self._device.reset_memory()
         call = self._call(numbers)
@@ -157,7 +158,11 @@ class Worker(Service):
             call()
         self._place, self._sealed = random.random(), None
         # What is served or put off has its output only later.
-        seals = self._kind.seals and self._desk is None and not self._problem.get("deferred")
+        seals = (
+            (sealed or (clock == "wall" and self._kind.seals))
+            and self._desk is None
+            and not self._problem.get("deferred")
+        )
         time: Callable[..., Timed] = self._device.time
         if seals:
             time = partial(time, seal=self._seal)

@@ -35,8 +35,8 @@ GUARDS = (
         place="loop",
         by="worker",
         does=(
-            "takes a fingerprint of the output when the clock stops, on a GPU in its own queue, and another one after the "
-            "copy for the judge was made"
+            "takes a fingerprint of the output when the clock stops, and another one after the copy for the judge was made; on "
+            "a GPU the first one is queued behind the clock's stop, for short calls in samples that chance picks"
         ),
     ),
     Guard(
