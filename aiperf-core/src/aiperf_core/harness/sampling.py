@@ -77,8 +77,8 @@ class Sampler:
     switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
     before anybody knows whether it is judged.
 
-    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there moves the stop
-    by about 2 us, so that of short calls only some samples are sealed, which are judged and not counted.
+    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there can move the stop
+    by microseconds, so that of short calls only some samples are sealed, which are judged and not counted.
     """
 
     judge: Child
