@@ -147,7 +147,8 @@ class Worker(Service):
         """Time a sample, of so many calls, on the values that now lie in the inputs.
 
         `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
-        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying, whether or not it will be judged.
+        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying,
+        whether or not it will be judged.
         """
         self._fetch_inputs()
         if self._first_used is None:  # once more: the kernel may have taken pages from a process that waits
