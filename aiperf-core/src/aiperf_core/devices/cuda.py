@@ -153,9 +153,9 @@ class CudaDevice:
         `align` queues what makes the GPUs of several ranks start together; `seal` what looks at the output, behind all that
         was queued by then, on whichever stream.
         """
-        start, end, queued = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-        for event in (start, end, queued):  # an event exists on the device only once it was recorded
-            event.record()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()  # an event exists on the device only once it was recorded
+        end.record()
         torch.cuda.synchronize()
         if hide:
             self._go[0] = self._timed_out[0] = 0
@@ -172,7 +172,11 @@ class CudaDevice:
             else:
                 end.record()
             if seal is not None:
-                self._record_all(queued)
+                queued = end
+                if not self._all_streams:
+                    queued = torch.cuda.Event()
+                    queued.record()
+                    self._record_all(queued)
                 torch.cuda.current_stream().wait_event(queued)
                 seal(result)
         finally:

@@ -100,8 +100,8 @@ def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> 
     A target of several ranks uses as many GPUs, any other target one, whatever else is in the machine.
     """
     if device == "cuda" and machine.gpus:
-        used = int(params.get(WORLD_SIZE, 1))
-        names = sorted({str(gpu.get("name") or "gpu") for gpu in machine.gpus[: max(1, used)]})
+        used = max(1, int(params.get(WORLD_SIZE, 1)))
+        names = sorted({str(gpu.get("name") or "gpu") for gpu in machine.gpus[:used]})
         return _key(f"{' '.join(names)} x{used}")
     return _key(f"{machine.cpu} x{machine.cores}")
 
