@@ -12,24 +12,11 @@ from aiperf_core.harness.session import Session
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import SkippedTarget, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.testing import Silent
 
 TARGETS = Path(__file__).parent / "targets"
 
 Measure = Callable[..., TargetResult | SkippedTarget]
-
-
-class SilentReporter:
-    """Takes what a run tells, and keeps the phases."""
-
-    def __init__(self) -> None:
-        self.phases: list[tuple[str, str | None]] = []
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Keep a phase."""
-        self.phases.append((text, implementation))
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Nothing to keep."""
 
 
 @pytest.fixture(scope="session")
@@ -73,4 +60,4 @@ def run_target(
     plans, skipped = session.plan([Selection(target, frozenset(implementations))])
     if skipped:
         return skipped[0]
-    return session.run(plans[0], lambda _, name: logs / f"{name}.log", SilentReporter())
+    return session.run(plans[0], lambda _, name: logs / f"{name}.log", Silent())

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from aiperf_core.errors import UsageError
-from aiperf_core.harness import sampling, session
+from aiperf_core.harness import processes, sampling, session
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.testing import Silent
 
 pytestmark = pytest.mark.quiet
 
@@ -78,6 +79,31 @@ def test_a_standard_run_has_rounds_and_controls(measure: Measure) -> None:
         assert row.conditions is not None
         assert row.conditions.readings == len(set(row.samples.block))
     assert all(row.energy or row.no_energy for row in result.rows if row.role != "control")
+
+
+@pytest.mark.parametrize(
+    ("phase", "times"),
+    [("start workers", 2), ("warm up", 1), ("sample", 9), ("sample", 30), ("sample alone", 2)],
+)
+def test_ctrl_c_at_any_moment_is_held_against_nobody(
+    measure: Measure, monkeypatch: pytest.MonkeyPatch, phase: str, times: int
+) -> None:
+    receive, begun = processes.Child._receive, []
+
+    def interrupted(self: processes.Child, deadline: float) -> Any:
+        if begun.count(phase) == times:
+            begun.append(phase)  # once is enough
+            raise KeyboardInterrupt
+        return receive(self, deadline)
+
+    monkeypatch.setattr(Silent, "phase", lambda _, name, __="": begun.append(name))
+    monkeypatch.setattr(processes.Child, "_receive", interrupted)
+    result = measure("features", "scaled", tier="standard", budget_s=0.3)
+    rows = rows_of(result)
+    assert (result.complete, result.stopped) == (False, "interrupted")
+    accused = [str(row.reason) for row in rows.values() if row.verdict in ("FAILED", "INVALID", "UNTRUSTED")]
+    # Cut short before there were enough passes, figures allow no statement; that is said of the row.
+    assert all(reason.startswith("passes taken") for reason in accused), accused
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,10 @@ class Crew(Protocol):
     last_s: list[tuple[float, float]]
 
     @property
+    def idle(self) -> bool:
+        """Whether it has answered its last request, so that it can be asked the next."""
+
+    @property
     def pid(self) -> int:
         """The process that is looked at between calls: the worker, or the first rank."""
 

@@ -49,8 +49,7 @@ class Child:
     """A process forked for this run: the judge, a worker, a describer.
 
     One that is not `guarded` may forge its replies; one that is `paused` runs only while a request of it is open, so that it
-    cannot work when no clock does.
-
+    cannot work when no clock does. It is `idle` when it has answered its last request.
     """
 
     name: str
@@ -62,6 +61,7 @@ class Child:
     paused: bool = False
     last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
+    idle: bool = field(default=False, init=False)
     _asked: str = field(default="", init=False)
     _token: str = field(default="", init=False)
 
@@ -85,7 +85,7 @@ class Child:
 
     def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
         """Send a request whose reply is collected later."""
-        self._asked, self._token = do, secrets.token_hex(8)
+        self.idle, self._asked, self._token = False, do, secrets.token_hex(8)
         self._signal(signal.SIGCONT)
         try:
             self.channel.send({"do": do, "token": self._token, **arguments}, fds)
@@ -136,6 +136,7 @@ class Child:
         # Code in a worker can write to every descriptor of its process; what it does not know is the token.
         if message.get("token") != self._token and self.guarded:
             raise ProtocolError("a message that answers no request")
+        self.idle = "notice" not in message
         return message
 
     def last_lines(self) -> list[str]:

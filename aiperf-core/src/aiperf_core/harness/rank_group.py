@@ -157,6 +157,11 @@ class RankGroup:
         return group
 
     @property
+    def idle(self) -> bool:
+        """Whether all ranks are there and have answered their last request."""
+        return bool(self.ranks) and all(one.idle for one in self.ranks)
+
+    @property
     def pid(self) -> int:
         """The process of the first rank of this machine."""
         return next(iter(self.pids), self.node.launcher.pid)

@@ -220,10 +220,16 @@ class TargetRun:
         guarded = self.options.off.isdisjoint({"process_census", "clocks_agree"})
         return guarded and self._pausing and not self._world_size
 
-    def _suspected(self, baseline: Contestant, one: Contestant) -> bool:
-        """Whether a contestant's clock, or what it does beside its calls, must be looked at again before it is accused."""
-        lying = "clocks_agree" not in self.options.off and clocks.disagreement(baseline, one) is not None
-        return lying or (self._watches_calls and clocks.work_beside(baseline, one) is not None)
+    @property
+    def _looks_again(self) -> bool:
+        """Whether more samples are taken of a contestant before its clock, or what it does beside its calls, is held against it."""
+        return self._watches_calls or (self._world_size > 0 and self._clock == "wall")
+
+    def _suspicion(self, baseline: Contestant, one: Contestant) -> str | None:
+        """What must be looked at again before a contestant is accused of it."""
+        lying = None if "clocks_agree" in self.options.off else clocks.disagreement(baseline, one)
+        found = lying or (clocks.work_beside(baseline, one) if self._watches_calls else None)
+        return found[0] if found else None
 
     def _sizes(self) -> str:
         return ", ".join(f"{name}={value:g}" for name, value in self.params.items())
@@ -320,10 +326,9 @@ class TargetRun:
         if self.options.controls and self._cold:
             self._probe_flush()
         assert self._sampler is not None
-        if self._watches_calls or (self._world_size and self._clock == "wall"):
-            baseline = self._contestants[0]
-            for one in self._active[1:] if baseline.active else ():
-                self._sampler.look_again(baseline, one, partial(self._suspected, baseline, one))
+        baseline = self._contestants[0]
+        for one in self._active[1:] if self._looks_again and baseline.active else ():
+            self._sampler.look_again(baseline, one, partial(self._suspicion, baseline, one))
         # Of calls in a row only the first has new values, so that code which remembers gains by the others in every tier.
         in_a_row = any(one.calls > 1 for one in self._active[1:])
         for one in self._active:
@@ -551,6 +556,7 @@ class TargetRun:
             begun = self._guarded(one, collect, answers.begun)
             if begun is not None:
                 one.confined, one.state_before = begun
+                one.state_after = None  # of an earlier process, which says nothing of this one
             one.child.paused = self._pausing
         for one in self._active:
             assert one.child is not None
@@ -672,8 +678,11 @@ class TargetRun:
     # --- ending
 
     def _note_memory(self) -> None:
+        assert self._sampler is not None
         for one in self._active:
-            if one.child is None or one.child.ended:
+            # After Ctrl-C a worker may be in the middle of a request, or not have come to its calls.
+            called = self._sampler.round_number in one.samples.round[-1:]
+            if one.child is None or one.child.ended or not one.child.idle or not called:
                 continue
             use = self._guarded(one, partial(one.child.ask, "memory", timeout=10.0), answers.memory)
             if use is not None:
@@ -686,7 +695,7 @@ class TargetRun:
                 one.child.kill()
 
     def _close(self, judge: Child | None) -> None:
-        if self.interrupted:
+        if self.interrupted and self._sampler is not None:
             self._note_memory()
         self._close_workers()
         for fd in self._fds:
@@ -707,6 +716,8 @@ class TargetRun:
             self._contestants[
                 -1
             ].reason = f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, and it was ended"
+        if self.interrupted and self._looks_again:
+            self._doubt()
         if "clocks_agree" not in self.options.off:
             clocks.compare_with_supervisor(self._contestants)
         if self._watches_calls:
@@ -747,6 +758,13 @@ class TargetRun:
             no_gain=self.described.no_gain_on.get(self.device.name),
             complete=not self.interrupted,
         )
+
+    def _doubt(self) -> None:
+        """Leave open what Ctrl-C kept from being looked at again: a few samples on a busy machine are no evidence."""
+        for one in self._active:
+            suspicion = self._suspicion(self._contestants[0], one) if one.looks is None else None
+            if suspicion:
+                one.stop(Verdict.INCONCLUSIVE, f"cut short before it could be looked at again: {suspicion}")
 
     def _assess(self) -> None:
         """Let the checks look at the evidence of each."""
