@@ -1,10 +1,12 @@
 import importlib
 
 import pytest
+from attrs import evolve
 
 from aiperf_core.redteam import catalogue
 from aiperf_core.redteam.cases import Recorded
 from aiperf_core.redteam.recorded import CASES, READINGS
+from aiperf_core.results.models import Memory
 from aiperf_core.validity.check import Check, NotObserved
 from aiperf_core.validity.registry import ISSUES, issue
 
@@ -50,6 +52,17 @@ def test_the_look_alike_is_looked_at_and_nothing_is_seen(case: Recorded):
     evidence = case.honest()
     assert seen(CHECKS[issue(case.issue).guard], evidence) == set()
     assert not any(seen(check, evidence) for check in CHECKS.values())
+
+
+@pytest.mark.parametrize(("share", "found"), [(1.0, {"policy.ghost_branch"}), (0.5, set())])
+def test_the_same_kernels_in_less_memory_are_other_code(share: float, found: set[str]):
+    (case,) = (one for one in CASES if one.issue == "policy.ghost_branch")
+    guilty, peak = case.guilty(), 1 << 30
+    theirs = evolve(guilty.baseline, memory=Memory(peak_bytes=peak))
+    assert (
+        seen(CHECKS["cupti_ledger"], evolve(guilty, memory=Memory(peak_bytes=int(share * peak)), baseline=theirs))
+        == found
+    )
 
 
 def test_what_is_seen_has_a_message_and_figures(case: Recorded):

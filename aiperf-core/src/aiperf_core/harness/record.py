@@ -63,6 +63,7 @@ def evidence_of(
         world_size=max(1, len(one.ranks)),
         lossy=one.declared.lossy is not None,
         conduct=conduct,
+        memory=one.memory,
         baseline=baseline,
         **shared,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.results.models import Audit, Samples
+from aiperf_core.results.models import Audit, Memory, Samples
 
 
 @frozen(kw_only=True)
@@ -74,7 +74,7 @@ class Evidence:
     memory of inputs which are not state. machine: facts about the machine, see `validity.machine`. versions: of libraries and
     drivers as this worker has them, and manifest_versions as the supervisor has. lossy: it changes the answer by design, within a
     budget that the judge holds it to. wire_bytes: what each rank must send in a call, as the workload declares it; 0 where it does
-    not. baseline: the same of the baseline.
+    not. memory: what it took at most. baseline: the same of the baseline.
     """
 
     name: str
@@ -98,4 +98,5 @@ class Evidence:
     lossy: bool = False
     wire_bytes: float = 0.0
     conduct: Conduct | None = None
+    memory: Memory | None = None
     baseline: "Evidence | None" = None

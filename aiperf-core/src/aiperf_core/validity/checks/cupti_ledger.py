@@ -23,7 +23,7 @@ _LEAST_BYTES = 4096
 _WAITS = 0.5
 # Queueing a piece of work costs the host so much at the most, and a call this much anyway.
 _QUEUE_S, _CALL_S = 50e-6, 200e-6
-# Two times that are the same for all that a ledger can tell.
+# Two times, or two peaks of memory, that are the same for all that a ledger can tell.
 _SAME = 0.05
 # What a worker says of compiled modules outside the installed packages stands under this name in its state.
 EXTENSIONS = "extensions"
@@ -120,7 +120,7 @@ def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
     if their_share < _MOST:
         message = "a library's kernels do all of the work, where the baseline has kernels of its own"
         return Seen("policy.library_fallback", message, figures)
-    if _counts(kernels) == _counts(theirs) and _alike(evidence):
+    if _counts(kernels) == _counts(theirs) and _alike(evidence) and not _takes_less(evidence):
         message = "the same kernels ran as for the baseline, as often and in the same time: no other code was reached"
         return Seen("policy.ghost_branch", message, figures)
     return None
@@ -159,6 +159,13 @@ def _alike(evidence: Evidence) -> bool:
                 return False
             compared = True
     return compared
+
+
+def _takes_less(evidence: Evidence) -> bool:
+    """Whether it needs less memory than the baseline: the same kernels may write where others have read."""
+    assert evidence.baseline is not None
+    ours, theirs = (one.memory.most_bytes if one.memory else None for one in (evidence, evidence.baseline))
+    return ours is not None and theirs is not None and ours < (1 - _SAME) * theirs
 
 
 def _listed(names: object) -> str:
