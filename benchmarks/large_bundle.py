@@ -6,8 +6,9 @@
 Makes a bundle as a run makes it, of half as many targets on a GPU as on a CPU, five rows a target, with the noise of real
 clocks: times drift and have tails, a CPU's clocks count nanoseconds, a GPU's events have the steps and the
 single precision of CUDA's, and brackets are differences of double-precision readings. Then the commands run as a user runs
-them, each in a process of its own; `compare` has the bundle and a copy. Wanted for 300 targets with a million samples in all: at most 20 MB, `show` and `compare`
-at most 3 s each, `recheck` at most 30 s; ends with 1 where it is more. The second form prints a file of the first.
+them, each in a process of its own; `compare` has the bundle and a copy. Wanted for 300 targets with a million samples in
+all: at most 20 MB, `show`, `compare` and `report` at most 3 s each, `recheck` at most 30 s; ends with 1 where it is more. The
+second form prints a file of the first.
 """
 
 import argparse
@@ -37,7 +38,7 @@ ROLES = {"strided": "baseline", "control": "control", "memcpy": "yardstick"}
 ROUNDS, BLOCK = 3, 4
 UPTIME_S = 1e5  # of the machine, on which the rounding of brackets depends
 EVENT_STEP_S = 32e-9  # of an H200's events
-LIMITS = {"megabytes": 20.0, "show": 3.0, "compare": 3.0, "recheck": 30.0}
+LIMITS = {"megabytes": 20.0, "show": 3.0, "compare": 3.0, "report": 3.0, "recheck": 30.0}
 
 
 def samples(rng: np.random.Generator, index: int, count: int, median_s: float, device: str) -> Samples:
@@ -157,6 +158,7 @@ def measure(targets: int, count: int, folder: Path) -> dict[str, Any]:
         "seconds": {
             "show": timed("show", left),
             "compare": timed("compare", left, right),
+            "report": timed("report", left, "--out", str(folder / "report.html")),
             "recheck --seal-only": timed("recheck", left, "--seal-only"),
             "recheck": timed("recheck", left),
         },

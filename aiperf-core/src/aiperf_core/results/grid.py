@@ -44,17 +44,16 @@ def draw(columns: Sequence[Column], line: Line, wide: Sequence[int]) -> list[Tex
     """Draw one row of the grid: as many lines as its tallest cell has."""
     drawn = []
     for height in range(max(map(len, line))):
-        parts = [cell[height] if height < len(cell) else Text() for cell in line]
-        padded = [_pad(part, column.right, width) for part, column, width in zip(parts, columns, wide, strict=True)]
-        joined = Text(" " * GAP).join(padded)
-        joined.rstrip()
+        joined, blanks = Text(no_wrap=True), 0
+        for cell, column, width in zip(line, columns, wide, strict=True):
+            if height < len(cell) and cell[height]:
+                left = width - cell[height].cell_len
+                joined.append(" " * (blanks + left * column.right)).append_text(cell[height])
+                blanks = GAP + left * (not column.right)
+            else:
+                blanks += width + GAP
         drawn.append(joined)
     return drawn
-
-
-def _pad(text: Text, right: bool, width: int) -> Text:
-    blank = Text(" " * (width - text.cell_len))
-    return Text.assemble(blank, text) if right else Text.assemble(text, blank)
 
 
 def fold(name: str, width: int) -> list[str]:

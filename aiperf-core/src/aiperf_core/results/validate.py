@@ -6,7 +6,8 @@ Beside the schema stand the few rules that JSON Schema cannot express: columns o
 import functools
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from attrs import fields
@@ -30,6 +31,8 @@ PLAIN: dict[str, set[type]] = {
     "boolean": {bool},
     "null": {type(None)},
 }
+Test = Callable[[Any], bool]
+_OF_SCALARS = {"type", "minimum", "exclusiveMinimum", "maximum"}
 
 
 def validate(kind: str, document: Any) -> None:
@@ -119,8 +122,8 @@ def _inlined(kind: dict[str, Any]) -> Any:
 
 
 def _items(validator: Any, items: Any, instance: Any, parent: Any) -> Iterator[Any]:
-    """The keyword `items`, with a short way for columns of numbers: jsonschema takes microseconds an entry."""
-    if isinstance(instance, list) and _is_plain_column(items, instance):
+    """The keyword `items`, with a short way for what is plainly right: jsonschema takes microseconds an entry."""
+    if isinstance(instance, list) and _plain_column(items)(instance):
         return
     import jsonschema
 
@@ -128,61 +131,98 @@ def _items(validator: Any, items: Any, instance: Any, parent: Any) -> Iterator[A
 
 
 def _properties(validator: Any, properties: Any, instance: Any, parent: Any) -> Iterator[Any]:
-    """The keyword `properties`, with the same short way for numbers, strings and columns of them."""
+    """The keyword `properties`, with the same short way."""
     if isinstance(instance, dict):
         properties = {
-            name: rule for name, rule in properties.items() if name in instance and not _is_plain(rule, instance[name])
+            name: rule for name, rule in properties.items() if name in instance and not _plain(rule)(instance[name])
         }
     import jsonschema
 
     yield from jsonschema.Draft202012Validator.VALIDATORS["properties"](validator, properties, instance, parent)
 
 
-def _is_plain(rule: dict[str, Any], value: Any) -> bool:
-    """Whether a value surely keeps to a rule about a scalar, or about a list of them. False says nothing."""
-    if "anyOf" in rule:
-        return any(_is_plain(one, value) for one in rule["anyOf"])
-    if isinstance(value, dict):
-        return _is_plain_record(rule, value)
-    if isinstance(value, list):
-        return set(rule) == {"type", "items"} and rule["type"] == "array" and _is_plain_column(rule["items"], value)
-    if set(rule) == {"type", "enum"}:
-        return (value is None or isinstance(value, str)) and value in rule["enum"]
-    if set(rule) == {"type", "minLength"}:
-        return isinstance(value, str) and len(value) >= rule["minLength"]
-    return "items" not in rule and _is_plain_column(rule, [value])
+def _kept(make: Callable[[Any], Test]) -> Callable[[Any], Test]:
+    """Make the test of each rule once. Rules are told apart by identity; they are those of schemas, which stay."""
+    made: dict[int, tuple[Any, Test]] = {}
+
+    @functools.wraps(make)
+    def kept(rule: Any) -> Test:
+        known = made.get(id(rule))
+        if known is None or known[0] is not rule:
+            known = made[id(rule)] = rule, make(rule)
+        return known[1]
+
+    return kept
 
 
-def _is_plain_record(rule: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Whether an object has all fields of a record without rules of its own, each plain."""
-    properties = rule.get("properties")
-    if properties is None or "if" in rule or properties.keys() != value.keys():
-        return False
-    return all(_is_plain(properties[name], one) for name, one in value.items())
+@_kept
+def _plain(rule: Any) -> Test:
+    """A test whether a value surely keeps to a rule. False says nothing: the full check then finds the culprit."""
+    keywords = rule.keys() - {"title", "description"} if isinstance(rule, dict) else {"unknown"}
+    if keywords == {"anyOf"}:
+        tests = [_plain(one) for one in rule["anyOf"]]
+        return lambda value: any(test(value) for test in tests)
+    if "properties" in keywords and keywords <= {"type", "properties", "required", "additionalProperties"}:
+        fields_of = {name: _plain(one) for name, one in rule["properties"].items()}
+        return lambda value: (
+            isinstance(value, dict)
+            and value.keys() == fields_of.keys()
+            and all(fields_of[name](one) for name, one in value.items())
+        )
+    if keywords == {"type", "additionalProperties"} and rule["type"] == "object":
+        more = rule["additionalProperties"]
+        test = _plain(more)
+        return lambda value: isinstance(value, dict) and (more is True or all(map(test, value.values())))
+    if keywords == {"type", "items"} and rule["type"] == "array":
+        test = _plain_column(rule["items"])
+        return lambda value: isinstance(value, list) and test(value)
+    if keywords <= {"type", "enum"} and "enum" in keywords:
+        allowed, types = rule["enum"], _types(rule) if "type" in rule else {str, type(None)}
+        return lambda value: type(value) in types and (value is None or isinstance(value, str)) and value in allowed
+    if keywords in ({"type", "minLength"}, {"type", "pattern"}) and rule["type"] == "string":
+        least, found = rule.get("minLength", 0), re.compile(rule.get("pattern", "")).search
+        return lambda value: isinstance(value, str) and len(value) >= least and found(value) is not None
+    if keywords <= _OF_SCALARS:
+        types, low, above, high = _types(rule), *_limits(rule)
+        return lambda value: (
+            type(value) in types
+            and (value is None or isinstance(value, str) or (low <= value <= high and value > above))
+        )
+    return lambda _: False
 
 
-def _is_plain_column(items: Any, values: list[Any]) -> bool:
-    """Whether all values surely keep to `items`. False says nothing: the full check then finds the culprit."""
-    if not values:
-        return True
-    if not isinstance(items, dict) or not set(items) <= {"type", "minimum", "exclusiveMinimum", "maximum"}:
-        return False
-    names = _names(items)
-    types = {one for name in names for one in PLAIN.get(name, set())}
-    if not set(map(type, values)) <= types:
-        return False
-    if "string" in names:
-        return True
-    numbers = [value for value in values if value is not None]
-    least, most = items.get("minimum", -schema.LARGEST), items.get("maximum", schema.LARGEST)
-    above = items.get("exclusiveMinimum", -math.inf)
-    return not numbers or (min(numbers) >= least and min(numbers) > above and max(numbers) <= most)
+@_kept
+def _plain_column(items: Any) -> Test:
+    """The same of a list, by the rule of its items. One of numbers may have a hundred thousand."""
+    if not isinstance(items, dict) or not items.keys() - {"title", "description"} <= _OF_SCALARS:
+        test = _plain(items)
+        return lambda values: all(map(test, values))
+    types, low, above, high = _types(items), *_limits(items)
+
+    def plain(values: list[Any]) -> bool:
+        if not set(map(type, values)) <= types:
+            return False
+        numbers = [value for value in values if value is not None and not isinstance(value, str)]
+        return not numbers or (min(numbers) >= low and min(numbers) > above and max(numbers) <= high)
+
+    return plain
+
+
+def _types(rule: dict[str, Any]) -> set[type]:
+    """What Python calls the types that a rule about a scalar allows."""
+    return {one for name in _names(rule) for one in PLAIN.get(name, set())}
 
 
 def _names(rule: dict[str, Any]) -> list[str]:
     """The types that a rule allows."""
     found = rule.get("type", [])
     return [found] if isinstance(found, str) else list(found)
+
+
+def _limits(rule: dict[str, Any]) -> tuple[float, float, float]:
+    """At least, above and at most."""
+    least, most = rule.get("minimum", -schema.LARGEST), rule.get("maximum", schema.LARGEST)
+    return least, rule.get("exclusiveMinimum", -math.inf), most
 
 
 def _explained(error: Any) -> JsonError:
