@@ -71,7 +71,9 @@ class Look:
 
 def words(content: str) -> str:
     """Somebody else's text on one line, without control characters."""
-    return " ".join("".join(map(_visible, _SEQUENCE.sub("", content))).split())
+    if not (content.isascii() and content.isprintable()):
+        content = "".join(map(_visible, _SEQUENCE.sub("", content)))
+    return " ".join(content.split())
 
 
 def _visible(character: str) -> str:
