@@ -267,8 +267,9 @@ def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypa
 # --- for real
 
 
-def test_a_real_run_is_killed_resumed_and_reproduced(here, new_cache):
-    """SIGKILL after the first of two targets; the second stretch measures the other one, and a new run that one again."""
+@pytest.mark.parametrize(("ended_by", "ending"), [(signal.SIGINT, "interrupted"), (signal.SIGKILL, "cut off")])
+def test_the_life_of_a_real_run(here, new_cache, ended_by, ending):
+    """Ended after the first of two targets; the second stretch measures the other one, and a new run that one again."""
     env = {**os.environ, "AIPERF_CACHE_DIR": str(new_cache())}
 
     def start(*arguments):
@@ -282,7 +283,7 @@ def test_a_real_run_is_killed_resumed_and_reproduced(here, new_cache):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(ended_by)
     process.communicate()
     kept = first.read_bytes()
     process = start("run", "--resume", "run")
@@ -290,7 +291,7 @@ def test_a_real_run_is_killed_resumed_and_reproduced(here, new_cache):
     assert first.read_bytes() == kept
     bundle = Bundle.open(here / "run")
     stretches = [(one.ending, one.targets) for one in bundle.manifest.stretches]
-    assert stretches == [("cut off", ["practice.sum_rows"]), ("finished", ["practice.matmul"])]
+    assert stretches == [(ending, ["practice.sum_rows"]), ("finished", ["practice.matmul"])]
     assert recheck(bundle).holds
     process = start("reproduce", "run:practice.matmul", "--out", "again", "--json")
     document = json.loads(process.communicate(timeout=120)[0])
@@ -299,3 +300,18 @@ def test_a_real_run_is_killed_resumed_and_reproduced(here, new_cache):
     assert names == {("practice.matmul", row.name) for row in bundle.outline("practice.matmul").rows}
     again = Bundle.open(here / "again").outline("practice.matmul")
     assert again.problem == bundle.outline("practice.matmul").problem
+    compared = aiperf("compare", "run:practice.matmul", "again")
+    assert compared.exit_code in (0, 4), compared.output  # a few samples on a busy machine may differ by chance
+    assert "practice.matmul" in compared.output
+    assert_told_in_every_format("run")
+
+
+def assert_told_in_every_format(run):
+    for kind in ("csv", "markdown", "html", "json", "parquet"):
+        if kind == "parquet":
+            pytest.importorskip("pyarrow")
+        assert aiperf("export", run, "--format", kind, "--out", f"table.{kind}").exit_code == 0
+        assert Path(f"table.{kind}").stat().st_size > 1000
+    for kind in ("html", "markdown"):
+        assert aiperf("report", run, "--format", kind, "--out", f"page.{kind}").exit_code == 0
+        assert "practice.matmul" in Path(f"page.{kind}").read_text()

@@ -85,6 +85,43 @@ def test_what_goes_beyond_the_options_of_the_command_is_no_run_to_go_on_with(pat
     )
 
 
+def measures_again(monkeypatch, target):
+    """Have the session find a faster memory when it comes to a target."""
+    session_run = RecordedSession.run
+
+    def run(self, plan, *rest):
+        result, before = session_run(self, plan, *rest), self.measured_ceilings
+        rates = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
+        faster = {name: 1.5 * getattr(before["cuda"], name) for name in rates}
+        self.measured_ceilings = {"cuda": attrs.evolve(before["cuda"], **faster)} if plan.name == target else before
+        return result
+
+    monkeypatch.setattr(RecordedSession, "run", run)
+
+
+def lights(bundle, target):
+    return [row.light.time_s for row in bundle.target(target).rows if row.light]
+
+
+def test_all_fractions_of_light_are_of_the_same_ceilings(path, monkeypatch):
+    measures_again(monkeypatch, "acme.two")
+    run = begin(path)
+    run.execute()
+    bundle = Bundle.open(path)
+    recorded = [row.light.time_s for row in killed_runs.RECORDED["acme.one"].rows if row.light]
+    assert lights(bundle, "acme.one") == pytest.approx([one / 1.5 for one in recorded])
+    assert [row.light for row in run.results[0].rows] == [row.light for row in bundle.target("acme.one").rows]
+    assert recheck(bundle).holds
+
+
+def test_ceilings_of_a_later_stretch_hold_for_the_earlier_too(interrupted, monkeypatch):
+    before = lights(interrupted, "acme.one")
+    measures_again(monkeypatch, "acme.three")
+    assert resume(interrupted.path).execute() == CODE
+    assert lights(interrupted, "acme.one") == pytest.approx([one / 1.5 for one in before])
+    assert recheck(interrupted).holds
+
+
 # --- going on
 
 
@@ -105,6 +142,36 @@ def test_an_interrupted_run_goes_on(interrupted):
     assert recheck(interrupted).holds
     logs = {name: (interrupted.path / "logs" / name / "strided.log").read_text() for name in TARGETS}
     assert set(logs.values()) == {"a line\n"}  # also of the one that was begun twice
+
+
+@pytest.mark.parametrize("method", ["write_target", "write_manifest"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_ctrl_c_while_a_target_is_written(path, monkeypatch, method, when):
+    written, write = [], getattr(Bundle, method)
+
+    def interrupted_once(self, *arguments):
+        done = len(ran()) == 2 and not written
+        if done:
+            written.append(method)
+        if done and when == "before":
+            raise KeyboardInterrupt
+        found = write(self, *arguments)
+        if done:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(Bundle, method, interrupted_once)
+    run = begin(path)
+    assert run.execute() == 130
+    assert written
+    bundle = Bundle.open(path)
+    assert [(one.ending, one.targets) for one in bundle.manifest.stretches] == [
+        ("interrupted", ["acme.one", "acme.two"])
+    ]
+    assert [one.target for one in run.results] == ["acme.one", "acme.two"]
+    assert recheck(bundle).holds
+    assert resume(path).execute() == CODE
+    assert ran() == ["acme.three"]
 
 
 def test_it_may_be_interrupted_again(interrupted, monkeypatch):

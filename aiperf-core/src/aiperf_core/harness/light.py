@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from aiperf_core.results.models import Ceilings, Light
+from attrs import evolve
+
+from aiperf_core.results.models import Ceilings, Light, Problem, Row, TargetResult
 
 # A ceiling is itself measured, so a result may lie a little above it.
 BEYOND = 1.02
@@ -42,3 +44,21 @@ def light(cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s:
     """The fraction of light that a median reaches."""
     bound = light_time(cost, ceilings, cache) if ceilings else None
     return Light(bound[0], bound[1], bound[1] / median_s) if bound else None
+
+
+def cost_of(problem: Problem) -> dict[str, Any]:
+    """The cost that a workload declared, as `light` takes it."""
+    return {name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")}
+
+
+def under(result: TargetResult, ceilings: Ceilings | None) -> TargetResult:
+    """A result whose rows are compared with other ceilings of the same machine; the verdicts stay."""
+
+    def compared(row: Row) -> Row:
+        if row.light is None:
+            return row
+        found = light(cost_of(result.problem), ceilings, result.cache, row.light.time_s / row.light.fraction)
+        # What was compared with these already keeps its figures to the last digit.
+        return row if found is None or found.time_s == row.light.time_s else evolve(row, light=found)
+
+    return evolve(result, rows=[compared(row) for row in result.rows])

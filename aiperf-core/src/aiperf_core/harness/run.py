@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness import asked
+from aiperf_core.harness.light import under
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.session import Plan, RunReporter, Session, exit_code
 from aiperf_core.plugins import Plugins
@@ -160,8 +161,8 @@ class Run:
         manifest, stretch = self._manifest, self._manifest.stretches[-1]
         skipped, targets = list(manifest.skipped), list(stretch.targets)
         if isinstance(finished, SkippedTarget):
-            skipped.append(finished)
-        elif finished is not None and finished.complete:
+            skipped = [*(one for one in skipped if one != finished), finished]
+        elif finished is not None and finished.complete and finished.target not in targets:
             targets.append(finished.target)
         stretch = evolve(stretch, ended=_now(), ending=ending, targets=targets)
         return evolve(
@@ -186,19 +187,26 @@ class Run:
         for index, one in enumerate(unplanned, start=1 + len(kept)):
             self.reporter.target_started(one.target, index, total)
             self._finish(one, on_result)
-        interrupted = False
-        for index, plan in enumerate(plans, start=1 + len(self.results)):
-            result = self._measure_one(session, plan, index, total)
-            interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
-            if result is not None:
+        interrupted, result = False, None
+        try:
+            for index, plan in enumerate(plans, start=1 + len(self.results)):
+                result = self._measure_one(session, plan, index, total)
+                interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
+                if result is not None:
+                    self._keep(session, result)
+                    self._finish(result, on_result)
+                if interrupted:
+                    break
+                if self.after is not None and isinstance(result, TargetResult):
+                    self.after(plan, session)
+        except KeyboardInterrupt:  # between two targets, or while one was being written
+            interrupted = True
+            if result is not None and result not in self.results:
                 self._keep(session, result)
-                self._finish(result, on_result)
-            if interrupted:
-                break
-            if self.after is not None and isinstance(result, TargetResult):
-                self.after(plan, session)
+                self.results.append(result)
         code = exit_code(self.results, interrupted=interrupted)
         closed = self._note(session, ending="interrupted" if interrupted else "finished")
+        self._compare_with(closed.ceilings)
         self._write(evolve(closed, complete=not interrupted, exit_code=code))
         hook.aiperf_run_finished(bundle=RunFinished(path=path, exit_code=code))
         return code
@@ -227,6 +235,16 @@ class Run:
         if isinstance(result, TargetResult):
             self.bundle.write_target(result)
         self._write(self._note(session, result))
+
+    def _compare_with(self, ceilings: Mapping[str, Ceilings]) -> None:
+        """Have all fractions of light be of the same ceilings: these may have been measured again after a target was done."""
+        assert self.bundle is not None
+        for index, result in enumerate(self.results):
+            if isinstance(result, TargetResult):
+                compared = under(result, ceilings.get(result.device))
+                if compared != result:
+                    self.bundle.write_target(compared)
+                    self.results[index] = compared
 
     def _finish(self, result: Finished, on_result: Callable[[Finished], None] | None) -> None:
         assert self.bundle is not None

@@ -24,6 +24,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from aiperf_core.errors import AiperfError, BundleError
+from aiperf_core.harness.light import cost_of
 from aiperf_core.harness.session import exit_code
 from aiperf_core.harness.verdicts import Scoring
 from aiperf_core.results import jsontext, records, seal, units
@@ -217,12 +218,7 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
         cache=result.cache,
         # Before, verdicts were on time whatever the goal.
         goal=result.goal if result.schema_version > 1 else "speed",
-        cost={
-            "bytes_read": problem.bytes_read,
-            "bytes_written": problem.bytes_written,
-            "flops": problem.flops,
-            "precision": problem.precision,
-        },
+        cost=cost_of(problem),
         tolerance=problem.tolerance,
         floor=result.floor,
         ceilings=lambda _: ceilings,
