@@ -5,6 +5,7 @@ Packages are found, never listed: a folder `aiperf-*` with a pyproject.toml is o
 
 import hashlib
 import re
+import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,6 +110,19 @@ def docs(session: nox.Session) -> None:
         if found:
             session.error(f"{page.relative_to(site)} loads from elsewhere: {found[0]}")
     session.log(f"open {site}/index.html")
+
+
+@nox.session
+@nox.parametrize("package", PACKAGES)
+def alone(session: nox.Session, package: str) -> None:
+    """Test a package by itself: the wheels of the core and its own in a new environment, and its own tests."""
+    wheels = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    sources = sorted({"./aiperf-core", f"./{package}"})
+    session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), *sources)
+    tools = nox.project.dependency_groups(GROUPS, "test")
+    session.install("-c", "constraints.txt", *map(str, wheels.glob("*.whl")), *tools)
+    session.run("pytest", "-m", CHOSEN, f"{package}/tests", *session.posargs)
 
 
 @nox.session
