@@ -275,8 +275,8 @@ def test_nothing_is_gone_on_with_that_is_complete(path):
     ],
 )
 def test_another_machine_and_other_sources_are_refused(interrupted, monkeypatch, change, said):
-    new = run_module.Run._new_manifest
-    monkeypatch.setattr(run_module.Run, "_new_manifest", lambda self, *rest: attrs.evolve(new(self, *rest), **change))
+    new = run_module.Run._planned
+    monkeypatch.setattr(run_module.Run, "_planned", lambda self, *rest: attrs.evolve(new(self, *rest), **change))
     before = (interrupted.path / "manifest.json").read_bytes()
     message = message_of(lambda: resume(interrupted.path).execute())
     assert message.startswith(f"'{interrupted.path}' cannot be resumed: ")

@@ -59,10 +59,11 @@ class Run:
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
             with Session(self._with_plugins(self.options), scratch) as session:
+                drafted = new_manifest(plugins=self.plugins)  # while the session's processes start
                 plans, skipped = self._plan(session)
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)
                 with lock.held(self.bundle.path, required=self.resumes is not None):
-                    self._begin(plans, skipped)
+                    self._begin(drafted, plans, skipped)
                     return self._measure(session, plans, on_result)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -119,10 +120,10 @@ class Run:
         names = [one.name for one in plans] + [one.target for one in skipped]
         return Bundle.create(name=names[0] if len(names) == 1 else self.name)
 
-    def _begin(self, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
+    def _begin(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
         """Write the manifest of a run that begins, or goes on."""
         assert self.bundle is not None
-        now = self._new_manifest(plans, skipped)
+        now = self._planned(drafted, plans, skipped)
         if self.resumes is None:
             self._write(now)
             return
@@ -133,11 +134,11 @@ class Run:
         self._write(resuming.reopened(then, now.stretches[0], kept, skipped))
         resuming.clear(self.resumes, {one.target for one in kept})
 
-    def _new_manifest(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
-        new = new_manifest(plugins=self.plugins)
-        state = resuming.state(new.machine.hostname, new.machine.gpus)
+    def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
+        """The manifest with what is to be measured."""
+        state = resuming.state(drafted.machine.hostname, drafted.machine.gpus)
         return evolve(
-            new,
+            drafted,
             files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
             skipped=skipped,
             asked=asked.record(self.selections, self.options, self.each),

@@ -335,13 +335,14 @@ class TargetRun:
             if suspect or (in_a_row and (one is self._contestants[0] or one.calls > 1)):
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
-        if self.kind.audited and self.options.audit and suspect:
-            self._audit()
+        audited = self.kind.audited and self.options.audit and suspect
         if self._world_size:
             for one in self._active:
                 one.no_energy = "not measured for several ranks"
         elif self.options.controls and self.options.energy:
-            self._measure_energy()
+            self._measure_energy(audited)
+        if audited:
+            self._audit()
 
     def _note_communication(self) -> None:
         """Have every rank tell what it sends in a call."""
@@ -375,9 +376,13 @@ class TargetRun:
                 )
 
     def _note_state(self) -> None:
+        # They look at themselves side by side.
         for one in self._active:
             assert one.child is not None
-            one.state_after = self._guarded(one, partial(one.child.ask, "state", timeout=10.0), answers.state)
+            self._guarded(one, partial(one.child.post, "state"))
+        for one in self._active:
+            assert one.child is not None
+            one.state_after = self._guarded(one, partial(one.child.collect, timeout=10.0), answers.state)
 
     def _run_steadily(self, one: Contestant) -> None:
         """Have the supervisor's own clock look at calls that are too short for it one by one."""
@@ -408,7 +413,8 @@ class TargetRun:
         self.reporter.phase("start CUPTI")
         for one in self._active:
             assert one.child is not None
-            self._guarded(one, partial(one.child.post, "start_audit"))
+            if one.child.idle:
+                self._guarded(one, partial(one.child.post, "start_audit"))
         for one in self._active:
             assert one.child is not None
             try:
@@ -467,19 +473,25 @@ class TargetRun:
                     self._of_ranks[rank] = telemetry
         return self._of_ranks
 
-    def _measure_energy(self) -> None:
+    def _measure_energy(self, audited: bool) -> None:
+        """Measure one after the other; `audited` processes start CUPTI as soon as they are done, which takes seconds."""
         for one in self._active:
-            if one.declared.role == "control":
-                continue
-            self.reporter.phase("measure energy", one.name)
-            try:
-                found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
-            except ChildError:
-                continue  # the sampler has taken it out
-            if isinstance(found, Energy):
-                one.energy = found
-            else:
-                one.no_energy = found.reason
+            if one.declared.role != "control":
+                self._note_energy(one)
+            if audited and one.active:
+                assert one.child is not None
+                self._guarded(one, partial(one.child.post, "start_audit"))
+
+    def _note_energy(self, one: Contestant) -> None:
+        self.reporter.phase("measure energy", one.name)
+        try:
+            found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
+        except ChildError:
+            return  # the sampler has taken it out
+        if isinstance(found, Energy):
+            one.energy = found
+        else:
+            one.no_energy = found.reason
 
     def _steady(self, one: Contestant, seconds: float) -> tuple[int, float]:
         """Calls without a pause for so long; how many, and how long they took. For the meter of energy."""

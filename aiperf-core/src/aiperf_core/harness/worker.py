@@ -270,12 +270,10 @@ class Worker(Service):
         return audit(self._device, self._call(), calls, flush=flush, **several)
 
     def do_start_audit(self) -> None:
-        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
-        from aiperf_core.devices.cuda import CudaDevice
+        """Start CUPTI, which takes seconds, while others do the same or have their energy measured. Only on a GPU."""
         from aiperf_core.devices.ledger import start
 
-        assert isinstance(self._device, CudaDevice)
-        start(self._device)
+        start()
 
     def do_probe_flush(self) -> Message | None:
         """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
