@@ -2,30 +2,32 @@
 
     python benchmarks/goals.py BUNDLE... > docs/goals.md
 
-Every figure is read from a result, and the ceilings are those of its run; of several bundles with one target the last counts. What
-holds a goal back that is not reached stands here, and whether it is reached does not. Ends with 1 where no result has a goal's
-target.
+Every figure is read from a result, and the ceilings are those of its run; of several results that a goal is about the last counts.
+What holds a goal back that is not reached stands here, and whether it is reached does not. Goals on launches and on links need the
+whole page of ceilings: run `aiperf ceilings` before the target. Ends with 1 where no result has a goal's figure.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core.results import units
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Ceilings, Row, TargetResult
 from aiperf_core.results.notes import DISBELIEVED
+from aiperf_core.targets import WORLD_SIZE
 
 
 @frozen
 class Measured:
-    """A result, with the ceilings of its run."""
+    """A result, with the ceilings of its run and all results of the same target."""
 
     result: TargetResult
     ceilings: Ceilings
+    others: Sequence["Measured"] = ()
 
     def row(self, name: str) -> Row:
         """The row of that name. Raises `NoFigureError` where it is not there or not believed."""
@@ -39,6 +41,19 @@ class Measured:
     def believed(self) -> list[Row]:
         """The rows that have a time which is believed."""
         return [one for one in self.result.rows if one.time_s and one.verdict not in DISBELIEVED]
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks there were."""
+        return int(self.result.problem.params.get(WORLD_SIZE, 1))
+
+    def at(self, sizes: Mapping[str, float]) -> bool:
+        """Whether these were the sizes."""
+        return all(self.result.problem.params.get(name) == value for name, value in sizes.items())
+
+    def sent(self, message: float) -> float:
+        """The bytes that each rank must send for an all-reduce of a message of so many bytes."""
+        return 2 * (self.ranks - 1) / self.ranks * message
 
 
 class NoFigureError(Exception):
@@ -58,7 +73,10 @@ Figure = Callable[[Measured], tuple[Row, float]]
 
 @frozen(kw_only=True)
 class Goal:
-    """A target's goal: `figure` is to be at least, or with `at_most` at most, `bar`; both are shares of `of`."""
+    """A target's goal: `figure` is to be at least, or with `at_most` at most, `bar`; both are shares of `of`.
+
+    `sizes` are those that the goal is about, where a target is measured at several.
+    """
 
     target: str
     of: str
@@ -66,6 +84,13 @@ class Goal:
     bar: float
     at_most: bool = False
     otherwise: str = ""
+    sizes: Mapping[str, float] = field(factory=dict)
+
+    def of_results(self, found: Sequence[Measured]) -> Measured | None:
+        """The last of some results that the goal is about."""
+        mine = [one for one in found if one.result.target == self.target]
+        fitting = [one for one in mine if one.at(self.sizes)]
+        return evolve(fitting[-1], others=mine) if fitting else None
 
 
 def seconds(row: Row) -> float:
@@ -107,8 +132,45 @@ def of_products(name: str, precision: str) -> Figure:
     return figure
 
 
+def of_launches(measured: Measured) -> tuple[Row, float]:
+    """The best variant's time as a share of what launching a kernel and waiting for it takes."""
+    row, launch_s = measured.best(), measured.ceilings.launch_wait_s
+    if launch_s is None:
+        raise NoFigureError
+    return row, seconds(row) / launch_s
+
+
+def of_peers(measured: Measured) -> tuple[Row, float]:
+    """What a rank sends of an all-reduce in a second, as a share of the slowest copy between two GPUs."""
+    row, peers = measured.row("auto"), measured.ceilings.peer_bytes_per_s.values()
+    if not peers:
+        raise NoFigureError
+    return row, measured.sent(measured.result.problem.bytes_read) / seconds(row) / min(peers)
+
+
+def of_longer(measured: Measured) -> tuple[Row, float]:
+    """The time of the overlapped step as a share of the longer of its two parts.
+
+    Computing is the fastest step of one rank, which has nobody to talk to. Talking is all gradients at the rate of a large
+    all-reduce.
+    """
+    row, alone = measured.row("overlapped"), [one for one in measured.others if one.ranks == 1]
+    rate = measured.ceilings.all_reduce_bytes_per_s.get(str(measured.ranks))
+    if not alone or rate is None:
+        raise NoFigureError
+    computing = min(seconds(one) for one in alone[-1].believed)
+    return row, seconds(row) / max(computing, measured.sent(measured.result.problem.bytes_written) / rate)
+
+
 GOALS = (
     Goal(target="ch01.batched_gemm", of="the time of `bmm`", figure=of_row("bmm"), bar=1.1, at_most=True),
+    Goal(
+        target="ch01.launch_overhead",
+        of="the time of a launch that is waited for",
+        figure=of_launches,
+        bar=2.0,
+        at_most=True,
+    ),
     Goal(
         target="ch01.precision_ladder",
         of="the rate of bf16 matrix products",
@@ -164,6 +226,22 @@ GOALS = (
         figure=of_row("library"),
         bar=0.6,
         at_most=True,
+        sizes={"n": 1 << 15},
+    ),
+    Goal(
+        target="ch04.allreduce_small",
+        of="the rate of a copy between GPUs, at 64 MiB",
+        figure=of_peers,
+        bar=0.8,
+        sizes={"n": 1 << 25},
+    ),
+    Goal(
+        target="ch04.ddp_overlap",
+        of="the longer of computing and talking",
+        figure=of_longer,
+        bar=1.1,
+        at_most=True,
+        sizes={WORLD_SIZE: 2},
     ),
 )
 
@@ -173,39 +251,40 @@ def main() -> int:
     assert __doc__
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundles", nargs="+", type=Path, metavar="BUNDLE")
-    measured = {name: one for path in parser.parse_args().bundles for name, one in read(path).items()}
-    reached = {goal.target: figure for goal in GOALS if (figure := figure_of(goal, measured)) is not None}
+    found = [one for path in parser.parse_args().bundles for one in read(path)]
+    held = [(goal, measured := goal.of_results(found), figure_of(goal, measured)) for goal in GOALS]
     print("# Goals\n")
     print(
         "What lessons are to reach on a GPU, and what they were measured to reach; ceilings are those of the same run."
     )
     print("Made by `benchmarks/goals.py` from results; no figure is typed.\n")
     print("| target | goal | reached | |\n| --- | --- | --- | --- |")
-    for goal in GOALS:
-        print(line_of(goal, measured.get(goal.target), reached.get(goal.target)))
-    short = [one for one in GOALS if one.target in reached and not is_met(one, reached[one.target][1])]
+    for goal, measured, reached in held:
+        print(line_of(goal, measured, reached))
+    short = [goal for goal, _, reached in held if reached is not None and not is_met(goal, reached[1])]
     if short:
         print("\n## What holds the others back")
     for goal in short:
         print(f"\n`{goal.target}`: {goal.otherwise or 'not known.'}")
-    missing = [one.target for one in GOALS if one.target not in reached]
-    for target in missing:
-        print(f"no result has: {target}", file=sys.stderr)
+    missing = [goal for goal, _, reached in held if reached is None]
+    for goal in missing:
+        print(f"no result has: {goal.target}, {goal.of}", file=sys.stderr)
     return int(bool(missing))
 
 
-def read(path: Path) -> dict[str, Measured]:
+def read(path: Path) -> list[Measured]:
     """The complete results of a bundle on GPUs."""
     bundle = Bundle.open(path)
-    ceilings = bundle.manifest.ceilings
     results = [one for one in bundle.targets.values() if one.complete and one.device == "cuda"]
-    return {one.target: Measured(one, ceilings["cuda"]) for one in results}
+    return [Measured(one, bundle.manifest.ceilings["cuda"]) for one in results]
 
 
-def figure_of(goal: Goal, measured: dict[str, Measured]) -> tuple[Row, float] | None:
+def figure_of(goal: Goal, measured: Measured | None) -> tuple[Row, float] | None:
     """What was reached of a goal, and by which row; None where no result says."""
+    if measured is None:
+        return None
     try:
-        return goal.figure(measured[goal.target])
+        return goal.figure(measured)
     except (KeyError, NoFigureError):
         return None
 

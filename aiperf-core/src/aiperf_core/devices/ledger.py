@@ -47,10 +47,9 @@ class Trace:
             raise SkipError(f"CUPTI dropped the records of {lost} of {len(self.launches)} launched kernels")
 
 
-def start() -> None:
-    """Start CUPTI in this process, which takes seconds, and have the GPU do nothing."""
-    with profiler():
-        pass
+def start(device: CudaDevice) -> None:
+    """Start CUPTI in this process, which takes seconds; an audit starts it where that was not done."""
+    _profiled(device, device.empty, 1, flush=False)
 
 
 def audit(
@@ -69,7 +68,7 @@ def audit(
     Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`), `stray` and `threads`.
     Raises `SkipError` where CUPTI gives no whole record.
     """
-    _profiled(device, device.empty, 1, flush=False)  # what CUPTI does at first must not fall into a call
+    start(device)  # the profiler's own start-up must not fall into a call
     events, trace = _profiled(device, call, calls, flush=flush, meet=meet, align=align)
     trace.check()
     windows, stray = _windows(trace.pieces, calls, harness_between=1 if flush else 0, aligned=align is not None)

@@ -335,14 +335,13 @@ class TargetRun:
             if suspect or (in_a_row and (one is self._contestants[0] or one.calls > 1)):
                 self.reporter.phase("repeat values", one.name)
                 self._sampler.repeat(one)
-        audited = self.kind.audited and self.options.audit and suspect
+        if self.kind.audited and self.options.audit and suspect:
+            self._audit()
         if self._world_size:
             for one in self._active:
                 one.no_energy = "not measured for several ranks"
         elif self.options.controls and self.options.energy:
-            self._measure_energy(audited)
-        if audited:
-            self._audit()
+            self._measure_energy()
 
     def _note_communication(self) -> None:
         """Have every rank tell what it sends in a call."""
@@ -413,8 +412,7 @@ class TargetRun:
         self.reporter.phase("start CUPTI")
         for one in self._active:
             assert one.child is not None
-            if one.child.idle:
-                self._guarded(one, partial(one.child.post, "start_audit"))
+            self._guarded(one, partial(one.child.post, "start_audit"))
         for one in self._active:
             assert one.child is not None
             try:
@@ -473,25 +471,19 @@ class TargetRun:
                     self._of_ranks[rank] = telemetry
         return self._of_ranks
 
-    def _measure_energy(self, audited: bool) -> None:
-        """Measure one after the other; `audited` processes start CUPTI as soon as they are done, which takes seconds."""
+    def _measure_energy(self) -> None:
         for one in self._active:
-            if one.declared.role != "control":
-                self._note_energy(one)
-            if audited and one.active:
-                assert one.child is not None
-                self._guarded(one, partial(one.child.post, "start_audit"))
-
-    def _note_energy(self, one: Contestant) -> None:
-        self.reporter.phase("measure energy", one.name)
-        try:
-            found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
-        except ChildError:
-            return  # the sampler has taken it out
-        if isinstance(found, Energy):
-            one.energy = found
-        else:
-            one.no_energy = found.reason
+            if one.declared.role == "control":
+                continue
+            self.reporter.phase("measure energy", one.name)
+            try:
+                found = energy.measure(partial(self._steady, one), self._telemetry, _ENERGY_PLAN)
+            except ChildError:
+                continue  # the sampler has taken it out
+            if isinstance(found, Energy):
+                one.energy = found
+            else:
+                one.no_energy = found.reason
 
     def _steady(self, one: Contestant, seconds: float) -> tuple[int, float]:
         """Calls without a pause for so long; how many, and how long they took. For the meter of energy."""

@@ -270,10 +270,12 @@ class Worker(Service):
         return audit(self._device, self._call(), calls, flush=flush, **several)
 
     def do_start_audit(self) -> None:
-        """Start CUPTI, which takes seconds, while others do the same or have their energy measured. Only on a GPU."""
+        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
         from aiperf_core.devices.ledger import start
 
-        start()
+        assert isinstance(self._device, CudaDevice)
+        start(self._device)
 
     def do_probe_flush(self) -> Message | None:
         """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
