@@ -13,6 +13,8 @@ ceilings   measuring what the machine can reach
 start      processes, compilation, preparation and warm-up, of all rounds
 sampling   the sampling loop, judging included
 rest       the inputs and the reference, samples taken alone, audit, energy, and the statistics at the end
+
+Below stands what no command that uses torch can do without: a script that imports it and makes one tensor.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import attrs
@@ -75,6 +78,17 @@ def run(target: str, tier: str, caches: str, device: str | None, kept: Path) -> 
     return Timing(target, tier, caches, wall_s, parts(wall_s, results, ceilings))
 
 
+def bare(device: str) -> float:
+    """The wall time in seconds of a script that imports torch and makes one tensor; of three the middle one."""
+    script = f"import torch; torch.ones(1, device={device!r}).sum().item()"
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", script], check=True)
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
 def parts(wall_s: float, results: list[dict[str, Any]], ceilings: dict[str, Any]) -> dict[str, float]:
     """The parts of a wall time, by the records of the targets and of the ceilings that were measured meanwhile."""
     inside = sum(one["wall_s"] for one in results)
@@ -108,7 +122,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures there, as JSON")
     asked = parser.parse_args()
-    timings = []
+    here, timings = machine(), []
     for target in asked.targets:
         for tier in asked.tiers:
             with tempfile.TemporaryDirectory(prefix="aiperf-caches-") as kept:
@@ -119,13 +133,16 @@ def main() -> int:
                         print(f"error: {error}", file=sys.stderr)
                         return 2
     show(timings)
+    device = asked.device or ("cuda" if here.gpus else "cpu")
+    bare_s = bare(device)
+    print(f"\na script that imports torch and makes one tensor on {device}: {bare_s:.2f} s")
     if asked.out is not None:
-        here = machine()
         document = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "cpu": here.cpu,
             "cores": here.cores,
             "gpus": [str(one["name"]) for one in here.gpus],
+            "bare_s": bare_s,
             "timings": [attrs.asdict(one) for one in timings],
         }
         asked.out.parent.mkdir(parents=True, exist_ok=True)

@@ -116,14 +116,12 @@ def results(options: Options, logs: Path) -> Iterator[TargetResult]:
         if skipped:
             raise AiperfError(f"{target.name!r}: {skipped[0].reason}")
         while True:
-            result = session.run(plans[0], lambda _, name: logs / f"{name}.log", Silent())
+            result = session.run_whole(plans[0], lambda _, name: logs / f"{name}.log", Silent())
             if isinstance(result, SkippedTarget):
                 raise AiperfError(result.reason)
             baseline = result.rows[0]
             if baseline.verdict is Verdict.SKIPPED:
                 raise AiperfError(f"{target.name!r} cannot run here: {baseline.reason}")
-            if not result.complete:
-                raise KeyboardInterrupt
             yield result
 
 

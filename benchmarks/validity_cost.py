@@ -76,7 +76,7 @@ def measure(target: str, options: Options, runs: int) -> Cost:
 
 
 def _run(session: Session, plan: Plan, folder: Path) -> tuple[float, float]:
-    result = session.run(plan, lambda _, name: folder / f"{name}.log", Silent())
+    result = session.run_whole(plan, lambda _, name: folder / f"{name}.log", Silent())
     if not isinstance(result, TargetResult):
         raise AiperfError(f"{plan.name} was not measured: {result.reason}")
     bad = [f"{row.name}: {row.reason}" for row in result.rows if row.verdict in (Verdict.INVALID, Verdict.FAILED)]
@@ -116,6 +116,8 @@ def main() -> int:
     except AiperfError as error:
         print(f"error: {error}", file=sys.stderr)
         return int(error.exit_code)
+    except KeyboardInterrupt:
+        return 130
     if asked.out:
         document: dict[str, Any] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,8 +1,10 @@
 """`benchmarks/validity_cost.py` on a small run."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "validity_cost.py"
@@ -30,3 +32,16 @@ def test_a_target_that_is_not_there(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "practice.nothing" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_all_runs() -> None:
+    command = [sys.executable, str(SCRIPT), "practice.sum_rows", "--device", "cpu", "--budget", "60"]
+    script = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert script.stdout is not None
+    assert "ratio" in script.stdout.readline()
+    time.sleep(5)  # planned by then, and at its calls
+    script.send_signal(signal.SIGINT)
+    out, err = script.communicate(timeout=20)
+    assert script.returncode == 130, err
+    assert "practice.sum_rows" not in out
+    assert "Traceback" not in err

@@ -106,10 +106,13 @@ class Measuring:
         return result
 
     def attempt(self, selection: Selection, options: Options) -> TargetResult | SkippedTarget:
-        """Measure a chosen target, or say why it was not. Raises `UsageError` for options that it does not take."""
+        """Measure a chosen target, or say why it was not.
+
+        Raises `UsageError` for options that it does not take, and `KeyboardInterrupt` where Ctrl-C ended it.
+        """
         self.session.options = evolve(options, devices=self._plugins.known_devices)
         plans, skipped = self.session.plan([selection])
-        return skipped[0] if skipped else self.session.run(plans[0], self._log_path, Silent())
+        return skipped[0] if skipped else self.session.run_whole(plans[0], self._log_path, Silent())
 
     @property
     def devices(self) -> tuple[str, ...]:

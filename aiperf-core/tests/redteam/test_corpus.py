@@ -62,7 +62,7 @@ def judged(session: Session, tmp_path: Path) -> Callable[[Path, str], Row]:
         target = load_plugins().select((f"practice.{work[1]}",))[0].target
         plans, skipped = session.plan([Selection(target)])
         assert not skipped
-        result = session.run(plans[0], lambda _, name: tmp_path / f"{name}.log", Silent())
+        result = session.run_whole(plans[0], lambda _, name: tmp_path / f"{name}.log", Silent())
         assert isinstance(result, TargetResult), result
         baseline, row = result.rows
         assert baseline.verdict is Verdict.MEASURED, baseline.reason

@@ -487,6 +487,15 @@ class Session:
         except AiperfError as error:
             return SkippedTarget(target.name, Verdict.FAILED, str(error))
 
+    def run_whole(
+        self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter
+    ) -> TargetResult | SkippedTarget:
+        """Run one target for somebody who has no use for a part of it. Raises `KeyboardInterrupt` where Ctrl-C ended it."""
+        result = self.run(plan, log_path, reporter)
+        if isinstance(result, TargetResult) and not result.complete:
+            raise KeyboardInterrupt
+        return result
+
     def hardware_of(self, device: str) -> Hardware:
         """What an implementation's requirements are held against."""
         if device in (CPU.name, CUDA.name):

@@ -289,11 +289,9 @@ class Trials:
         wanted = frozenset() if case.candidate else names
         plan = evolve(plan, selection=evolve(plan.selection, implementations=wanted))
         with no_process_left():
-            result = self.session.run(plan, lambda _, name: folder / f"{name}.log", self.reporter)
+            result = self.session.run_whole(plan, lambda _, name: folder / f"{name}.log", self.reporter)
         if isinstance(result, SkippedTarget):
             raise _not_tried(result)
-        if not result.complete:
-            raise KeyboardInterrupt
         return {row.name: row for row in result.rows}
 
     def one_process(self, case: Case, plan: Plan) -> Run:
