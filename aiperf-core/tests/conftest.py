@@ -17,6 +17,9 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
+# Where `measured.py` lies, which makes results up for tests of several folders.
+sys.path.append(str(Path(__file__).parent / "results"))
+
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl

@@ -1,12 +1,12 @@
 """The page that holds known figures against measured ones is made of results alone, and says what is missing."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import attrs
+import measured
 
 from aiperf_core.results.bundle import Bundle
 
@@ -19,12 +19,6 @@ CEILINGS = {
     "transfer_bytes_per_s": {"pinned_to_device": 5e10, "pageable_to_device": 1e10, "pinned_from_device": 4e10},
     "all_reduce_bytes_per_s": {"2": 3.28e11},
 }
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).parent / "results" / "measured.py")
-assert spec is not None
-assert spec.loader is not None
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 
 def test_a_page_is_made_of_results_and_ceilings(tmp_path: Path) -> None:

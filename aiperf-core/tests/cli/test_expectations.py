@@ -1,11 +1,10 @@
 import contextlib
 import hashlib
-import importlib.util
 import json
 import subprocess
-from pathlib import Path
 
 import attrs
+import measured
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
@@ -18,10 +17,6 @@ from aiperf_core.results import example
 from aiperf_core.results import expectations as rules
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Estimate, Memory, Verdict
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).parents[1] / "results/measured.py")
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 KEY = "nvidia-h200-x1"
 PLUGIN = """

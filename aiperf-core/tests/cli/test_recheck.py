@@ -1,16 +1,11 @@
-import importlib.util
 import json
-from pathlib import Path
 
+import measured
 import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).parents[1] / "results/measured.py")
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 
 @pytest.fixture

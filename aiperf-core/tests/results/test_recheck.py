@@ -1,11 +1,11 @@
 import copy
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import attrs
+import measured
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,10 +15,6 @@ from aiperf_core.results import recheck as recheck_module
 from aiperf_core.results import records, seal
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.recheck import recheck
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).with_name("measured.py"))
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 FILE = "targets/ch07.memory_access.json"
 RESULT = measured.result()

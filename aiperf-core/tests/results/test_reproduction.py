@@ -1,9 +1,7 @@
 """What holds and what does not; what is run again. That it runs is shown with the command."""
 
-import importlib.util
-from pathlib import Path
-
 import attrs
+import measured
 import pytest
 
 from aiperf_core.errors import UsageError
@@ -13,10 +11,6 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.models import Asked, AskedTarget, Estimate, Finding, Row, SkippedTarget, Verdict
 from aiperf_core.results.reproduction import Outcome, judge, outcome, plan
 from aiperf_core.targets import InstalledTarget
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).with_name("measured.py"))
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 TARGET = "ch07.memory_access"
 ASKED = Asked([AskedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)

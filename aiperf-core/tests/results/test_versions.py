@@ -1,13 +1,13 @@
 """Bundles of earlier versions, one of each as it was written then: `bundles/<version>`."""
 
 import csv
-import importlib.util
 import io
 import json
 import shutil
 from pathlib import Path
 
 import attrs
+import measured
 import pytest
 from click.testing import CliRunner
 
@@ -17,10 +17,6 @@ from aiperf_core.plugins import load_plugins
 from aiperf_core.results import models, records
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.recheck import recheck
-
-spec = importlib.util.spec_from_file_location("measured", Path(__file__).with_name("measured.py"))
-measured = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(measured)
 
 TARGET = "ch07.memory_access"
 EARLIER = range(1, models.SCHEMA_VERSION)
