@@ -53,7 +53,7 @@ def renewed(page: str, path: Path, beginnings: tuple[str, ...]) -> str:
 
 def shown_alone(path: Path, target: str) -> tuple[str, str]:
     """What `aiperf show` prints of a run, and of one of its targets. Raises `AiperfError`."""
-    command = ["aiperf", "show", f"{path.name}:{target}"]
+    command = [sys.executable, "-m", "aiperf_core", "show", f"{path.name}:{target}"]
     environment = {**os.environ, "COLUMNS": WIDTH}
     done = subprocess.run(command, capture_output=True, text=True, cwd=path.parent, env=environment, check=False)
     run, _, table = done.stdout.partition("\n\n")

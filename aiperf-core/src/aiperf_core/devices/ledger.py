@@ -48,7 +48,7 @@ class Trace:
 
 
 def start(device: CudaDevice) -> None:
-    """Start CUPTI in this process, which takes seconds; an audit starts it where that was not done."""
+    """Start CUPTI in this process, which takes a while; an audit starts it where that was not done."""
     _profiled(device, device.empty, 1, flush=False)
 
 
@@ -82,10 +82,14 @@ def audit(
 
 
 def profiler() -> Any:
-    """A context in which CUPTI records what the GPU does: a `torch.profiler.profile`."""
-    from torch.profiler import ProfilerActivity, profile
+    """A context in which CUPTI records what the GPU does; `kineto_results` has its records at the end.
 
-    return profile(activities=[ProfilerActivity.CUDA], acc_events=True)
+    It is what `torch.profiler.profile` stands on. That one imports all of torch's compiler to look at one setting of it, which takes
+    seconds in every process.
+    """
+    from torch.autograd.profiler import profile
+
+    return profile(use_cpu=False, use_device="cuda", use_kineto=True)
 
 
 def _profiled(
@@ -109,7 +113,7 @@ def _profiled(
                 meet()
             times.append(device.framed(call, align))
         torch.cuda.synchronize()
-    events = profile.profiler.kineto_results.events()
+    events = profile.kineto_results.events()
     pieces = [_piece(event) for event in events if _on_gpu(event)]
     ids = frozenset(event.correlation_id() for event in events if _on_gpu(event))
     launches = {event.correlation_id(): event.device_resource_id() for event in events if _is_launch(event)}

@@ -270,7 +270,7 @@ class Worker(Service):
         return audit(self._device, self._call(), calls, flush=flush, **several)
 
     def do_start_audit(self) -> None:
-        """Start CUPTI, which takes seconds, while others may do the same. Only on a GPU."""
+        """Start CUPTI, which takes a while, while others may do the same. Only on a GPU."""
         from aiperf_core.devices.cuda import CudaDevice
         from aiperf_core.devices.ledger import start
 
