@@ -91,6 +91,20 @@ def test_a_slow_counter_is_given_time():
     assert found.joules_per_call == pytest.approx(LOAD_W * found.seconds / 1000, rel=0.1)
 
 
+def test_a_step_in_the_first_look_does_not_count():
+    class Hasty(Device):
+        looks = 0
+
+        def energy_j(self):
+            self.looks += 1
+            return super().energy_j() + (1.0 if self.looks > 2 else 0.0)
+
+    device = Hasty(update_s=0.05)
+    found = measure(device.run, device, Plan(0.01, 0.1, updates=5))
+    assert isinstance(found, Energy)
+    assert found.idle_watts == pytest.approx(IDLE_W, rel=0.1)
+
+
 def test_a_counter_that_stands_still():
     device = Device(update_s=3600.0)
     assert measure(device.run, device, Plan(idle_s=0.01, longest_s=0.1)) == NotMeasurable(

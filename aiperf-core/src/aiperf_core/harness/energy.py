@@ -134,14 +134,17 @@ def _idle(read: Callable[[], float | None], plan: Plan, method: str) -> Slope | 
     with Watch(read) as watch:
         start = time.monotonic()
         time.sleep(plan.idle_s)
-        # The first value seen is no step.
-        while method == COUNTER and len(watch.seen) < _IDLE_STEPS + 2 and time.monotonic() - start < plan.longest_s:
+        if method == POWER:
+            return mean_power(watch.seen, start, time.monotonic())
+        while True:
+            stop = time.monotonic()
+            # Which steps count is known by their gaps, so that no number of values that were seen is enough for certain.
+            slope = power_between(list(watch.seen), start, stop)
+            if slope is not None and slope.updates >= _IDLE_STEPS:
+                return slope
+            if stop - start >= plan.longest_s:
+                return None
             time.sleep(POLL_S)
-        stop = time.monotonic()
-    if method == POWER:
-        return mean_power(watch.seen, start, stop)
-    slope = power_between(watch.seen, start, stop)
-    return slope if slope and slope.updates >= _IDLE_STEPS else None
 
 
 def per_call(load: Slope, idle: Slope, calls: int, seconds: float, method: str) -> Energy:
