@@ -113,8 +113,11 @@ def _digits(estimate: Estimate) -> int:
     width = estimate.high - estimate.low
     if width <= 0 or estimate.value <= 0:
         return DIGITS + 1
-    needed = math.floor(math.log10(estimate.value)) - math.floor(math.log10(width / 4)) + 1
-    return min(max(needed, DIGITS), MOST_DIGITS)
+    place = math.floor(math.log10(width / 4))
+    enough = (
+        digits for digits in range(DIGITS, MOST_DIGITS) if _exponent(estimate.value, digits) - digits + 1 <= place
+    )
+    return next(enough, MOST_DIGITS)
 
 
 def _with_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
@@ -124,8 +127,9 @@ def _with_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
 
 
 def _decimals(value: float, digits: int) -> int:
-    if value == 0:
-        return 0
-    # Through rounding: 9.996 with three digits is 10.0, not 10.00.
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
-    return max(0, digits - 1 - exponent)
+    return max(0, digits - 1 - _exponent(value, digits)) if value else 0
+
+
+def _exponent(value: float, digits: int) -> int:
+    """Of the first digit, of so many. Through rounding: 9.996 with three digits is 10.0, not 10.00."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
