@@ -77,6 +77,7 @@ class Scripted:
 
     hardware = Hardware()
     light = False
+    run_whole = Session.run_whole
 
     def __init__(self, script: Callable[[Options], Any]) -> None:
         self.script = script
