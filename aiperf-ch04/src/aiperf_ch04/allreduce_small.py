@@ -4,10 +4,11 @@ Workload   Each rank has n bfloat16 numbers; all ranks shall hold their sums, in
            `--size large` 64 MiB. On a processor the ranks talk through gloo.
 Baseline   The library's all-reduce with its defaults, which picks an algorithm itself.
 Variants   `one_shot`: every rank sends what it has to all others and adds: one exchange, n - 1 times the bytes.  `two_shot`:
-           each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n times the bytes.  `auto`: one
-           of them or the library, by size. On GPUs they are kernels that write into the peers' memory, beside the data what
-           tells that they are there, which doubles the bytes; on a processor messages. Sums are made in the order of the
-           ranks, so that all ranks hold the same bits.
+           each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n times the bytes. On GPUs they
+           are kernels that write into the peers' memory, beside the data what tells that they are there, which doubles the
+           bytes; on a processor messages.  `pipelined` (cuda): two shots part by part, several under way at once, with a flag
+           behind each.  `auto`: one of these by size, and on a processor the library for much. Sums are made in the order of
+           the ranks, so that all ranks hold the same bits.
 Yardstick  `symm_mem` (cuda): the one-shot operation that comes with torch's symmetric memory.
 Breaks     Messages of many megabytes: there the bytes count and not the exchanges, and `one_shot` moves most. GPUs that
            cannot write to each other's memory.
@@ -34,10 +35,11 @@ bench = Benchmark(
 )
 source = cuda_source("allreduce_small.cu")
 
-# The first two as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at two on a
+# All but the third as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at two on a
 # multiprocessor, GPUs with 48 of them.
 WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 4, 256, 96, 8
-# Up to these bytes `auto` takes one shot, then two, then the library.
+BLOCKS_PER_SM, AHEAD, PIECES = 2, 4, 8
+# Up to these bytes `auto` takes one shot, then two, and above them parts in flight or the library.
 ONE_SHOT_BYTES, TWO_SHOT_BYTES = 1 << 18, 1 << 22
 
 
@@ -107,6 +109,12 @@ def add_up(parts):
     return total.to(parts.dtype)
 
 
+def at_most(most, world_size):
+    """Skip an implementation where there are more ranks than it is for."""
+    if world_size > most:
+        raise SkipError(f"needs at most {most} ranks; these are {world_size}")
+
+
 class PeerKernel:
     """A kernel that writes into the memory of all ranks, in rounds of as many words as the grid has threads."""
 
@@ -114,8 +122,7 @@ class PeerKernel:
     exchanges: int  # in a round
 
     def prepare(self, x, rank, world_size):
-        if world_size > MOST_RANKS:
-            raise SkipError(f"needs at most {MOST_RANKS} ranks; these are {world_size}")
+        at_most(MOST_RANKS, world_size)
         words = -(-x.numel() // WORD)
         share = words if self.exchanges == 1 else -(-words // world_size)
         blocks = min(MOST_BLOCKS, -(-share // THREADS))
@@ -134,16 +141,21 @@ class PeerKernel:
         return x
 
 
-def launch(kernel, x, inbox, addresses, rank, world, blocks, rounds, number):
-    """Launch a kernel of `allreduce_small.cu`; `inbox` is what one exchange fills."""
+def launch(kernel, x, addresses, rank, world, blocks, rounds, number):
+    """Launch a kernel of `allreduce_small.cu`."""
     source.launch(kernel, x, addresses, x.numel(), rank, world, rounds, number, grid=blocks, block=THREADS)
 
 
-ARGUMENTS = (
-    "(Tensor(a!) x, Tensor(b!) inbox, Tensor addresses, int rank, int world, int blocks, int rounds, int number) -> ()"
+PLACE = "Tensor addresses, int rank, int world, int blocks, int rounds, int number) -> ()"
+# `inbox` is what one exchange fills.
+one_shot_kernel, two_shot_kernel = (
+    register(
+        f"ch04_{name}(Tensor(a!) x, Tensor(b!) inbox, {PLACE}",
+        lambda x, inbox, *place, name=name: launch(name, x, *place),
+    )
+    for name in ("one_shot", "two_shot")
 )
-one_shot_kernel = register(f"ch04_one_shot{ARGUMENTS}", lambda *given: launch("one_shot", *given))
-two_shot_kernel = register(f"ch04_two_shot{ARGUMENTS}", lambda *given: launch("two_shot", *given))
+pipelined_kernel = register(f"ch04_pipelined(Tensor(a!) x, {PLACE}", lambda *given: launch("pipelined", *given))
 
 
 @bench.variant(
@@ -168,14 +180,43 @@ class TwoShotKernel(PeerKernel):
     exchanges = 2
 
 
+@bench.variant(
+    device="cuda",
+    requires=("gpus:2", "sm_80"),
+    builds_on="two_shot",
+    why="a flag for 32 KiB instead of one for every word; while a part is added, the next ones are on their way",
+)
+class Pipelined:
+    def prepare(self, x, rank, world_size):
+        at_most(MOST_RANKS, world_size)
+        per_part, lines = PIECES * THREADS, -(-x.numel() // (2 * WORD))
+        share = -(-lines // world_size)
+        at_once = BLOCKS_PER_SM * torch.cuda.get_device_properties(x.device).multi_processor_count
+        blocks = min(at_once, -(-share // per_part))
+        self.place = rank, world_size, blocks, -(-share // (blocks * per_part))
+        # Parts of 16 bytes a line that were scattered and gathered, and flags of four bytes.
+        parts = 2 * AHEAD * world_size * blocks * per_part
+        self.peers = open_peers(2 * parts + world_size * blocks, dtype=torch.int64)
+        source.kernel("pipelined")  # compiled here, not in the first call
+        self.number = 1  # of the next step, as all ranks count them
+
+    def run(self, x, rank):
+        pipelined_kernel(x, self.peers.addresses, *self.place, self.number)
+        self.number += self.place[-1]
+        return x
+
+
 class Auto:
     """One of the others, by the bytes that one shot would receive."""
 
-    shots: tuple[type, type]
+    few: type
+    some: type
+    many: type | None = None
 
     def prepare(self, x, rank, world_size):
         received = x.numel() * x.element_size() * (world_size - 1)
-        self.steps = None if received > TWO_SHOT_BYTES else self.shots[received > ONE_SHOT_BYTES]()
+        steps = self.few if received <= ONE_SHOT_BYTES else self.some if received <= TWO_SHOT_BYTES else self.many
+        self.steps = steps and steps()
         if self.steps:
             self.steps.prepare(x, rank, world_size)
 
@@ -185,7 +226,7 @@ class Auto:
 
 @bench.variant(device="cpu", name="auto", why="few bytes want few exchanges, and many bytes want to move once")
 class AutoMessages(Auto):
-    shots = OneShotMessages, TwoShotMessages
+    few, some = OneShotMessages, TwoShotMessages
 
 
 @bench.variant(
@@ -195,7 +236,7 @@ class AutoMessages(Auto):
     why="few bytes want few exchanges, and many bytes want to move once",
 )
 class AutoKernel(Auto):
-    shots = OneShotKernel, TwoShotKernel
+    few, some, many = OneShotKernel, TwoShotKernel, Pipelined
 
 
 @bench.yardstick(device="cuda", requires="gpus:2", why="the one-shot operation of torch's symmetric memory")

@@ -4,7 +4,8 @@ Workload   Each rank has `rows` samples of its own and a copy of a model, `layer
            in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
 Baseline   An all-reduce for each parameter, after the backward pass.
 Variants   `flat_buckets`: gradients are copied into buckets of `bucket_bytes`, which are reduced after the backward pass.
-           `overlapped`: a bucket is reduced as soon as its last gradient is there.
+           `overlapped`: a bucket is reduced as soon as its last gradient is there.  `copy_engines` (cuda): the same, but
+           ranks write into each other's memory by copies, and only sums are left to the multiprocessors.
 Yardstick  `ddp`: torch's DistributedDataParallel with buckets of the same size.
 Breaks     Few or small layers: the last bucket has nothing left to hide behind. On GPUs the collective takes
            multiprocessors and memory bandwidth from the products beside it.
@@ -16,10 +17,14 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import gelu
 
+from aiperf_ch04.collectives import wait_for
+from aiperf_ch04.peers import open_peers, put
 from aiperf_ch04.rounding import rounded_layers
 from aiperf_core import Benchmark, Cost
 
 bench = Benchmark(goal="throughput", clock="wall")
+
+STREAMS = 2  # on which buckets travel
 
 
 @bench.workload(
@@ -83,23 +88,40 @@ class Replica:
             one.grad = None
         forward(self.parameters, x).backward(upstream / world_size)
 
+    def gradients(self):
+        """The gradients that lie in buckets, in the order of the model."""
+        return [one for bucket in self.buckets for one in bucket.gradients()][::-1]
+
+
+class Bucket:
+    """Gradients that travel together, of parameters of one shape, in the order in which a backward pass makes them.
+
+    One that travels alone does so where it was made; more are copied side by side.
+    """
+
+    def __init__(self, parameters):
+        self.parameters = parameters
+        self.buffer = self.views = None
+        if len(parameters) > 1:
+            self.buffer = parameters[0].new_empty(len(parameters), *parameters[0].shape)
+            self.views = list(self.buffer)
+
+    def pack(self):
+        """Copy what is not there yet; returns what is to be sent."""
+        if self.views is None:
+            return self.parameters[0].grad
+        torch._foreach_copy_(self.views, [one.grad for one in self.parameters])
+        return self.buffer
+
+    def gradients(self):
+        return self.views or [self.parameters[0].grad]
+
 
 def in_buckets(parameters, bucket_bytes):
-    """Buffers for gradients in the order in which a backward pass makes them, and where each parameter's lies."""
-    groups: list[list[Any]] = [[]]
-    for one in reversed(parameters):
-        if groups[-1] and (len(groups[-1]) + 1) * one.nbytes > bucket_bytes:
-            groups.append([])
-        groups[-1].append(one)
-    buckets = []
-    for group in groups:
-        buffer = torch.empty(sum(one.numel() for one in group), dtype=group[0].dtype, device=group[0].device)
-        buckets.append((buffer, group, [part.view_as(group[0]) for part in buffer.split(group[0].numel())]))
-    return buckets
-
-
-def in_model_order(buckets):
-    return [view for _, _, views in buckets for view in views][::-1]
+    """The parameters in buckets of at most so many bytes, or of one, from the last to the first."""
+    most = max(1, bucket_bytes // parameters[0].nbytes)
+    last_first = parameters[::-1]
+    return [Bucket(last_first[at : at + most]) for at in range(0, len(last_first), most)]
 
 
 @bench.baseline(device=("cpu", "cuda"), kind="naive")
@@ -117,10 +139,22 @@ class EachAfterBackward(Replica):
 class FlatBuckets(Replica):
     def run(self, x, upstream, world_size):
         self.backward(x, upstream, world_size)
-        for buffer, group, views in self.buckets:
-            torch._foreach_copy_(views, [one.grad for one in group])
-            dist.all_reduce(buffer)
-        return in_model_order(self.buckets)
+        for bucket in self.buckets:
+            dist.all_reduce(bucket.pack())
+        return self.gradients()
+
+
+class WhileBackward(Replica):
+    """Sends a bucket as soon as its last gradient is there."""
+
+    def prepare(self, weights, bucket_bytes):
+        super().prepare(weights, bucket_bytes)
+        for number, bucket in enumerate(self.buckets):
+            # Gradients come in the order of the buckets.
+            bucket.parameters[-1].register_post_accumulate_grad_hook(lambda _, number=number: self.send(number))
+
+    def send(self, number):
+        raise NotImplementedError
 
 
 @bench.variant(
@@ -128,30 +162,72 @@ class FlatBuckets(Replica):
     builds_on="flat_buckets",
     why="all but the last bucket are on their way while gradients of earlier layers are computed",
 )
-class Overlapped(Replica):
-    def prepare(self, weights, bucket_bytes):
-        super().prepare(weights, bucket_bytes)
-        for bucket in self.buckets:
-            for parameter, view in zip(bucket[1], bucket[2], strict=True):
-                parameter.register_post_accumulate_grad_hook(self.sender(bucket, view))
-
-    def sender(self, bucket, view):
-        buffer, group, _ = bucket
-
-        def send(parameter):
-            view.copy_(parameter.grad)
-            parameter.grad = None
-            if parameter is group[-1]:  # gradients come in the order of the buckets
-                self.works.append(dist.all_reduce(buffer, async_op=True))
-
-        return send
+class Overlapped(WhileBackward):
+    def send(self, number):
+        self.works.append(dist.all_reduce(self.buckets[number].pack(), async_op=True))
 
     def run(self, x, upstream, world_size):
         self.works: list[Any] = []
         self.backward(x, upstream, world_size)
-        for work in self.works:
-            work.wait()
-        return in_model_order(self.buckets)
+        wait_for(self.works)
+        return self.gradients()
+
+
+@bench.variant(
+    device="cuda",
+    requires="gpus:2",
+    builds_on="overlapped",
+    why="copy engines carry the gradients, and the products keep nearly all multiprocessors for themselves",
+)
+class CopyEngines(WhileBackward):
+    """Each rank is sent its share of every bucket by all others, adds it up and sends them the sums."""
+
+    def prepare(self, weights, bucket_bytes):
+        super().prepare(weights, bucket_bytes)
+        world, sizes = dist.get_world_size(), [sum(one.numel() for one in bucket.parameters) for bucket in self.buckets]
+        self.peers = open_peers(2, len(sizes), world * -(-max(sizes) // world), dtype=weights[0].dtype)
+        self.routes = [
+            Route([memory[:, number] for memory in self.peers.all], dist.get_rank(), size)
+            for number, size in enumerate(sizes)
+        ]
+        # A bucket's meetings shall not wait for those of the one before.
+        self.streams = [torch.cuda.Stream(priority=-1) for _ in range(STREAMS)]
+
+    def send(self, number):
+        gradient, route, channel = self.buckets[number].pack().view(-1), self.routes[number], number % STREAMS
+        self.streams[channel].wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.streams[channel]):
+            for to, share in route.scattered:
+                put(to, gradient[share])
+            self.peers.barrier(channel)
+            torch.sum(route.parts, 0, out=route.total)
+            for to in route.gathered:
+                put(to, route.total)
+            self.peers.barrier(channel)
+
+    def run(self, x, upstream, world_size):
+        self.backward(x, upstream, world_size)
+        for stream in self.streams:
+            torch.cuda.current_stream().wait_stream(stream)
+        pairs = zip(self.buckets, self.routes, strict=True)
+        return [one for bucket, route in pairs for one in route.sums.view(-1, *bucket.parameters[0].shape)][::-1]
+
+
+class Route:
+    """Where the shares of a bucket of `size` numbers go: in the `memories` of all ranks are two places for it.
+
+    In the first one lies what all ranks have of a rank's share, in the second one the sums of all shares.
+    """
+
+    def __init__(self, memories, rank, size):
+        world = len(memories)
+        share = -(-size // world)
+        parts, sums = zip(*(memory[:, : world * share].view(2, world, share) for memory in memories), strict=True)
+        order = [*range(rank + 1, world), *range(rank + 1)]  # not all send to the same one first
+        shares = [slice(one * share, min(size, (one + 1) * share)) for one in range(world)]
+        self.scattered = [(parts[one][rank].view(-1)[: max(0, size - one * share)], shares[one]) for one in order]
+        self.gathered = [sums[one][rank] for one in order[:-1]]
+        self.parts, self.total, self.sums = parts[rank], sums[rank][rank], sums[rank].view(-1)[:size]
 
 
 class Stack(torch.nn.Module):

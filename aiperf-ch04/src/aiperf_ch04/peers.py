@@ -27,9 +27,12 @@ class Peers:
     addresses: torch.Tensor
     handle: Any
 
-    def barrier(self) -> None:
-        """Queue a meeting of all ranks on this GPU's current stream; what they wrote before it can be read after it."""
-        self.handle.barrier()
+    def barrier(self, channel: int = 0) -> None:
+        """Queue a meeting of all ranks on this GPU's current stream; what they wrote before it can be read after it.
+
+        Meetings that may be queued on several streams at once need a channel for each stream.
+        """
+        self.handle.barrier(channel=channel)
 
 
 def open_peers(*shape: int, dtype: torch.dtype) -> Peers:
@@ -70,3 +73,14 @@ def register(schema: str, launch: Callable[..., object]) -> Any:
     _LIBRARY.define(schema)
     _LIBRARY.impl(name, operation, "CUDA")
     return getattr(torch.ops.symm_mem, name)
+
+
+def put(to: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy a contiguous tensor to one of the same shape and dtype in a peer's memory.
+
+    That is work of a copy engine, and multiprocessors are left to others.
+    """
+    _put(to, source)
+
+
+_put = register("ch04_put(Tensor(a!) to, Tensor source) -> ()", torch.Tensor.copy_)

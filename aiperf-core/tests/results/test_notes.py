@@ -4,7 +4,7 @@ from rich.console import Console
 
 from aiperf_core.results import example
 from aiperf_core.results.look import Look
-from aiperf_core.results.models import Estimate, Finding, Judgement, Overhead, Quality, Verdict
+from aiperf_core.results.models import Energy, Estimate, Finding, Judgement, Overhead, Quality, Verdict
 from aiperf_core.results.notes import best_of, notes_of, reasons_of, what_would_decide, where_of
 
 PLAIN = Look(plain=True)
@@ -54,6 +54,20 @@ def test_a_row_that_was_not_compared_says_why():
     assert lines(reasons_of(with_rows(row), PLAIN)) == [
         "INCONCLUSIVE prefetched: there is no trusted baseline to compare with"
     ]
+
+
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        (1.0, "1.00 J of it above idle"),
+        (0.04, "at most 90.0 mJ of it above idle"),
+        (-0.01, "at most 40.0 mJ of it above idle"),
+        (-0.5, "less than the idle device took in the same time before: other work used it then"),
+    ],
+)
+def test_energy_above_idle_is_told_as_far_as_the_counter_can_tell(net, said):
+    energy = Energy(1.25, net, 80.0, 0.01, 0.05, 100, 1.0, 20, 0.05, "energy counter")
+    assert f"energy wide 1.25 J a call, {said}" in notes(STRIDED, attrs.evolve(WIDE, energy=energy))
 
 
 def test_what_a_lossy_variant_gives_up():

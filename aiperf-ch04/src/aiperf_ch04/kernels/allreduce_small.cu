@@ -152,6 +152,152 @@ __device__ void two_shot_among(__nv_bfloat16* x, const long long* addresses, lon
   }
 }
 
+// For many bytes: data travel alone, 16 bytes an access, and a flag follows a block's part. Between a block and those of the
+// other ranks with the same number, and nobody else.
+//
+// In each step a block sends to every rank a part of that rank's share (scatter), adds up the parts of its own share that it
+// received and sends the sums to all (gather). It is AHEAD steps ahead with scattering, so that links carry data while a block
+// adds. Steps are numbered through all calls, and what a step receives lies in the places of step number % AHEAD.
+//
+// No place is overwritten before it was read. To scatter step s a block writes where s - AHEAD lay: it has received the sums of
+// that step before, which the receiver sent when it had read that place. To send the sums of step s it has received the parts of
+// s from all, which they scattered after they had read the sums of s - AHEAD.
+#define AHEAD 4  // a power of two
+#define PIECES 8
+#define PART (PIECES * THREADS)  // in lines
+
+struct alignas(16) Line {
+  Word words[2];
+};
+
+__device__ Line load_line(const __nv_bfloat16* x, long long line, long long n) {
+  Line found;
+  if (2 * WORD * (line + 1) <= n) {
+    found = reinterpret_cast<const Line*>(x)[line];
+  } else {
+    for (int k = 0; k < 2; ++k) found.words[k] = load(x, 2 * line + k, n);
+  }
+  return found;
+}
+
+__device__ void store_line(__nv_bfloat16* x, long long line, long long n, Line value) {
+  if (2 * WORD * (line + 1) <= n) {
+    reinterpret_cast<Line*>(x)[line] = value;
+  } else {
+    for (int k = 0; k < 2; ++k) store(x, 2 * line + k, n, value.words[k]);
+  }
+}
+
+enum Kind { SCATTERED, GATHERED };
+
+// A block's places in the memory of all ranks: parts of both kinds, and behind those of all blocks the flags.
+struct Post {
+  const long long* addresses;
+  int rank, world;
+
+  __device__ int after(int away) const { return (rank + away) % world; }  // not all send to the same one first
+
+  __device__ Line* part(int receiver, Kind kind, int sender, unsigned step) const {
+    long long place = ((kind * AHEAD + step % AHEAD) * world + sender) * (long long)gridDim.x + blockIdx.x;
+    return reinterpret_cast<Line*>(addresses[receiver]) + place * PART + threadIdx.x;
+  }
+
+  __device__ unsigned* flag(int receiver, Kind kind, int sender) const {
+    Line* behind = reinterpret_cast<Line*>(addresses[receiver]) + 2LL * AHEAD * world * gridDim.x * PART;
+    return reinterpret_cast<unsigned*>(behind) + (kind * world + sender) * (long long)gridDim.x + blockIdx.x;
+  }
+
+  // Tells all other ranks that this block's parts of a step are there.
+  __device__ void tell(Kind kind, unsigned step) const {
+    __syncthreads();
+    int receiver = threadIdx.x;
+    if (receiver < world && receiver != rank) {
+      __threadfence_system();
+      asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag(receiver, kind, rank)), "r"(step) : "memory");
+    }
+  }
+
+  // Waits until all other ranks have sent their parts of a step. Flags grow, and may be a step further already.
+  __device__ void wait(Kind kind, unsigned step) const {
+    int sender = threadIdx.x;
+    if (sender < world && sender != rank) {
+      unsigned found;
+      do {
+        asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(flag(rank, kind, sender)) : "memory");
+      } while ((int)(found - step) < 0);
+    }
+    __syncthreads();
+  }
+};
+
+// A block's part of a step in one rank's share of x.
+struct Part {
+  __nv_bfloat16* x;
+  long long first, from, share, n;
+
+  __device__ Part(__nv_bfloat16* x, long long n, int owner, int world, int step) : x(x), n(n) {
+    share = ((n + 2 * WORD - 1) / (2 * WORD) + world - 1) / world;
+    first = owner * share;
+    from = (step * (long long)gridDim.x + blockIdx.x) * PART + threadIdx.x;
+  }
+
+  __device__ long long at(int piece) const { return from + piece * THREADS; }
+  __device__ long long end(int piece) const { return at(piece) < share ? n : 0; }  // beyond it begins the next share
+  __device__ Line load(int piece) const { return load_line(x, first + at(piece), end(piece)); }
+  __device__ void store(int piece, Line value) const { store_line(x, first + at(piece), end(piece), value); }
+};
+
+__device__ void scatter(const Post& post, __nv_bfloat16* x, long long n, int round, unsigned step) {
+  for (int away = 1; away < post.world; ++away) {
+    int owner = post.after(away);
+    Part mine(x, n, owner, post.world, round);
+    Line found[PIECES], *to = post.part(owner, SCATTERED, post.rank, step);
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) found[piece] = mine.load(piece);
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) to[piece * THREADS] = found[piece];
+  }
+  post.tell(SCATTERED, step);
+}
+
+__device__ void add(const Post& post, __nv_bfloat16* x, long long n, int round, unsigned step) {
+  Part mine(x, n, post.rank, post.world, round);
+  float totals[PIECES][2][WORD] = {};
+  Line found[PIECES];
+  post.wait(SCATTERED, step);
+  for (int peer = 0; peer < post.world; ++peer) {
+    const Line* from = post.part(post.rank, SCATTERED, peer, step);
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) found[piece] = peer == post.rank ? mine.load(piece) : from[piece * THREADS];
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll
+      for (int k = 0; k < 2 * WORD; ++k) totals[piece][k / WORD][k % WORD] += __bfloat162float(found[piece].words[k / WORD].values[k % WORD]);
+  }
+#pragma unroll
+  for (int piece = 0; piece < PIECES; ++piece) {
+#pragma unroll
+    for (int k = 0; k < 2 * WORD; ++k) found[piece].words[k / WORD].values[k % WORD] = __float2bfloat16(totals[piece][k / WORD][k % WORD]);
+    for (int away = 1; away < post.world; ++away) post.part(post.after(away), GATHERED, post.rank, step)[piece * THREADS] = found[piece];
+    mine.store(piece, found[piece]);
+  }
+  post.tell(GATHERED, step);
+}
+
+__device__ void take(const Post& post, __nv_bfloat16* x, long long n, int round, unsigned step) {
+  post.wait(GATHERED, step);
+  for (int away = 1; away < post.world; ++away) {
+    int owner = post.after(away);
+    Part sums(x, n, owner, post.world, round);
+    const Line* from = post.part(post.rank, GATHERED, owner, step);
+    Line found[PIECES];
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) found[piece] = from[piece * THREADS];
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) sums.store(piece, found[piece]);
+  }
+}
+
 // For each number of ranks code of its own, in which the loops over them are unrolled.
 #define AMONG(among)                                                     \
   switch (world) {                                                       \
@@ -165,7 +311,7 @@ __device__ void two_shot_among(__nv_bfloat16* x, const long long* addresses, lon
     case 8: return among<8>(x, addresses, n, rank, rounds, number);      \
   }
 
-// `number` is that of the first exchange: one in a round here, and two below.
+// `number` is that of the first exchange: one in a round here, two in the next kernel, and in the last one that of the first step.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     one_shot(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int world, int rounds, unsigned number) {
   AMONG(one_shot_among)
@@ -174,4 +320,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     two_shot(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int world, int rounds, unsigned number) {
   AMONG(two_shot_among)
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    pipelined(__nv_bfloat16* x, const long long* addresses, long long n, int rank, int world, int rounds, unsigned number) {
+  Post post = {addresses, rank, world};
+  for (int round = 0; round < AHEAD - 1 && round < rounds; ++round) scatter(post, x, n, round, number + round);
+  for (int round = 0; round < rounds; ++round) {
+    add(post, x, n, round, number + round);
+    if (round > 0) take(post, x, n, round - 1, number + round - 1);
+    int next = round + AHEAD - 1;
+    if (next < rounds) scatter(post, x, n, next, number + next);
+  }
+  take(post, x, n, rounds - 1, number + rounds - 1);
 }

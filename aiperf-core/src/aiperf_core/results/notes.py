@@ -11,7 +11,7 @@ from rich.text import Text
 
 from aiperf_core.results import units
 from aiperf_core.results.look import VERDICT_STYLES, Look, words
-from aiperf_core.results.models import Estimate, Finding, Overhead, Row, TargetResult, Verdict
+from aiperf_core.results.models import Energy, Estimate, Finding, Overhead, Row, TargetResult, Verdict
 
 DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)
 LOG_LINES = 5
@@ -134,11 +134,21 @@ def _energy(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """Joules a call, or why there are none."""
     for row in rows:
         if row.energy and row.verdict not in DISBELIEVED:
-            whole, net = units.joules(row.energy.joules_per_call), units.joules(row.energy.net_joules_per_call)
-            yield "energy", f"{words(row.name)} {whole} a call, {net} of it above idle"
+            whole = units.joules(row.energy.joules_per_call)
+            yield "energy", f"{words(row.name)} {whole} a call, {_above_idle(row.energy)}"
     reasons = {words(row.no_energy): None for row in rows if row.no_energy}
     for reason in reasons:
         yield "energy", f"not measurable: {reason}"
+
+
+def _above_idle(energy: Energy) -> str:
+    """What a call takes above idle, as far as that can be told."""
+    net, resolution = energy.net_joules_per_call, energy.net_resolution_j
+    if net > resolution:
+        return f"{units.joules(net)} of it above idle"
+    if net >= -resolution:
+        return f"at most {units.joules(net + resolution)} of it above idle"
+    return "less than the idle device took in the same time before: other work used it then"
 
 
 def _judged(rows: list[Row]) -> Iterator[tuple[str, str]]:
