@@ -165,14 +165,17 @@ __device__ void two_shot_among(__nv_bfloat16* x, const long long* addresses, lon
 #define AHEAD 4  // a power of two
 #define PIECES 8
 #define PART (PIECES * THREADS)  // in lines
+#define LINE (2 * WORD)
 
 struct alignas(16) Line {
   Word words[2];
+
+  __device__ __nv_bfloat16& operator[](int k) { return words[k / WORD].values[k % WORD]; }
 };
 
 __device__ Line load_line(const __nv_bfloat16* x, long long line, long long n) {
   Line found;
-  if (2 * WORD * (line + 1) <= n) {
+  if (LINE * (line + 1) <= n) {
     found = reinterpret_cast<const Line*>(x)[line];
   } else {
     for (int k = 0; k < 2; ++k) found.words[k] = load(x, 2 * line + k, n);
@@ -181,7 +184,7 @@ __device__ Line load_line(const __nv_bfloat16* x, long long line, long long n) {
 }
 
 __device__ void store_line(__nv_bfloat16* x, long long line, long long n, Line value) {
-  if (2 * WORD * (line + 1) <= n) {
+  if (LINE * (line + 1) <= n) {
     reinterpret_cast<Line*>(x)[line] = value;
   } else {
     for (int k = 0; k < 2; ++k) store(x, 2 * line + k, n, value.words[k]);
@@ -236,7 +239,7 @@ struct Part {
   long long first, from, share, n;
 
   __device__ Part(__nv_bfloat16* x, long long n, int owner, int world, int step) : x(x), n(n) {
-    share = ((n + 2 * WORD - 1) / (2 * WORD) + world - 1) / world;
+    share = ((n + LINE - 1) / LINE + world - 1) / world;
     first = owner * share;
     from = (step * (long long)gridDim.x + blockIdx.x) * PART + threadIdx.x;
   }
@@ -262,7 +265,7 @@ __device__ void scatter(const Post& post, __nv_bfloat16* x, long long n, int rou
 
 __device__ void add(const Post& post, __nv_bfloat16* x, long long n, int round, unsigned step) {
   Part mine(x, n, post.rank, post.world, round);
-  float totals[PIECES][2][WORD] = {};
+  float totals[PIECES][LINE] = {};
   Line found[PIECES];
   post.wait(SCATTERED, step);
   for (int peer = 0; peer < post.world; ++peer) {
@@ -272,13 +275,14 @@ __device__ void add(const Post& post, __nv_bfloat16* x, long long n, int round, 
 #pragma unroll
     for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
-      for (int k = 0; k < 2 * WORD; ++k) totals[piece][k / WORD][k % WORD] += __bfloat162float(found[piece].words[k / WORD].values[k % WORD]);
+      for (int k = 0; k < LINE; ++k) totals[piece][k] += __bfloat162float(found[piece][k]);
   }
 #pragma unroll
   for (int piece = 0; piece < PIECES; ++piece) {
 #pragma unroll
-    for (int k = 0; k < 2 * WORD; ++k) found[piece].words[k / WORD].values[k % WORD] = __float2bfloat16(totals[piece][k / WORD][k % WORD]);
-    for (int away = 1; away < post.world; ++away) post.part(post.after(away), GATHERED, post.rank, step)[piece * THREADS] = found[piece];
+    for (int k = 0; k < LINE; ++k) found[piece][k] = __float2bfloat16(totals[piece][k]);
+    for (int away = 1; away < post.world; ++away)
+      post.part(post.after(away), GATHERED, post.rank, step)[piece * THREADS] = found[piece];
     mine.store(piece, found[piece]);
   }
   post.tell(GATHERED, step);
