@@ -176,3 +176,11 @@ def test_exit_codes(measure: Measure) -> None:
     assert session.exit_code([good, failed, invalid], interrupted=False) == 3
     assert session.exit_code([skipped], interrupted=False) == 1
     assert session.exit_code([good], interrupted=True) == 130
+
+
+def test_what_a_process_changed_in_an_earlier_round_counts(measure: Measure) -> None:
+    rows = rows_of(measure("first_round", tier="standard"))
+    assert [one.issue for one in rows["only_at_first"].findings if one.severity == "invalid"] == ["tamper.statistics"]
+    assert rows["only_at_first"].verdict is Verdict.INVALID
+    for honest in ("doubled", "added"):
+        assert [one for one in rows[honest].findings if one.severity == "invalid"] == []

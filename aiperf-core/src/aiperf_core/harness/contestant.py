@@ -11,6 +11,7 @@ from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
+from aiperf_core.validity.checks.global_state import changes
 from aiperf_core.validity.evidence import Census, Rank
 from aiperf_core.validity.policy import Policy
 
@@ -27,7 +28,8 @@ class Contestant:
     clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own,
     where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
     the times of each rank by its clock and of processors, sample by sample, `rank_audits` what CUPTI saw of each, and
-    `rank_readings` the states of the devices of those but the first.
+    `rank_readings` the states of the devices of those but the first. `state_before` and `state_after` are what its process told
+    of itself in the first round in which it changed something, or else in the last one; `state_begun` in this one.
     """
 
     declared: DescribedImplementation
@@ -66,6 +68,7 @@ class Contestant:
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
+    state_begun: dict[str, Any] | None = None
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
     census: list[Census] = field(factory=list)
@@ -87,6 +90,23 @@ class Contestant:
     def active(self) -> bool:
         """Whether it is still being measured."""
         return self.ended is None
+
+    def begin(self, state: dict[str, Any]) -> None:
+        """Keep what a new process tells of itself. What an earlier one told says nothing of it, but may say what that did."""
+        self.state_begun = state
+        if not self._changed:
+            self.state_before, self.state_after = state, None
+
+    def end(self, state: dict[str, Any] | None) -> None:
+        """Keep what the process tells of itself after its last call; None where it told nothing."""
+        if not self._changed:
+            self.state_after = state
+
+    @property
+    def _changed(self) -> bool:
+        """Whether a process of this run changed something."""
+        before, after = self.state_before, self.state_after
+        return before is not None and after is not None and bool(changes(before, after))
 
     def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
         """Keep a timed sample. `place` is its round, block and step."""

@@ -381,7 +381,7 @@ class TargetRun:
             self._guarded(one, partial(one.child.post, "state"))
         for one in self._active:
             assert one.child is not None
-            one.state_after = self._guarded(one, partial(one.child.collect, timeout=10.0), answers.state)
+            one.end(self._guarded(one, partial(one.child.collect, timeout=10.0), answers.state))
 
     def _run_steadily(self, one: Contestant) -> None:
         """Have the supervisor's own clock look at calls that are too short for it one by one."""
@@ -559,8 +559,8 @@ class TargetRun:
             collect = partial(one.child.collect, timeout=max(self.options.timeout_s, _IMPORT_TIMEOUT_S))
             begun = self._guarded(one, collect, answers.begun)
             if begun is not None:
-                one.confined, one.state_before = begun
-                one.state_after = None  # of an earlier process, which says nothing of this one
+                one.confined, state = begun
+                one.begin(state)
             one.child.paused = self._pausing
         for one in self._active:
             assert one.child is not None
@@ -569,8 +569,8 @@ class TargetRun:
         for one in self._active:
             assert one.child is not None
             held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.state)
-            if held is not None and one.state_before is not None:
-                one.state_before["objects"] = held
+            if held is not None and one.state_begun is not None:
+                one.state_begun["objects"] = held
 
     def _folder_for(self, one: Contestant) -> str | None:
         """An empty folder of a contestant's own, where the benchmark asks for one. The supervisor removes it at the end."""

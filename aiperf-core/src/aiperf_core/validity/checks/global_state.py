@@ -87,11 +87,16 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Compare the worker's state before with that after, and that after with the baseline's."""
     if evidence.state_before is None or evidence.state_after is None:
         return NotObserved("the worker's process did not tell its state before and after the calls")
-    changed = _counting(differences(evidence.state_before, evidence.state_after))
+    changed = changes(evidence.state_before, evidence.state_after)
     seen = _told(changed, "after the calls", ("before", "after"))
     known = {one.key for one in changed}
     others = [one for one in _unlike_baseline(evidence) if one.key not in known]
     return seen + _told(others, "beside the baseline", ("baseline", "this"))
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+    """What an implementation changed that counts, by what its process told before and after."""
+    return _counting(differences(before, after))
 
 
 def _unlike_baseline(evidence: Evidence) -> list[Difference]:
