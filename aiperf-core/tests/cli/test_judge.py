@@ -32,6 +32,25 @@ for number in range(40):
     time.sleep(0.05)
 time.sleep(60)
 """
+# The loop of the worker runs inside of the candidate's code, which answers as it likes.
+TAKES_OVER = """
+import sys
+import torch
+
+class Implementation:
+    def prepare(self, x):
+        frame = sys._getframe()
+        while type(frame.f_locals.get("self")).__name__ != "Worker":
+            frame = frame.f_back
+        worker = frame.f_locals["self"]
+        worker._instance, worker._run, worker._names = self, self.run, ["x"]
+        STATE
+        worker._channel.send({"token": worker._token, "ok": {"prepare_s": PREPARED}})
+        worker.serve()
+
+    def run(self, x):
+        return torch.softmax(x, dim=-1)
+"""
 
 
 class Machine:
@@ -162,4 +181,39 @@ def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: i
     assert baseline["verdict"] == "MEASURED", f"the other rows are unharmed: {baseline}"
     assert said in (row["reason"] or "") + "\n".join(row["log"])
     assert (row["verdict"] == "FAILED") == (code == 1)
+    assert list(machine.temporary.iterdir()) == []
+
+
+def test_who_answers_in_the_workers_place_is_found(machine: Machine) -> None:
+    done = machine.judge(TAKES_OVER.replace("STATE", "").replace("PREPARED", "0.001"), "--json")
+    assert done.returncode == 3, (done.stdout[-2000:], done.stderr)
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert row["verdict"] == "INVALID"
+    assert [one["issue"] for one in row["findings"] if one["severity"] == "invalid"] == ["tamper.code_objects"]
+    assert "python.callers" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("state", "prepared", "said"),
+    [
+        ("worker.do_state = lambda: {'precision': 3}", "0.001", "a int stands where a record should"),
+        ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "0.001", "a list stands where a record should"),
+        ("", "10**400", "stands where a number should"),
+        ("", "-1.0", "stands where a time should"),
+    ],
+)
+def test_answers_of_another_form_cost_the_row(machine: Machine, state: str, prepared: str, said: str) -> None:
+    done = machine.judge(TAKES_OVER.replace("STATE", state).replace("PREPARED", prepared), "--json")
+    assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
+    assert "Traceback" not in done.stderr
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert row["verdict"] == "FAILED"
+    assert said in row["reason"]
+
+
+def test_each_round_has_a_folder_of_its_own(machine: Machine) -> None:
+    """A file of one round's process cannot be in the way of the next one's, which is another user."""
+    text = HONEST.replace("    def run", "    def prepare(self):\n        open('kernel.c', 'x').close()\n\n    def run")
+    done = machine.judge(text, "--tier", "standard", "--json")
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
     assert list(machine.temporary.iterdir()) == []

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from aiperf_core.harness import census, clocks
-from aiperf_core.harness.census import Standing
+from aiperf_core.harness import clocks
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler
@@ -25,6 +24,7 @@ def contestant(device_s: float, *, hidden: bool = True, bracket_s: float = 1e-3)
 
 def sample(**values: object) -> dict[str, object]:
     nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "answered_s": 1e-3}
+    nothing |= {"begun_s": 0.0, "stopped_s": None}
     return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
 
 
@@ -303,6 +303,30 @@ def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
     assert liar.ended is Verdict.INVALID
 
 
+@pytest.mark.parametrize(("begun_s", "ended"), [(0.45e-3, None), (0.9e-3, Verdict.INVALID)])
+def test_work_before_the_clock_starts_is_not_made_up_for_afterwards(begun_s: float, ended: Verdict | None) -> None:
+    """It skips what the harness does behind the clock's stop, so that the answer is there as soon as the baseline's."""
+    baseline, one = asked([(1e-3, 1e-3, 3e-3)] * 8), asked([(0.5e-3, 0.5e-3, 2.5e-3)] * 8)
+    for side, begun in ((baseline, 0.3e-3), (one, begun_s)):
+        side.answered = [evolve(answer, begun_s=begun) for answer in side.answered]
+    clocks.refuse_work_beside([baseline, one])
+    assert one.ended is ended
+    if ended:
+        assert "600 us more than the baseline's between the request and the start of the timed call" in str(one.reason)
+
+
+@pytest.mark.parametrize(
+    ("stopped_s", "ended"), [([0.0] * 5 + [4e-3] * 3, None), ([0.0] * 3 + [1e-3] * 5, Verdict.INVALID)]
+)
+def test_a_process_that_is_stopped_uses_no_processor(stopped_s: list[float], ended: Verdict | None) -> None:
+    baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(0.5e-3, 0.5e-3, 0.6e-3)] * 8)
+    one.stopped_s = stopped_s
+    clocks.refuse_work_beside([baseline, one])
+    assert one.ended is ended
+    if ended:
+        assert str(one.reason).startswith("its process used 1,000 us of processor time while it was stopped")
+
+
 @pytest.mark.parametrize(
     ("looks", "busy_s", "waits_s", "ended"),
     [
@@ -311,6 +335,7 @@ def test_a_clock_that_leaves_out_work_shows_beside_the_call() -> None:
         ((0.4e-3, 0.4e-3), 0.3e-3, 0.0, None),  # by now the machine is busy, and the baseline takes longer too
         ((4e-3, 4e-3), 0.1e-3, 3.85e-3, None),  # others kept it waiting
         ((4e-3, 4e-3), 0.1e-3, 3e-3, Verdict.INVALID),
+        ((4e-3, 4e-3), 0.1e-3, 8e-3, None),  # more than there is to take off: nothing can be told
     ],
 )
 def test_a_suspect_is_looked_at_again_beside_the_baseline(
@@ -321,20 +346,11 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
 
     def look(_: object, asked: Contestant, *__: object, **___: object) -> dict[str, object]:
         took = busy_s if asked is baseline else next(beside)
-        return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took)
-
-    class Watched:
-        def __init__(self, pid: int) -> None:
-            self.waited_s, self.waits_s = 0.0, waits_s if pid else 0.0
-
-        def standing(self) -> Standing:
-            self.waited_s += self.waits_s
-            return Standing(0.0, 0.0, self.waited_s)
+        waited = (0.0 if asked is baseline else waits_s, 0.0)
+        return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took, kept_waiting_s=waited)
 
     for number, child in enumerate((baseline, one)):
         child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
-    monkeypatch.setattr(census, "Watcher", Watched)
-    monkeypatch.setattr(census, "own_wait_s", lambda: 0.0)
     monkeypatch.setattr(Sampler, "_sample", look)
     monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)

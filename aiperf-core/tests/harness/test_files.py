@@ -10,7 +10,7 @@ import torch
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.harness import scratch
 from aiperf_core.harness.candidate import CandidateSource
-from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.contestant import Answer, Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.files import InputFile
 from aiperf_core.harness.options import Options
@@ -92,11 +92,18 @@ def test_where_files_lie_in_memory_the_target_is_skipped(tmp_path: Path) -> None
 
 
 def test_only_who_is_deferred_may_go_on_after_the_call() -> None:
-    sample = {"wall_s": 1.0, "device_s": None, "bracket_s": 1.0, "answered_s": 3.0, "beside": {"until_done_s": 2.9}}
+    sample = {
+        "wall_s": 1.0,
+        "device_s": None,
+        "bracket_s": 1.0,
+        "answered_s": 3.0,
+        "begun_s": 0.0,
+        "beside": {"until_done_s": 2.9},
+    }
     for deferred, held_s in ((True, 2.9), (False, 1.0)):
         declared = DescribedImplementation("one", "variant", "cpu", "here")
         one = Contestant(declared, "one", deferred=deferred)
-        assert one.answer_of(sample) == (held_s, 3.0)
+        assert one.answer_of(sample) == Answer(held_s, 0.0, 3.0)
 
 
 def test_a_candidate_is_given_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

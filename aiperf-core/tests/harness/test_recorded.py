@@ -68,6 +68,8 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
                 "voluntary_switches": 0,
                 "involuntary_switches": 0,
                 "answered_s": 0.0,
+                "begun_s": 0.0,
+                "stopped_s": None,
             }
             one.record((which, number * len(names) + place, step), sample, judged=False)
         contestants.append(one)

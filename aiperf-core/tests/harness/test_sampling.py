@@ -15,6 +15,8 @@ pytestmark = pytest.mark.quiet
 
 
 class Judge:
+    pid, paused = 0, False
+
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
 
@@ -28,7 +30,7 @@ class Judge:
 
 
 class Worker:
-    pid, last_s = 0, 0.0
+    pid, last_s, paused = 0, 0.0, False
 
     def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:
         self.times = iter(times)

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import re
@@ -392,7 +393,46 @@ def test_every_call_of_the_table_is_denied(confined: Confine) -> None:
     outcome = confined(body)
     if "system_calls" in outcome.confined.lacking:
         pytest.skip(outcome.confined.lacking["system_calls"])
-    assert outcome.value == dict.fromkeys(DENIED, "EPERM")
+    assert outcome.value == dict.fromkeys(DENIED, "EPERM") | {"setpgid": "0"}
+
+
+def test_who_is_told_that_a_group_was_made_stays_in_the_old_one(confined: Confine) -> None:
+    """Ninja makes a group for each program that it starts; a process in one of its own would not be stopped with the others."""
+
+    def body() -> bool:
+        os.setpgid(0, 0)
+        ask = [sys.executable, "-c", "import os; print(os.getpgrp())"]
+        child = subprocess.run(ask, process_group=0, capture_output=True, text=True, check=True)
+        return os.getpid() != os.getpgrp() == int(child.stdout)
+
+    outcome = confined(body)
+    if "system_calls" in outcome.confined.lacking:
+        pytest.skip(outcome.confined.lacking["system_calls"])
+    assert outcome.value is True
+
+
+def test_nobody_has_the_kernel_continue_a_stopped_process(confined: Confine, request: pytest.FixtureRequest) -> None:
+    def body() -> list[str]:
+        tried = [
+            lambda: fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGCONT),
+            lambda: call(number("prctl"), ctypes.c_long(1), ctypes.c_long(signal.SIGCONT)),
+            lambda: call(number("timer_create"), ctypes.c_long(1), None, ctypes.byref(ctypes.c_long())),
+        ]
+        found = []
+        for one in tried:
+            try:
+                one()
+                found.append("done")
+            except OSError as error:
+                found.append(errno.errorcode[error.errno or 0])
+        call(number("prctl"), ctypes.c_long(1), ctypes.c_long(signal.SIGKILL))
+        return found
+
+    outcome = confined(body)
+    if "system_calls" in outcome.confined.lacking:
+        pytest.skip(outcome.confined.lacking["system_calls"])
+    on_gpus = request.node.callspec.params["confined"]
+    assert outcome.value == ["EPERM", "EPERM", "done" if on_gpus else "EPERM"]
 
 
 def test_namespaces_are_not_made(confined: Confine) -> None:

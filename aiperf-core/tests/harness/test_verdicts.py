@@ -31,7 +31,15 @@ def ceilings(bytes_per_s: float) -> Ceilings:
 
 def contestant(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> Contestant:
     one = Contestant(DescribedImplementation(name, role, "cpu", "x.py:1"), name, calls=1)
-    nothing = {"device_s": None, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "answered_s": 0.0}
+    nothing = {
+        "device_s": None,
+        "hidden": False,
+        "voluntary_switches": 0,
+        "involuntary_switches": 0,
+        "answered_s": 0.0,
+        "begun_s": 0.0,
+        "stopped_s": None,
+    }
     for number, time in enumerate(times_s):
         sample = {**nothing, "wall_s": time, "cpu_s": time, "bracket_s": time}
         one.record((0, number * rows + place, number), sample, judged=False)

@@ -4,7 +4,7 @@ Each function takes the result of a request and returns it as what it must be. R
 what is wrong.
 """
 
-import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -64,8 +64,13 @@ def collectives(answer: Any) -> list[tuple[dict[str, int], int]]:
 
 
 def state(answer: Any) -> dict[str, Any]:
-    """What a process says of its own state, which only a check reads that believes none of it."""
-    return _record(answer)
+    """What a process says of its own state, by kind, group and name; only a check reads it that believes none of it."""
+    return {kind: groups(one) for kind, one in _record(answer).items()}
+
+
+def groups(answer: Any) -> dict[str, Any]:
+    """One kind of that: what is in each group, by name."""
+    return {group: _record(one) for group, one in _record(answer).items()}
 
 
 def confined(answer: Any) -> Confined | None:
@@ -139,7 +144,7 @@ def _truth(value: Any) -> bool:
 def _number(value: Any) -> float:
     if isinstance(value, bool):
         return value
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or not -sys.float_info.max <= value <= sys.float_info.max:
         raise ValueError(f"{str(value)[:50]!r} stands where a number should")
     return value
 

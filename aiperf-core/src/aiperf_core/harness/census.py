@@ -17,6 +17,8 @@ SETTLE_S = 0.05
 # A gap that is watched lasts so long at least: of a thread that runs on, the kernel counts the time by its ticks, of up to
 # 10 ms.
 WATCH_S = 0.02
+# How long a process may take to stop, and how often it is looked at meanwhile.
+STOPPED_S, POLL_S = 0.05, 50e-6
 _LOOK_S = 0.0005
 # A child that used less since the last look only waits.
 _WORKING_S = 0.001
@@ -49,8 +51,11 @@ class Standing:
 
         What the process's own other threads, or its descendants, did meanwhile is no excuse.
         """
-        own = (self.all_s - self.first_s) - (before.all_s - before.first_s)
-        return max(0.0, self.waited_s - before.waited_s - max(0.0, own))
+        return max(0.0, self.waited_s - before.waited_s - self.others_s(before))
+
+    def others_s(self, before: "Standing") -> float:
+        """The processor time that the process's other threads and its descendants have used since then."""
+        return max(0.0, (self.all_s - self.first_s) - (before.all_s - before.first_s))
 
 
 @define
@@ -210,6 +215,29 @@ def own_wait_s() -> float:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
+
+
+def wait_stopped(pid: int, most_s: float = STOPPED_S) -> bool:
+    """Wait until all threads of a process that was sent SIGSTOP are stopped, at most so long. Whether they are.
+
+    One of them must run to take the signal, which may wait for a processor, and the others go on meanwhile.
+    """
+    deadline = time.perf_counter() + most_s
+    while not _all_stopped(pid):
+        if time.perf_counter() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _all_stopped(pid: int) -> bool:
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] not in "TtZX":
+                return False
+    except (OSError, IndexError):  # it ended
+        return True
+    return True
 
 
 def process_s(pid: int) -> float | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import evolve
 
-from aiperf_core.harness.contestant import Contestant
+from aiperf_core.harness.contestant import Answer, Contestant
 from aiperf_core.results.models import Audit, Steady, Verdict
 
 AUDITED_CALLS = 7
@@ -169,30 +169,45 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
     """What a process has to do beside the timed call that the baseline's has not, in words and figures.
 
     That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
-    over. The least of the faster half of the samples counts, on both sides: one honest sample must not excuse the others. Of a
-    contestant that was looked at again, the looks count, and the baseline's between them: the machine may have been
-    quieter before.
+    over. Before it starts there is next to nothing to do; after it stopped the harness itself looks at the output, and work
+    in its stead would not show in the sum of both. The least of the faster half of the samples counts, on both sides: one
+    honest sample must not excuse the others. Of a contestant that was looked at again, the looks count, and the baseline's
+    between them: the machine may have been quieter before. A process that is stopped uses no processor at all.
     """
     theirs, ours = one.looks or (baseline.answered, one.answered)
-    usual, least = _beside(theirs), _beside(ours)
-    call_s = median(taken for taken, _ in theirs) if theirs else 0.0
+    call_s = median(answer.held_s for answer in theirs) if theirs else 0.0
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
-    if usual is None or least is None or len(ours) < enough:
+    allowed = max(BESIDE * call_s, BESIDE_S)
+    stopped_s = median(one.stopped_s) if len(one.stopped_s) >= enough else 0.0
+    if stopped_s > allowed:
+        return (
+            f"its process used {stopped_s * 1e6:,.0f} us of processor time while it was stopped, before a call that takes the "
+            f"baseline {call_s * 1e6:,.0f} us",
+            {"stopped_s": stopped_s, "baseline_call_s": call_s},
+        )
+    if len(ours) < enough or not theirs:
         return None
-    excess = least - usual
-    if excess <= max(BESIDE * call_s, BESIDE_S):
-        return None
-    return (
-        f"its process is busy for {excess * 1e6:,.0f} us more than the baseline's beside the timed call, which takes the "
-        f"baseline {call_s * 1e6:,.0f} us",
-        {"excess_s": excess, "baseline_beside_s": usual, "baseline_call_s": call_s},
-    )
+    for where, part in _BESIDE:
+        usual, least = _least(theirs, part), _least(ours, part)
+        if least - usual > allowed:
+            return (
+                f"its process is busy for {(least - usual) * 1e6:,.0f} us more than the baseline's {where}, which takes the "
+                f"baseline {call_s * 1e6:,.0f} us",
+                {"excess_s": least - usual, "baseline_beside_s": usual, "baseline_call_s": call_s},
+            )
+    return None
 
 
-def _beside(samples: list[tuple[float, float]]) -> float | None:
-    """The least time beside a call, among the samples that are no slower than the median."""
-    middle = median(taken for taken, _ in samples) if samples else 0.0
-    return min((answered - taken for taken, answered in samples if taken <= middle), default=None)
+_BESIDE: tuple[tuple[str, Callable[[Answer], float]], ...] = (
+    ("between the request and the start of the timed call", lambda answer: answer.begun_s),
+    ("beside the timed call", lambda answer: answer.beside_s),
+)
+
+
+def _least(samples: list[Answer], part: Callable[[Answer], float]) -> float:
+    """The least of a part of the answers, among those of samples that are no slower than the median."""
+    middle = median(answer.held_s for answer in samples)
+    return min(part(answer) for answer in samples if answer.held_s <= middle)
 
 
 def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:

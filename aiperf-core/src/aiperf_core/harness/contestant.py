@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aiperf_core.devices.telemetry import Reading
 from aiperf_core.executors.executor import Crew
@@ -16,6 +16,24 @@ from aiperf_core.validity.evidence import Census, Rank
 from aiperf_core.validity.policy import Policy
 
 
+@frozen
+class Answer:
+    """How the answer to a sample's request came, in seconds.
+
+    held_s: how long the sample's clock was held to run. begun_s: from the request until the clock was said to start.
+    answered_s: from the request until the answer was there, or began to be delivered.
+    """
+
+    held_s: float
+    begun_s: float
+    answered_s: float
+
+    @property
+    def beside_s(self) -> float:
+        """What it took beside the time on the clock."""
+        return self.answered_s - self.held_s
+
+
 @define(eq=False)
 class Contestant:
     """An implementation that takes part, or the reason why it does not (any more).
@@ -24,9 +42,9 @@ class Contestant:
     a sample has, 0 before that is known; `clock_cost_s` what a clock adds to a sample, by its name, and `clock_step_s` its step;
     `recorded` counts the samples that it was given to keep, and `beside` has figures of the samples that are no times of
     calls, by name; `deferred` says whether its benchmark is; of one that serves requests, `latencies_s` has those of all
-    samples' last calls, and `deadline_s` is what they are held against; `answered` says how long each sample took by its
-    clock, and until its answer was there, and `looks` the same of samples that are not counted, the baseline's and its own,
-    where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
+    samples' last calls, and `deadline_s` is what they are held against; `answered` has how each sample's answer came, and
+    `stopped_s` the processor time that its process used before, while it was stopped; `looks` has how the answers to samples
+    came that are not counted, the baseline's and its own, where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
     the times of each rank by its clock and of processors, sample by sample, `rank_audits` what CUPTI saw of each, and
     `rank_readings` the states of the devices of those but the first. `state_before` and `state_after` are what its process told
     of itself in the first round in which it changed something, or else in the last one; `state_begun` in this one.
@@ -62,8 +80,9 @@ class Contestant:
     recorded: int = 0
     clock_cost_s: dict[str, float] = field(factory=dict)
     clock_step_s: dict[str, float] = field(factory=dict)
-    answered: list[tuple[float, float]] = field(factory=list)
-    looks: tuple[list[tuple[float, float]], list[tuple[float, float]]] | None = None
+    answered: list[Answer] = field(factory=list)
+    stopped_s: list[float] = field(factory=list)
+    looks: tuple[list[Answer], list[Answer]] | None = None
     bracket_looks: tuple[list[tuple[float, float]], list[tuple[float, float]]] | None = None
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
@@ -113,6 +132,8 @@ class Contestant:
         self.recorded += 1
         round_number, block, step = place
         self.answered.append(self.answer_of(sample))
+        if sample["stopped_s"] is not None:
+            self.stopped_s.append(sample["stopped_s"])
         if self.child is not None and self.child.last_s:
             self.rank_times_s.append(self.child.last_s)
         self.samples.round.append(round_number)
@@ -145,8 +166,8 @@ class Contestant:
                 middle[f"latency_p{percent}_s"] = float(np.percentile(self.latencies_s, percent, method="higher"))
         return middle
 
-    def answer_of(self, sample: dict[str, Any]) -> tuple[float, float]:
-        """How long a sample's clock was held to run, and how long its answer took, in seconds.
+    def answer_of(self, sample: dict[str, Any]) -> Answer:
+        """How the answer to a sample came.
 
         A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out
         launches, which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and
@@ -157,7 +178,7 @@ class Contestant:
             held = sample["beside"].get("until_done_s", held)
         if held is None:
             held = max(sample["bracket_s"], sample["device_s"])
-        return held, sample["answered_s"]
+        return Answer(held, sample["begun_s"], sample["answered_s"])
 
     def mark_throttled(self) -> None:
         """Mark the samples of the last block as taken while the clocks were held down."""

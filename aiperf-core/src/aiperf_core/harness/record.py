@@ -8,7 +8,7 @@ import aiperf_core
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.options import Options
 from aiperf_core.harness.sampling import MIN_PASSES, Sampler
-from aiperf_core.results.models import Finding
+from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.validity.assess import Assessment
 from aiperf_core.validity.evidence import Conduct, Evidence
 
@@ -69,11 +69,17 @@ def evidence_of(
     )
 
 
-def settle(one: Contestant, assessment: Assessment) -> None:
-    """Have a contestant bear what the checks saw, by the run's policy."""
+def settle(one: Contestant, assessment: Assessment, *, untrusted: bool = False) -> None:
+    """Have a contestant bear what the checks saw, by the run's policy.
+
+    A check that failed guards nothing. Code that is `untrusted` may have seen to that, and is not believed then.
+    """
     one.not_observed.update(assessment.not_observed)
     for guard, how in assessment.failed.items():
         message = f"the check {guard!r} failed and guards nothing here: {how}"
+        if untrusted:
+            one.stop(Verdict.UNTRUSTED, message, Finding("evaluation.fails_open", "invalid", message, {"guard": guard}))
+            return
         one.findings.append(Finding("evaluation.fails_open", "warning", message, {"guard": guard}))
     for seen in assessment.seen:
         if one.find(seen.issue, seen.message, seen.evidence):

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aiperf_core.devices.telemetry import waiting_s
+from aiperf_core.executors.executor import Crew
 from aiperf_core.harness import answers, census
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.processes import Child, ChildError
@@ -181,7 +182,8 @@ class Sampler:
         """Take samples that are not counted, of a contestant and of the baseline in turns, while they keep it suspected.
 
         On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
-        the process, or this one, from running is taken off.
+        the process, or this one, from running is taken off; what the process's own threads did meanwhile is no excuse, and
+        where more is to be taken off than there is, nothing can be told.
         """
         if not suspected():
             return
@@ -193,16 +195,15 @@ class Sampler:
                 return
             sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
             for side, brackets, looked_at, watcher in sides:
-                before, own_before = watcher.standing(), census.own_wait_s()
-                sample = self._sample(looked_at, self._new_seed(), self.clock)
-                after, own_s = watcher.standing(), census.own_wait_s() - own_before
+                sample = self._sample(looked_at, self._new_seed(), self.clock, watcher=watcher)
                 if sample is None or not self._inspect(looked_at, None):
                     return
-                if sample["wall_s"] is not None:
+                waited_s, own_s = sample["kept_waiting_s"]
+                if sample["wall_s"] is not None and own_s <= sample["bracket_s"] - sample["wall_s"]:
                     brackets.append((sample["wall_s"], sample["bracket_s"] - own_s))
-                held, answered = looked_at.answer_of(sample)
-                waited = after.kept_waiting_s(before) if before and after else 0.0
-                side.append((held, max(held, answered - waited - own_s)))
+                answer = looked_at.answer_of(sample)
+                if waited_s + own_s <= answer.beside_s:
+                    side.append(evolve(answer, answered_s=answer.answered_s - waited_s - own_s))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock, sealed=judged)
@@ -326,8 +327,11 @@ class Sampler:
         fresh: bool = True,
         calls: int | None = None,
         sealed: bool = False,
+        watcher: census.Watcher | None = None,
     ) -> dict[str, Any] | None:
         """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
+
+        A `watcher` sees how long others kept the process, and this one, from running between the request and the answer.
 
         An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
         fingerprint that is queued behind the clock's stop.
@@ -336,7 +340,11 @@ class Sampler:
         notices = _Notices()
         try:
             one.child.ask("ready", timeout=self.timeout_s)
+            stopped = self._stopped_s(one.child)
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
+            continued = self._stopped_s(one.child)
+            self._stopped_s(self.judge)  # whose threads would take processors from the call
+            standing = watcher and (watcher.standing(), census.own_wait_s())
             asked = time.perf_counter()
             answer = one.child.ask(
                 "sample",
@@ -348,12 +356,28 @@ class Sampler:
                 deliver=self.untrusting,
                 sealed=sealed and self.seals,
             )
-            answered_s = time.perf_counter() - asked
-            return {**answers.sample(answer), "bracket_s": notices.bracket_s, "answered_s": answered_s}
+            answered = time.perf_counter()
+            return {
+                **answers.sample(answer),
+                "bracket_s": notices.bracket_s,
+                "begun_s": notices.begun_s(asked),
+                "answered_s": notices.sealed(answered) - asked,
+                "stopped_s": None if stopped is None or continued is None else continued - stopped,
+                "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
+            }
         except (ChildError, KeyError, ValueError) as error:
             one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
             self._present = None
             return None
+
+    def _stopped_s(self, child: Crew | Child) -> float | None:
+        """The processor time so far of a process that is stopped, for a run that trusts nobody.
+
+        None of one that is not, or does not stop.
+        """
+        if not (self.untrusting and child.paused and census.wait_stopped(child.pid)):
+            return None
+        return census.process_s(child.pid)
 
     def _renew(self, seed: int, *, own: bool) -> None:
         """Put the values of a seed in place, and the caches into the declared state.
@@ -442,17 +466,38 @@ class Sampler:
 
 @define
 class _Notices:
-    """When a worker said that it started and stopped its clock, by the supervisor's."""
+    """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock."""
 
     _seen: dict[str, int] = field(factory=dict)
 
     def note(self, notice: str) -> None:
-        self._seen.setdefault(notice, time.perf_counter_ns())
+        if notice in ("start", "stop", "sealed"):
+            self._seen.setdefault(notice, time.perf_counter_ns())
 
     @property
     def bracket_s(self) -> float:
         """Seconds between the two. Raises `KeyError` where one of them is missing."""
         return (self._seen["stop"] - self._seen["start"]) / 1e9
+
+    def sealed(self, answered: float) -> float:
+        """When the output was there, by `time.perf_counter`: before it was delivered, or with the answer."""
+        return self._seen["sealed"] / 1e9 if "sealed" in self._seen else answered
+
+    def begun_s(self, asked: float) -> float:
+        """Seconds from a time of `time.perf_counter` to the start."""
+        return self._seen["start"] / 1e9 - asked
+
+
+def _kept_waiting(watcher: census.Watcher, then: tuple[census.Standing | None, float]) -> tuple[float, float]:
+    """How long others kept a process, and this one, from running since then.
+
+    The process's other threads may have kept this one: what they used is taken off.
+    """
+    before, own_before = then
+    now, own_s = watcher.standing(), census.own_wait_s() - own_before
+    if before is None or now is None:
+        return 0.0, own_s
+    return now.kept_waiting_s(before), max(0.0, own_s - now.others_s(before))
 
 
 def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:

@@ -14,6 +14,7 @@ containers do not have.
 
 import ctypes
 import errno
+import fcntl
 import glob
 import itertools
 import os
@@ -418,6 +419,7 @@ move_mount 429 429, open_tree 428 428, mount_setattr 442 442, open_tree_attr 467
 fsopen 430 430, fsconfig 431 431, fsmount 432 432, fspick 433 433,
 unshare 272 97, setns 308 268, fanotify_init 300 262,
 open_by_handle_at 304 265, name_to_handle_at 303 264,
+timer_create 222 107, fcntl 72 25, prctl 157 167,
 init_module 175 105, finit_module 313 273, delete_module 176 106,
 kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, acct 163 89,
 swapon 167 224, swapoff 168 225, quotactl 179 60, quotactl_fd 443 443,
@@ -429,7 +431,10 @@ iopl 172 -, ioperm 173 -, modify_ldt 154 -
 # Allowed in some forms; all others in the table are denied in every form.
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SETTERS = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity", "move_pages")
-_IN_SOME_FORMS = {"socket", "clone", "clone3", *_SIGNALS, *_SETTERS}
+_IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", *_SIGNALS, *_SETTERS}
+# Done by nobody, and the caller is let believe it was. OpenMP binds its threads by their own numbers, and ends the process where
+# it cannot; ninja starts every program in a group of its own.
+_PRETENDED = ("sched_setaffinity", "setpgid")
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of the table, AUDIT_ARCH
@@ -475,13 +480,21 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     code += _on(numbers["socket"], _sockets() if cuda else [_give(_ERRNO | _EPERM)])
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
-        # OpenMP binds its threads by their own numbers, and ends the process where it cannot: let it believe it did.
-        error = 0 if name == "sched_setaffinity" else _EPERM
-        code += _on(numbers[name], [_argument(0), *is_self, *_verdicts(error)])
+        code += _on(numbers[name], [_argument(0), *is_self, *_verdicts(_error(name))])
+    # A process is stopped by a signal while others are timed. What has the kernel send it another one would let it go on.
+    for name, place, command in (("fcntl", 2, fcntl.F_SETSIG), ("prctl", 1, _PR_SET_PDEATHSIG)):
+        wakes = [_argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
+        code += _on(numbers[name], [_argument(place - 1), _jump(_EQUAL, command, 0, 3), *wakes, *_verdicts()])
+    if not cuda:  # whose driver may want one; the signal lies behind a pointer
+        code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
         if name not in _IN_SOME_FORMS:
-            code += _on(number, [_give(_ERRNO | _EPERM)])
+            code += _on(number, [_give(_ERRNO | _error(name))])
     return [*code, _give(_ALLOW)]
+
+
+def _error(name: str) -> int:
+    return 0 if name in _PRETENDED else _EPERM
 
 
 def _sockets() -> _Code:

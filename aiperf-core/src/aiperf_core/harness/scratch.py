@@ -26,11 +26,16 @@ class Scratch:
 
     def __init__(self, on_full: Callable[[], None], most_bytes: int = MOST_BYTES) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="aiperf-candidate-"))
+        self.path.chmod(0o711)  # users of their own go through it to their folders
         self.full = False
         self._on_full, self._most_bytes = on_full, most_bytes
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="scratch", daemon=True)
         self._thread.start()
+
+    def new(self) -> str:
+        """Make an empty folder in it, for one process: the next one is another user, and shall find nothing of this one's."""
+        return tempfile.mkdtemp(dir=self.path)
 
     def close(self) -> None:
         """Remove the folder and all that is in it."""

@@ -151,6 +151,7 @@ _RESULT, _OPERAND = [sys.float_info.min, 0.5], [5e-324, 2.0**900]
 _environ, _getitimer, _getsignal = os.environ, signal.getitimer, signal.getsignal
 _getaffinity = getattr(os, "sched_getaffinity", None)
 _getpriority = os.getpriority
+_getframe = sys._getframe
 _threads, _interop_threads = torch.get_num_threads, torch.get_num_interop_threads
 _grad, _inference, _dtype = torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype
 _autocast, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
@@ -187,7 +188,7 @@ def snapshot() -> Snapshot:
         "stream": _stream(),
         **{kind: _watched(groups) for kind, groups in _FUNCTIONS.items()},
         "library_timer": {module: _timers(module, names) for module, names in _TIMERS.items()},
-        "harness": _harness(),
+        "harness": _harness() | {"python": {"callers": _callers()}},
     }
 
 
@@ -198,6 +199,19 @@ def objects(*ours: object) -> dict[str, dict[str, Any]]:
     tensors, where their memory is. What an object that was None is set to later does not count as a difference.
     """
     return {type(one).__name__: _object(one) for one in ours}
+
+
+def _callers() -> str:
+    """Which code called what asked for the snapshot, from the outermost one on.
+
+    That is the loop that answers requests, whenever it is asked; code that took its place would stand there too.
+    """
+    names = []
+    frame = _getframe(2).f_back
+    while frame is not None:
+        names.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+        frame = frame.f_back
+    return " > ".join(reversed(names))
 
 
 # --- flags and settings

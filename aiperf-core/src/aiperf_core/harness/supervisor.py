@@ -547,7 +547,7 @@ class TargetRun:
             return None
         if self._scratch is None:
             self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)
-        scratch = str(self._scratch.path)
+        scratch = self._scratch.new()
         return {"text": source.text, "format": source.format, "scratch": scratch, "without": self.left_out}
 
     def _open_workers(self) -> None:
@@ -568,7 +568,7 @@ class TargetRun:
             self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=problem))
         for one in self._active:
             assert one.child is not None
-            held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.state)
+            held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.groups)
             if held is not None and one.state_begun is not None:
                 one.state_begun["objects"] = held
 
@@ -794,7 +794,8 @@ class TargetRun:
             evidence = evidence_of(one, conduct=conduct, baseline=baseline, views=views, **shared)
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":
-                settle(one, assess(evidence, (*built_in(), *self.options.checks), off))
+                untrusted = self._source_of(one) is not None
+                settle(one, assess(evidence, (*built_in(), *self.options.checks), off), untrusted=untrusted)
 
     def _problem(self, opened: dict[str, Any], tolerance: str) -> Problem:
         cost = opened["cost"]

@@ -148,7 +148,7 @@ class Worker(Service):
 
         `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
         queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying,
-        whether or not it will be judged.
+        whether or not it will be judged; that takes as long as the output's form makes it, and is announced.
         """
         self._fetch_inputs()
         if self._first_used is None:  # once more: the kernel may have taken pages from a process that waits
@@ -193,6 +193,8 @@ class Worker(Service):
         self._data.hand_back()
         if "judged_output" not in self._off:
             self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
+        if deliver:
+            self.notify("sealed")
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,
