@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from importlib.abc import InspectLoader
 from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -151,7 +152,7 @@ _RESULT, _OPERAND = [sys.float_info.min, 0.5], [5e-324, 2.0**900]
 _environ, _getitimer, _getsignal = os.environ, signal.getitimer, signal.getsignal
 _getaffinity = getattr(os, "sched_getaffinity", None)
 _getpriority = os.getpriority
-_getframe = sys._getframe
+_getframe, _path = sys._getframe, Path
 _threads, _interop_threads = torch.get_num_threads, torch.get_num_interop_threads
 _grad, _inference, _dtype = torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype
 _autocast, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
@@ -209,7 +210,7 @@ def _callers() -> str:
     names = []
     frame = _getframe(2).f_back
     while frame is not None:
-        names.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+        names.append(f"{_path(frame.f_code.co_filename).stem}:{frame.f_code.co_name}")
         frame = frame.f_back
     return " > ".join(reversed(names))
 

@@ -181,6 +181,9 @@ def impersonate(it, asked, x, steps):
         reply = getattr(it, f"do_{do}")(**request)
         if isinstance(reply, dict) and "late" in reply:
             reply["late"] = False
+        if do == "state":  # which would tell where it is asked for
+            told = reply["harness"]["python"]
+            told["callers"] = told["callers"].partition(" > worker:do_sample")[0]
         it._channel.send({"ok": reply})
         request = it._channel.receive()
         do, _ = request.pop("do"), request.pop("token")

@@ -125,8 +125,9 @@ ISSUES = (
         guard="process_census",
         protection=(
             "The device is idle before a call starts, and a worker that uses processor time between the renewal and "
-            "the call is reported. A kernel left behind to watch never lets the device become idle, and the call times "
-            "out."
+            "the call is reported; so is one whose clock starts later after the request than the baseline's, or whose "
+            "output is there later after it stopped. A kernel left behind to watch never lets the device become idle, "
+            "and the call times out."
         ),
         needs=("linux",),
         severity=ALWAYS,
