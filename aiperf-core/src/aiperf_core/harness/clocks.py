@@ -189,7 +189,7 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
         return None
     for where, part in _BESIDE:
         usual, least = _least(theirs, part), _least(ours, part)
-        if least - usual > allowed:
+        if usual is not None and least is not None and least - usual > allowed:
             return (
                 f"its process is busy for {(least - usual) * 1e6:,.0f} us more than the baseline's {where}, which takes the "
                 f"baseline {call_s * 1e6:,.0f} us",
@@ -198,16 +198,17 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
     return None
 
 
-_BESIDE: tuple[tuple[str, Callable[[Answer], float]], ...] = (
+_BESIDE: tuple[tuple[str, Callable[[Answer], float | None]], ...] = (
     ("between the request and the start of the timed call", lambda answer: answer.begun_s),
     ("beside the timed call", lambda answer: answer.beside_s),
 )
 
 
-def _least(samples: list[Answer], part: Callable[[Answer], float]) -> float:
+def _least(samples: list[Answer], part: Callable[[Answer], float | None]) -> float | None:
     """The least of a part of the answers, among those of samples that are no slower than the median."""
     middle = median(answer.held_s for answer in samples)
-    return min(part(answer) for answer in samples if answer.held_s <= middle)
+    parts = (part(answer) for answer in samples if answer.held_s <= middle)
+    return min((one for one in parts if one is not None), default=None)
 
 
 def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:
@@ -216,7 +217,7 @@ def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, 
     Of one that was looked at again the looks count, and the baseline's between them.
     """
     theirs, ours = one.bracket_looks or (_pairs(baseline), _pairs(one))
-    if not ours:
+    if not ours or not theirs:
         return None
     by_worker, excess, usual = median(wall for wall, _ in ours), _excess(ours), _excess(theirs)
     # Of several ranks each sends messages of its own.

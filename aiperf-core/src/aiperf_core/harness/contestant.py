@@ -20,12 +20,13 @@ from aiperf_core.validity.policy import Policy
 class Answer:
     """How the answer to a sample's request came, in seconds.
 
-    held_s: how long the sample's clock was held to run. begun_s: from the request until the clock was said to start.
+    held_s: how long the sample's clock was held to run. begun_s: from the request until the clock was said to start; None
+    where the threads of other processes may still have been at work then, so that it tells nothing.
     answered_s: from the request until the answer was there, or began to be delivered.
     """
 
     held_s: float
-    begun_s: float
+    begun_s: float | None
     answered_s: float
 
     @property

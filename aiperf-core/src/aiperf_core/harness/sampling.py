@@ -332,7 +332,6 @@ class Sampler:
         """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
 
         A `watcher` sees how long others kept the process, and this one, from running between the request and the answer.
-
         An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
         fingerprint that is queued behind the clock's stop.
         """
@@ -360,7 +359,7 @@ class Sampler:
             return {
                 **answers.sample(answer),
                 "bracket_s": notices.bracket_s,
-                "begun_s": notices.begun_s(asked),
+                "begun_s": notices.begun_s(asked) if self.untrusting else None,
                 "answered_s": notices.sealed(answered) - asked,
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
                 "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
