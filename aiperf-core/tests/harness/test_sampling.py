@@ -3,13 +3,15 @@
 import itertools
 import random
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from aiperf_core.harness import census
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.harness.sampling import Sampler
+from aiperf_core.harness.sampling import Sampler, _kept_waiting
 
 pytestmark = pytest.mark.quiet
 
@@ -131,3 +133,27 @@ def test_without_warming_up_no_call_is_made() -> None:
     (one,) = sampling.contestants
     sampling.warm_up(lambda _: None)
     assert (one.warmup_s, one.calls, one.block_length, judge.asked) == ([], 1, 1, [])
+
+
+def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is awake when the request comes, so that nobody may wait for it to be stopped again."""
+    waits, spent_s = iter([True, False, True]), iter([1.0, 1.004])
+    monkeypatch.setattr(census, "wait_stopped", lambda _: next(waits))
+    monkeypatch.setattr(census, "process_s", lambda _: next(spent_s))
+    sampling = sampler(Judge(), untrusting=True)
+    (one,) = sampling.contestants
+    assert one.child is not None
+    one.child.paused = True
+    taken = sampling._sample(one, 7, "wall")
+    assert taken is not None
+    assert taken["stopped_s"] == pytest.approx(4e-3)
+
+
+@pytest.mark.parametrize(("others_s", "excused"), [(0.0, (0.2, 0.3)), (0.1, (0.1, 0.2)), (1.0, (0.0, 0.0))])
+def test_what_its_own_threads_did_does_not_excuse_a_process(
+    monkeypatch: pytest.MonkeyPatch, others_s: float, excused: tuple[float, float]
+) -> None:
+    monkeypatch.setattr(census, "own_wait_s", lambda: 1.3)
+    before, now = census.Standing(2.0, 1.0, 5.0), census.Standing(2.5 + others_s, 1.5, 5.2)
+    watcher = SimpleNamespace(standing=lambda: now)
+    assert _kept_waiting(watcher, (before, 1.0)) == pytest.approx(excused)  # type: ignore[arg-type]

@@ -339,10 +339,12 @@ class Sampler:
         notices = _Notices()
         try:
             one.child.ask("ready", timeout=self.timeout_s)
-            stopped = self._stopped_s(one.child)
+            watched = self._wait_stopped(one.child)
+            stopped = census.process_s(one.child.pid) if watched else None
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
-            continued = self._stopped_s(one.child)
-            self._stopped_s(self.judge)  # whose threads would take processors from the call
+            # Without waiting again: one that somebody continued is not given the time to stop.
+            continued = census.process_s(one.child.pid) if watched else None
+            self._wait_stopped(self.judge)  # whose threads would take processors from the call
             standing = watcher and (watcher.standing(), census.own_wait_s())
             asked = time.perf_counter()
             answer = one.child.ask(
@@ -369,14 +371,12 @@ class Sampler:
             self._present = None
             return None
 
-    def _stopped_s(self, child: Crew | Child) -> float | None:
-        """The processor time so far of a process that is stopped, for a run that trusts nobody.
-
-        None of one that is not, or does not stop.
-        """
-        if not (self.untrusting and child.paused and census.wait_stopped(child.pid)):
-            return None
-        return census.process_s(child.pid)
+    def _wait_stopped(self, child: Crew | Child) -> bool:
+        """Give a process the time to stop, in a run that trusts nobody. Whether it is one that is to be stopped."""
+        watched = self.untrusting and child.paused
+        if watched:
+            census.wait_stopped(child.pid)
+        return watched
 
     def _renew(self, seed: int, *, own: bool) -> None:
         """Put the values of a seed in place, and the caches into the declared state.
