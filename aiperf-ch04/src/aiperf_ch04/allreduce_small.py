@@ -109,10 +109,10 @@ def add_up(parts):
     return total.to(parts.dtype)
 
 
-def at_most(most, world_size):
-    """Skip an implementation where there are more ranks than it is for."""
-    if world_size > most:
-        raise SkipError(f"needs at most {most} ranks; these are {world_size}")
+def refuse_many_ranks(world_size):
+    """Skip an implementation where there are more ranks than its kernel is written for."""
+    if world_size > MOST_RANKS:
+        raise SkipError(f"needs at most {MOST_RANKS} ranks; these are {world_size}")
 
 
 class PeerKernel:
@@ -122,7 +122,7 @@ class PeerKernel:
     exchanges: int  # in a round
 
     def prepare(self, x, rank, world_size):
-        at_most(MOST_RANKS, world_size)
+        refuse_many_ranks(world_size)
         words = -(-x.numel() // WORD)
         share = words if self.exchanges == 1 else -(-words // world_size)
         blocks = min(MOST_BLOCKS, -(-share // THREADS))
@@ -188,7 +188,7 @@ class TwoShotKernel(PeerKernel):
 )
 class Pipelined:
     def prepare(self, x, rank, world_size):
-        at_most(MOST_RANKS, world_size)
+        refuse_many_ranks(world_size)
         per_part, lines = PIECES * THREADS, -(-x.numel() // (2 * WORD))
         share = -(-lines // world_size)
         at_once = BLOCKS_PER_SM * torch.cuda.get_device_properties(x.device).multi_processor_count

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from aiperf_core.devices.nvml import Nvml
-from aiperf_core.harness.census import WATCH_S, Standing, Watcher, own_wait_s, process_s
+from aiperf_core.harness.census import WATCH_S, Standing, Watcher, own_wait_s, process_s, wait_stopped
 from aiperf_core.validity.evidence import Census
 
 pytestmark = [
@@ -381,3 +381,20 @@ def test_a_process_that_has_ended_stands_nowhere(start):
     os.killpg(one.pid, signal.SIGKILL)
     one.wait()
     assert watcher.standing() is None
+
+
+def test_a_process_is_stopped_when_all_its_threads_are(start):
+    process = start("def call(): [threading.Thread(target=spin, args=(60,), daemon=True).start() for _ in range(3)]")
+    call(process)
+    assert not wait_stopped(process.pid, 0.01)
+    process.send_signal(signal.SIGSTOP)
+    assert wait_stopped(process.pid, 5.0)
+    spent = process_s(process.pid)
+    time.sleep(0.05)
+    assert process_s(process.pid) == spent
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.05)
+    assert not wait_stopped(process.pid, 0.0)
+    process.kill()
+    process.wait()
+    assert wait_stopped(process.pid, 0.0), "one that has ended does nothing more"

@@ -38,11 +38,15 @@ class Outcome:
     value: Any = None
     error: str = ""
 
-    def denied(self, protection: str, *errors: str) -> None:
-        """Assert that it was refused, or else that the machine cannot refuse it and says so."""
+    def needs(self, protection: str) -> None:
+        """Skip the test on a machine that lacks a protection, and says so."""
         if reason := self.confined.lacking.get(protection):
             assert protection not in self.confined.applied
             pytest.skip(f"{protection}: {reason}")
+
+    def denied(self, protection: str, *errors: str) -> None:
+        """Assert that it was refused, or else that the machine cannot refuse it and says so."""
+        self.needs(protection)
         assert self.error in (errors or ("EACCES", "EPERM")), self
 
 
@@ -391,8 +395,7 @@ def test_every_call_of_the_table_is_denied(confined: Confine) -> None:
         return found
 
     outcome = confined(body)
-    if "system_calls" in outcome.confined.lacking:
-        pytest.skip(outcome.confined.lacking["system_calls"])
+    outcome.needs("system_calls")
     assert outcome.value == dict.fromkeys(DENIED, "EPERM") | {"setpgid": "0"}
 
 
@@ -406,8 +409,7 @@ def test_who_is_told_that_a_group_was_made_stays_in_the_old_one(confined: Confin
         return os.getpid() != os.getpgrp() == int(child.stdout)
 
     outcome = confined(body)
-    if "system_calls" in outcome.confined.lacking:
-        pytest.skip(outcome.confined.lacking["system_calls"])
+    outcome.needs("system_calls")
     assert outcome.value is True
 
 
@@ -429,8 +431,7 @@ def test_nobody_has_the_kernel_continue_a_stopped_process(confined: Confine, req
         return found
 
     outcome = confined(body)
-    if "system_calls" in outcome.confined.lacking:
-        pytest.skip(outcome.confined.lacking["system_calls"])
+    outcome.needs("system_calls")
     on_gpus = request.node.callspec.params["confined"]
     assert outcome.value == ["EPERM", "EPERM", "done" if on_gpus else "EPERM"]
 

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -17,8 +17,10 @@ SETTLE_S = 0.05
 # A gap that is watched lasts so long at least: of a thread that runs on, the kernel counts the time by its ticks, of up to
 # 10 ms.
 WATCH_S = 0.02
-# How long a process may take to stop, and how often it is looked at meanwhile.
-STOPPED_S, POLL_S = 0.05, 50e-6
+_PROC = Path("/proc")
+# How long a process may take to stop, and how often it is looked at meanwhile; what the states of its threads are then.
+STOPPED_S, _STOPPING_S = 0.05, 50e-6
+_STOPPED = {"T", "t", "Z", "X", ""}
 _LOOK_S = 0.0005
 # A child that used less since the last look only waits.
 _WORKING_S = 0.001
@@ -68,7 +70,7 @@ class Watcher:
     """
 
     pid: int
-    proc: Path = Path("/proc")
+    proc: Path = _PROC
     _marked: dict[int, float] = field(factory=dict, init=False)
     _marked_ended_s: float = field(default=0.0, init=False)
     _seen: dict[int, float] = field(factory=dict, init=False)
@@ -86,12 +88,7 @@ class Watcher:
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
         """Wait until no thread of the process runs, at most so long. Whether none does: those that only spin come to rest."""
-        deadline = time.perf_counter() + most_s
-        while any(self._runs(thread) for thread in self._threads(self.pid)):
-            if time.perf_counter() >= deadline:
-                return False
-            time.sleep(_LOOK_S)
-        return True
+        return _wait(lambda: "R" not in _states(self.proc, self.pid), most_s, _LOOK_S)
 
     def mark(self) -> None:
         """Count processor time from here."""
@@ -185,28 +182,18 @@ class Watcher:
         fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
         return [] if len(fields) <= _THREADS or fields[_STATE] == "Z" else fields
 
-    def _runs(self, thread: int) -> bool:
-        return self._read(f"{self.pid}/task/{thread}/stat").rpartition(")")[2].startswith(" R")
-
     def _children(self, thread: str) -> list[int]:
         return [int(one) for one in self._read(f"{thread}/children").split()]
 
     def _threads(self, pid: int) -> list[int]:
-        try:
-            return [int(name) for name in os.listdir(f"{self.proc}/{pid}/task")]
-        except OSError:
-            return []
+        return _threads(self.proc, pid)
 
     def _swapped_bytes(self) -> int | None:
         found = self._read(f"{self.pid}/status").partition("VmSwap:")[2].split(maxsplit=1)
         return int(found[0]) * 1024 if found else None
 
     def _read(self, path: str) -> str:
-        try:
-            with open(f"{self.proc}/{path}", "rb", buffering=0) as file:
-                return file.read().decode(errors="replace")
-        except OSError:
-            return ""
+        return _read(f"{self.proc}/{path}")
 
 
 def own_wait_s() -> float:
@@ -222,22 +209,37 @@ def wait_stopped(pid: int, most_s: float = STOPPED_S) -> bool:
 
     One of them must run to take the signal, which may wait for a processor, and the others go on meanwhile.
     """
+    return _wait(lambda: _states(_PROC, pid) <= _STOPPED, most_s, _STOPPING_S)
+
+
+def _wait(met: Callable[[], bool], most_s: float, every_s: float) -> bool:
+    """Look again and again until something is so, at most so long. Whether it is."""
     deadline = time.perf_counter() + most_s
-    while not _all_stopped(pid):
+    while not met():
         if time.perf_counter() >= deadline:
             return False
-        time.sleep(POLL_S)
+        time.sleep(every_s)
     return True
 
 
-def _all_stopped(pid: int) -> bool:
+def _states(proc: Path, pid: int) -> set[str]:
+    """In which states the threads of a process are, by the kernel's letters; empty where one has just ended."""
+    return {_read(f"{proc}/{pid}/task/{one}/stat").rpartition(")")[2][1:2] for one in _threads(proc, pid)}
+
+
+def _threads(proc: Path, pid: int) -> list[int]:
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            if Path(f"/proc/{pid}/task/{thread}/stat").read_text().rpartition(")")[2].split()[0] not in "TtZX":
-                return False
-    except (OSError, IndexError):  # it ended
-        return True
-    return True
+        return [int(name) for name in os.listdir(f"{proc}/{pid}/task")]
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def process_s(pid: int) -> float | None:

@@ -45,8 +45,9 @@ class Contestant:
     calls, by name; `deferred` says whether its benchmark is; of one that serves requests, `latencies_s` has those of all
     samples' last calls, and `deadline_s` is what they are held against; `answered` has how each sample's answer came, and
     `stopped_s` the processor time that its process used before, while it was stopped; `looks` has how the answers to samples
-    came that are not counted, the baseline's and its own, where it was looked at again (`bracket_looks` has a call's time by the worker's clock and by the bracket); `rank_times_s`
-    the times of each rank by its clock and of processors, sample by sample, `rank_audits` what CUPTI saw of each, and
+    came that are not counted, the baseline's and its own, where it was looked at again (`bracket_looks` has a call's time by
+    the worker's clock and by the bracket); `rank_times_s` the times of each rank by its clock and of processors, sample by
+    sample, `rank_audits` what CUPTI saw of each, and
     `rank_readings` the states of the devices of those but the first. `state_before` and `state_after` are what its process told
     of itself in the first round in which it changed something, or else in the last one; `state_begun` in this one.
     """
