@@ -1,11 +1,12 @@
 """When the clocks of a run agree, and what the events' own cost is taken off."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
 from attrs import evolve
 
-from aiperf_core.harness import clocks
+from aiperf_core.harness import census, clocks
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler
@@ -351,11 +352,13 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
 
     for number, child in enumerate((baseline, one)):
         child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
+    standing = SimpleNamespace(standing=lambda: None)
+    monkeypatch.setattr(census, "Watcher", lambda _: standing)
     monkeypatch.setattr(Sampler, "_sample", look)
     monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
-    sampler.clock = "wall"
+    sampler.clock, sampler.untrusting = "wall", True
     sampler.look_again(baseline, one, lambda: clocks.work_beside(baseline, one))
     baseline.child = one.child = None
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
@@ -369,3 +372,34 @@ def test_of_long_calls_single_samples_tell_more_than_runs_without_pauses(call_s:
     one.steady = [Steady(200, 200 * 1.4 * call_s, None)]
     clocks.compare_with_supervisor([waited_for(call_s, call_s + 50e-6), one])
     assert one.active is active
+
+
+@pytest.mark.parametrize("untrusting", [False, True])
+def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
+    monkeypatch: pytest.MonkeyPatch, untrusting: bool
+) -> None:
+    """Of the others nothing can be told by them."""
+    baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
+    waits = itertools.count()
+
+    def standing() -> census.Standing:
+        return census.Standing(0.0, 0.0, next(waits) * 8e-3)
+
+    def look(*_: object, **__: object) -> dict[str, object]:
+        return sample(wall_s=1e-3, bracket_s=1e-3, answered_s=9e-3, kept_waiting_s=(9e-3, 0.0))
+
+    for number, child in enumerate((baseline, one)):
+        child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
+    monkeypatch.setattr(census, "Watcher", lambda _: SimpleNamespace(standing=standing))
+    monkeypatch.setattr(census, "own_wait_s", lambda: 0.0)
+    monkeypatch.setattr(Sampler, "_sample", look)
+    monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
+    monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
+    sampler = Sampler.__new__(Sampler)
+    sampler.clock, sampler.untrusting = "wall", untrusting
+    sampler.look_again(baseline, one, lambda: clocks.work_beside(baseline, one))
+    baseline.child = one.child = None
+    assert one.looks is not None
+    assert [answer.beside_s for answer in one.looks[1][:1]] == ([] if untrusting else [0.0])
+    clocks.refuse_work_beside([baseline, one])
+    assert one.active

@@ -182,8 +182,9 @@ class Sampler:
         """Take samples that are not counted, of a contestant and of the baseline in turns, while they keep it suspected.
 
         On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
-        the process, or this one, from running is taken off; what the process's own threads did meanwhile is no excuse, and
-        where more is to be taken off than there is, nothing can be told.
+        the process, or this one, from running is taken off. For code that nobody trusts, that is between the request and the
+        answer, what the process's own threads did meanwhile is no excuse, and where more is to be taken off than there is,
+        nothing can be told. Other code has the benefit of the doubt: processes may still have been about to stop.
         """
         if not suspected():
             return
@@ -195,15 +196,21 @@ class Sampler:
                 return
             sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
             for side, brackets, looked_at, watcher in sides:
+                before, own_before = watcher.standing(), census.own_wait_s()
                 sample = self._sample(looked_at, self._new_seed(), self.clock, watcher=watcher)
+                after, own_s = watcher.standing(), census.own_wait_s() - own_before
                 if sample is None or not self._inspect(looked_at, None):
                     return
-                waited_s, own_s = sample["kept_waiting_s"]
-                if sample["wall_s"] is not None and own_s <= sample["bracket_s"] - sample["wall_s"]:
-                    brackets.append((sample["wall_s"], sample["bracket_s"] - own_s))
+                waited_s = after.kept_waiting_s(before) if before and after else 0.0
+                if self.untrusting:
+                    waited_s, own_s = sample["kept_waiting_s"]
+                wall_s, bracket_s = sample["wall_s"], sample["bracket_s"] - own_s
+                if wall_s is not None and (bracket_s >= wall_s or not self.untrusting):
+                    brackets.append((wall_s, bracket_s))
                 answer = looked_at.answer_of(sample)
-                if waited_s + own_s <= answer.beside_s:
-                    side.append(evolve(answer, answered_s=answer.answered_s - waited_s - own_s))
+                beside_s = answer.beside_s - waited_s - own_s
+                if beside_s >= 0 or not self.untrusting:
+                    side.append(evolve(answer, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock, sealed=judged)
