@@ -328,6 +328,7 @@ class TargetRun:
         assert self._sampler is not None
         baseline = self._contestants[0]
         for one in self._active[1:] if self._looks_again and baseline.active else ():
+            self.reporter.phase("look again", one.name)
             self._sampler.look_again(baseline, one, partial(self._suspicion, baseline, one))
         # Of calls in a row only the first has new values, so that code which remembers gains by the others in every tier.
         in_a_row = any(one.calls > 1 for one in self._active[1:])
@@ -630,6 +631,7 @@ class TargetRun:
         """Take passes until enough is known or the time is up; return which."""
         passes, look_at = 0, MIN_PASSES
         while self._active:
+            self._take_censuses(self._active)
             sampler.run_pass(self._passes, self._tell)
             self._passes += 1
             passes += 1
@@ -648,6 +650,7 @@ class TargetRun:
         for one in self._active:
             passes, end = 0, time.monotonic() + share_s
             while one.active and (passes < MIN_PASSES or time.monotonic() < end):
+                self._take_censuses([one])
                 sampler.run_pass(first + passes, self._tell, only=one)
                 passes += 1
             most = max(most, passes)
@@ -659,25 +662,31 @@ class TargetRun:
         assert self._sampling_started is not None
         left = self.options.round_budget_s - (time.monotonic() - self._sampling_started)
         self.reporter.phase("sample", one.name)
-        self._take_census(one)
         self.reporter.progress(len(self._sampler.order) + 1, None, max(0.0, left))
 
-    def _take_census(self, one: Contestant) -> None:
-        """Look at a worker's process between two of its blocks, a few times a round."""
-        assert one.child is not None
-        watcher = self._watchers.get(one.name)
-        if watcher is None or watcher.pid != one.child.pid:
-            watcher = self._watchers[one.name] = Watcher(one.child.pid)
+    def _take_censuses(self, contestants: list[Contestant]) -> None:
+        """Look at workers' processes between two of their blocks, a few times a round: all in the same gap."""
         assert self._sampler is not None
-        if len(one.census) < _CENSUSES * (1 + self._sampler.round_number):
-            if "process_census" not in self.options.off:
+        wanted = _CENSUSES * (1 + self._sampler.round_number)
+        looked_at = [(one, self._watcher_of(one)) for one in contestants if len(one.census) < wanted]
+        if looked_at and "process_census" not in self.options.off:
+            for _, watcher in looked_at:
                 watcher.settle()
+            for _, watcher in looked_at:
                 watcher.mark()
-                time.sleep(WATCH_S)
+            time.sleep(WATCH_S)
+        for one, watcher in looked_at:
             seen, nvml = watcher.between_calls(), self._telemetry.nvml
             if self.described.files:  # where reading pages from disk is the work
                 seen = evolve(seen, major_faults=None)
             one.census.append(evolve(seen, gpus=watcher.gpus(nvml)) if nvml else seen)
+
+    def _watcher_of(self, one: Contestant) -> Watcher:
+        assert one.child is not None
+        watcher = self._watchers.get(one.name)
+        if watcher is None or watcher.pid != one.child.pid:
+            watcher = self._watchers[one.name] = Watcher(one.child.pid)
+        return watcher
 
     # --- ending
 

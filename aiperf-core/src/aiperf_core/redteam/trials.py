@@ -33,7 +33,7 @@ from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue, Severity
 
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
-BUDGET_S = {"quick": 0.2, "standard": 0.9}
+BUDGET_S = {"quick": 0.1, "standard": 0.6}
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
