@@ -1,13 +1,16 @@
 """How long a verdict takes, and where the time goes.
 
     python benchmarks/time_to_verdict.py [TARGET ...] [--tiers quick standard] [--device cpu|cuda] [--out FILE.json]
+    python benchmarks/time_to_verdict.py --report FILE.json
 
 Runs the installed command as a user would, each time in a fresh process, and twice for each target and tier: `cold`, with
 empty caches, so that kernels are compiled and the ceilings measured; then `warm`, with what the first run kept of both.
-Wanted for `ch07.memory_access` with warm caches: at most 5 s for a quick run and 60 s for a standard one; ends with 1 where
-it takes longer. The columns are seconds, and add up to the first:
+Wanted for `ch07.memory_access` with warm caches: a verdict at most 5 s after the target's turn has come in a quick run, and
+60 s in a standard one; ends with 1 where it takes longer. What the command does once for all its targets is shown beside it.
+The columns are seconds. The first is the sum of `target`, `outside` and `ceilings`, and `target` that of the last three:
 
 wall       from the start of the command to its end
+target     from the target's turn to its verdict
 outside    what belongs to no target: the command itself, imports, planning, writing the results
 ceilings   measuring what the machine can reach
 start      processes, compilation, preparation and warm-up, of all rounds
@@ -54,9 +57,14 @@ class Timing:
     parts_s: dict[str, float]
 
     @property
+    def target_s(self) -> float:
+        """The part that is the target's own, in seconds."""
+        return self.wall_s - self.parts_s["outside"] - self.parts_s["ceilings"]
+
+    @property
     def late(self) -> bool:
-        """Whether it took longer than wanted."""
-        return self.target == TARGET and self.caches == "warm" and self.wall_s > LIMITS_S.get(self.tier, float("inf"))
+        """Whether the target took longer than wanted."""
+        return self.target == TARGET and self.caches == "warm" and self.target_s > LIMITS_S.get(self.tier, float("inf"))
 
 
 def run(target: str, tier: str, caches: str, device: str | None, kept: Path) -> Timing:
@@ -107,11 +115,22 @@ def parts(wall_s: float, results: list[dict[str, Any]], ceilings: dict[str, Any]
 def show(timings: list[Timing]) -> None:
     """Print the table."""
     width = max(len(one.target) for one in timings)
-    print(f"{'target':{width}}  {'tier':8}  caches  {'wall':>8}  " + "  ".join(f"{part:>8}" for part in PARTS))
+    columns = ("wall", "target", *PARTS)
+    print(f"{'':{width}}  {'tier':8}  caches  " + "  ".join(f"{column:>8}" for column in columns))
     for one in timings:
-        figures = "  ".join(f"{one.parts_s[part]:8.2f}" for part in PARTS)
+        seconds = (one.wall_s, one.target_s, *(one.parts_s[part] for part in PARTS))
+        figures = "  ".join(f"{each:8.2f}" for each in seconds)
         late = f"  more than {LIMITS_S[one.tier]:g} s" if one.late else ""
-        print(f"{one.target:{width}}  {one.tier:8}  {one.caches:6}  {one.wall_s:8.2f}  {figures}{late}")
+        print(f"{one.target:{width}}  {one.tier:8}  {one.caches:6}  {figures}{late}")
+
+
+def report(document: dict[str, Any]) -> int:
+    """Print what was measured; return the exit code."""
+    timings = [Timing(**one) for one in document["timings"]]
+    show(timings)
+    device = document["device"]
+    print(f"\na script that imports torch and makes one tensor on {device}: {document['bare_s']:.2f} s")
+    return int(any(one.late for one in timings))
 
 
 def main() -> int:
@@ -121,7 +140,10 @@ def main() -> int:
     parser.add_argument("--tiers", nargs="+", choices=tuple(TIERS), default=["quick", "standard"])
     parser.add_argument("--device", choices=("cpu", "cuda"))
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the figures there, as JSON")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="measure nothing, and print what such a file has")
     asked = parser.parse_args()
+    if asked.report is not None:
+        return report(json.loads(asked.report.read_text()))
     here, timings = machine(), []
     for target in asked.targets:
         for tier in asked.tiers:
@@ -132,22 +154,20 @@ def main() -> int:
                     except NoVerdictError as error:
                         print(f"error: {error}", file=sys.stderr)
                         return 2
-    show(timings)
     device = asked.device or ("cuda" if here.gpus else "cpu")
-    bare_s = bare(device)
-    print(f"\na script that imports torch and makes one tensor on {device}: {bare_s:.2f} s")
+    document = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpu": here.cpu,
+        "cores": here.cores,
+        "gpus": [str(one["name"]) for one in here.gpus],
+        "device": device,
+        "bare_s": bare(device),
+        "timings": [attrs.asdict(one) for one in timings],
+    }
     if asked.out is not None:
-        document = {
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "cpu": here.cpu,
-            "cores": here.cores,
-            "gpus": [str(one["name"]) for one in here.gpus],
-            "bare_s": bare_s,
-            "timings": [attrs.asdict(one) for one in timings],
-        }
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         asked.out.write_text(json.dumps(document, indent=1) + "\n")
-    return int(any(one.late for one in timings))
+    return report(document)
 
 
 if __name__ == "__main__":
