@@ -403,3 +403,45 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
     assert [answer.beside_s for answer in one.looks[1][:1]] == ([] if untrusting else [0.0])
     clocks.refuse_work_beside([baseline, one])
     assert one.active
+
+
+FORGED = [(0.8e-3, 1.1e-3, 1.6e-3)] * 12
+USUAL = [(1e-3, 1.1e-3, 1.6e-3)] * 12
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        FORGED,
+        [*FORGED, *[(0.8e-3, 0.1e-3, 1.6e-3)] * 12],  # the supervisor often read the start late
+        [(0.8e-3, 0.1e-3, 1.6e-3)] * 12,  # it always did, and the answers tell
+    ],
+)
+def test_a_gain_that_only_its_own_clock_has_is_unseen(told: list[tuple[float, float, float]]) -> None:
+    found = clocks.unseen_gain(asked(USUAL), asked(told))
+    assert found is not None
+    assert found[0] == (
+        "by its own clock a sample takes 200 us less than the baseline's, by the supervisor's only 0 us less"
+    )
+    assert found[1]["gain_s"] == pytest.approx(200e-6)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [(0.8e-3, 0.9e-3, 1.4e-3)] * 12,
+        [(0.8e-3, 0.99e-3, 1.6e-3)] * 12,  # a part of it is seen, more than half
+        [(0.8e-3, 0.1e-3, 1.45e-3)] * 12,
+        [(1.2e-3, 1.5e-3, 2e-3)] * 12,  # no gain
+    ],
+)
+def test_a_gain_that_the_supervisor_sees_too(told: list[tuple[float, float, float]]) -> None:
+    assert clocks.unseen_gain(asked(USUAL), asked(told)) is None
+
+
+def test_samples_of_more_calls_are_compared_by_calls() -> None:
+    twice = asked([(1.6e-3, 2.1e-3, 2.6e-3)] * 12)
+    twice.calls = 2
+    found = clocks.unseen_gain(asked(USUAL), twice)
+    assert found is not None
+    assert found[1]["gain_s"] == pytest.approx(400e-6)

@@ -251,3 +251,19 @@ def test_an_output_of_another_form_is_refused(reference: Any, output: Any, messa
 )
 def test_an_output_may_differ_in_values_and_strides(reference: Any, output: Any) -> None:
     tree.match(tree.describe(reference, tree.Layout()), output, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("tensor", "extent"),
+    [
+        (torch.zeros(6), (0, 24)),
+        (torch.zeros(6)[2:4], (8, 16)),
+        (torch.zeros(4, 6)[1:3, 2:4], (32, 64)),
+        (torch.zeros(4, 6).t()[1:], (4, 96)),
+        (torch.zeros(2).expand(5, 2), (0, 8)),
+        (torch.zeros(6, dtype=torch.float64)[3:3], (24, 24)),
+        (torch.tensor(1.0), (0, 4)),
+    ],
+)
+def test_the_extent_of_a_tensor_in_its_storage(tensor: torch.Tensor, extent: tuple[int, int]) -> None:
+    assert tree.extent(tensor) == extent

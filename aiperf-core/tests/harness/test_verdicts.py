@@ -213,3 +213,24 @@ def test_interference_is_warned_of() -> None:
     assert [(one.issue, one.severity) for one in row.findings] == [("timing.interference", "warning")]
     assert row.findings[0].message == "plain takes 100% more time when it takes turns with the others than alone"
     assert row.isolated_s is not None
+
+
+@pytest.mark.parametrize(("begun_s", "said"), [(0.0, Verdict.INCONCLUSIVE), (None, Verdict.FASTER)])
+def test_a_gain_by_its_own_clock_alone_is_doubted_of_who_is_not_trusted(begun_s: float | None, said: Verdict) -> None:
+    plain, forged = contestant(*BASELINE, 0, 2), contestant("forged", "variant", noisy(0.010), 1, 2)
+    forged.samples.bracket_s[:] = plain.samples.bracket_s
+    forged.answered[:] = [evolve(each, begun_s=begun_s) for each in forged.answered]
+
+    def again() -> Row:
+        return Scoring([plain, forged], "wall", "cold", COST, "bit-exact", 0.01, lambda _: None).rows()[1]
+
+    row = again()
+    assert row.verdict is said
+    if said is Verdict.INCONCLUSIVE:
+        assert row.reason is not None
+        assert row.reason.startswith("by its own clock a sample takes")
+        assert [(one.issue, one.severity) for one in row.findings] == [("timing.clocks_disagree", "warning")]
+        # A bundle has no answers, and its finding tells.
+        forged.answered.clear()
+        assert (again().verdict, again().reason) == (said, row.reason)
+        assert len(row.findings) == 1

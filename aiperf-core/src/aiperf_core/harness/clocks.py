@@ -231,6 +231,33 @@ def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, 
     )
 
 
+def unseen_gain(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:
+    """What is wrong with a gain over the baseline, in words and figures, where less than half of it is seen from outside.
+
+    A process that nobody trusts can shorten what its own clock says by as much as messages may differ, which is much of a
+    short call. So the supervisor's brackets must save at least half of what its samples save, messages taken off as the
+    baseline's are. A supervisor that has no processor reads the start late; brackets that are shorter than the call
+    are left out, and where few are left, the time between the request and the answer counts. Medians are compared: those of
+    the samples are what the gain is made of.
+    """
+    ours, theirs = _pairs(one), _pairs(baseline)
+    if not (ours and theirs and baseline.calls and one.calls):
+        return None
+    usual_s = median(wall for wall, _ in theirs) * one.calls / baseline.calls
+    gain_s = usual_s - median(wall for wall, _ in ours)
+    views = [[bracket - wall for wall, bracket in pairs if bracket >= wall] for pairs in (ours, theirs)]
+    if any(len(view) < BESIDE_SAMPLES for view in views):
+        views = [[answer.beside_s for answer in side.answered] for side in (one, baseline)]
+    missing_s = median(views[0]) - median(views[1])
+    if gain_s <= 0 or missing_s <= gain_s / 2:
+        return None
+    return (
+        f"by its own clock a sample takes {gain_s * 1e6:,.0f} us less than the baseline's, by the supervisor's only "
+        f"{max(0.0, gain_s - missing_s) * 1e6:,.0f} us less",
+        {"gain_s": gain_s, "missing_s": missing_s, "baseline_s": usual_s},
+    )
+
+
 def _too_fast_for_steady(one: Contestant, slowed: float) -> tuple[str, dict[str, float]] | None:
     slowdown, by_worker = _slowdown(one), one.median("wall")
     if slowdown is None or by_worker is None or slowdown <= (1 + STEADY) * slowed:

@@ -112,6 +112,11 @@ class Contestant:
         """Whether it is still being measured."""
         return self.ended is None
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether its run trusts nobody: others are stopped then, and how long a process takes to begin tells something."""
+        return any(answer.begun_s is not None for answer in self.answered)
+
     def begin(self, state: dict[str, Any]) -> None:
         """Keep what a new process tells of itself. What an earlier one told says nothing of it, but may say what that did."""
         self.state_begun = state

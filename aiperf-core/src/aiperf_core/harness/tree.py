@@ -216,6 +216,16 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
+def extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where a strided tensor begins and ends in its storage, in bytes. What lies between its elements counts as its own."""
+    bytes_each = tensor.element_size()
+    first = int(tensor.storage_offset())
+    if not tensor.numel():
+        return first * bytes_each, first * bytes_each
+    last = first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return first * bytes_each, (last + 1) * bytes_each
+
+
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two dense tensors share memory."""
     (first, first_end), (second, second_end) = (

@@ -5,12 +5,13 @@ from typing import Any
 
 from attrs import frozen
 
+from aiperf_core.harness.clocks import unseen_gain
 from aiperf_core.harness.conditions import findings, summary
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.light import BEYOND, light
 from aiperf_core.harness.rank_group import RankGroup
 from aiperf_core.harness.statistics import Blocks, median_interval, ratio_interval, verdict
-from aiperf_core.results.models import Ceilings, Estimate, Judgement, Light, Quality, RankTime, Row, Verdict
+from aiperf_core.results.models import Ceilings, Estimate, Finding, Judgement, Light, Quality, RankTime, Row, Verdict
 
 # A difference between taking turns and being alone that is worth a warning.
 INTERFERENCE = 0.05
@@ -18,6 +19,7 @@ INTERFERENCE = 0.05
 LEAST_BYTES = 1 << 20
 # So often are the ceilings measured again before a row is called faster than light.
 LOOKS_AGAIN = 2
+_DISAGREE = "timing.clocks_disagree"
 
 
 @frozen
@@ -128,7 +130,18 @@ class Scoring:
                 f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, up "
                 f"to {spread:.1%}"
             )
+        if said is Verdict.FASTER and (doubt := self._doubt(one)):
+            return Verdict.INCONCLUSIVE, doubt
         return said, None
+
+    def _doubt(self, one: Contestant) -> str | None:
+        """Why a gain of code that nobody trusts is not believed; None where it is."""
+        known = next((found.message for found in one.findings if found.issue == _DISAGREE), None)
+        asked = known is None and self.clock == "wall" and "clocks_agree" not in self.off and one.untrusted
+        if asked and (found := unseen_gain(self._baseline, one)):
+            known, evidence = found
+            one.findings.append(Finding(_DISAGREE, "warning", known, evidence))
+        return known
 
     def _compare_memory(self, one: Contestant) -> tuple[Verdict, str | None]:
         gain = self._memory_gain(one)

@@ -324,14 +324,18 @@ class Worker(Service):
         """Overwrite the last output and let go of it.
 
         A buffer that the implementation keeps then holds NaN; one that it does not keep goes back to the allocator,
-        which hands it out for the next output. Memory of the harness is left alone: the judge renews it.
+        which hands it out for the next output. What else lies in the same storage is the implementation's, and memory of the
+        harness is left alone: the judge renews it.
         """
         for one in tree.tensors(self._output):
             storage = one.untyped_storage()
             if storage.data_ptr() in (self._inputs.data_ptr(), self._outputs.data_ptr()):
                 continue
+            first, end = tree.extent(one)
             with torch.inference_mode():
-                torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage).fill_(_POISON)
+                torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage, first, (end - first,), (1,)).fill_(
+                    _POISON
+                )
         self._output = None
         self._device.synchronize()
 
@@ -354,11 +358,13 @@ class Worker(Service):
         for one in tree.tensors(output):
             if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided:
                 raise ContractError(f"the output holds {tree.summary(one)}; accepted are plain dense tensors")
-            storage = one.untyped_storage()
-            count = storage.nbytes() // 8
+            storage, (first, end) = one.untyped_storage(), tree.extent(one)
+            # Whole words, of which the first and the last may begin before it or end behind it.
+            first //= 8
+            count = max(0, min(-(-end // 8), storage.nbytes() // 8) - first)
             window = min(count, _WINDOW_WORDS) if self._kind.on_host else count
             words = torch.empty(0, dtype=torch.int64, device=one.device)
-            words = words.set_(storage, int(place * (count - window)), (window,), (1,))
+            words = words.set_(storage, first + int(place * (count - window)), (window,), (1,))
             sums.append(words.sum())
         return sums
 
