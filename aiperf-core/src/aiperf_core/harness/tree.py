@@ -227,8 +227,10 @@ def extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two dense tensors share memory."""
+    """Whether two strided tensors share memory, what lies between their elements included."""
     (first, first_end), (second, second_end) = (
-        (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()) for tensor in (one, other)
+        (tensor.data_ptr(), tensor.data_ptr() + end - begin)
+        for tensor in (one, other)
+        for begin, end in [extent(tensor)]
     )
     return first < second_end and second < first_end
