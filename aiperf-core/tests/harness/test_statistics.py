@@ -165,7 +165,7 @@ def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
 def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
     resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
     within = float(np.var(np.log(resampled)))
-    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1, ratio=True)
+    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1, None)
     # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
     # The error of the run that repeats this one comes on top.
     factor *= math.sqrt(2)
@@ -180,6 +180,57 @@ def test_an_interval_covers_what_the_next_run_finds(process_effect: float, round
     values = [one for one in found if one is not None]
     covered = sum(one.low <= after.value <= one.high for one, after in itertools.pairwise(values))
     assert covered / (len(values) - 1) >= 0.9
+
+
+@pytest.mark.parametrize("memory", [0.0, 5.0, 20.0])
+def test_the_interval_of_a_time_covers_the_next_run_of_a_machine_that_drifts(memory: float) -> None:
+    runs = [drifting(memory, seed) for seed in range(301)]
+    estimates = [of_median(one) for one in runs]
+    covered = sum(one.low <= after.value <= one.high for one, after in itertools.pairwise(estimates))
+    assert covered / (len(runs) - 1) >= 0.9
+
+
+def drifting(memory: float, seed: int) -> Blocks:
+    """Three rounds of 32 passes on a machine whose speed changes by 2 %, and is forgotten after `memory` passes."""
+    rng, rounds, passes = np.random.default_rng(seed), 3, 32
+    kept = math.exp(-1 / memory) if memory else 0.0
+    level, levels = rng.normal(), []
+    for _ in range(rounds * passes):
+        level = kept * level + math.sqrt(1 - kept**2) * rng.normal()
+        levels.append(level)
+    times = np.exp(0.02 * np.array(levels)) * rng.lognormal(0, 0.02, rounds * passes)
+    return Blocks.of(list(times), list(range(rounds * passes)), list(np.repeat(np.arange(rounds), passes)))
+
+
+def quarters(*medians: float) -> Blocks:
+    """Two rounds whose quarters have these medians of the logarithm, two passes a quarter."""
+    times = np.exp(np.repeat(medians, 2))
+    return Blocks.of(list(times), list(range(len(times))), list(np.repeat([0, 1], len(times) // 2)))
+
+
+def test_quarters_that_do_not_tell_of_each_other_are_worth_their_number() -> None:
+    apart = [0.01, -0.01, 0.01, -0.01, 0.01, -0.01, 0.01, -0.01]
+    assert statistics._drift(quarters(*apart)) == pytest.approx(1e-4 / 7)
+    assert statistics._drift(quarters(*[0.01] * 8)) == 0.0
+
+
+def test_quarters_that_drift_one_way_are_worth_no_more_than_one() -> None:
+    rising = np.linspace(0, 0.07, 8)
+    assert statistics._drift(quarters(*rising)) == pytest.approx(np.var(rising))
+
+
+def test_quarters_that_are_somewhat_alike_are_worth_less_than_their_number() -> None:
+    levels = [1, 2, 1, -1, -2, 0, -1, 0]
+    alike = (2 + 2 - 1 + 2) / 12
+    alike += (1 + 3 * alike) / 8
+    worth = 8 / (1 + 2 * sum((1 - lag / 8) * alike**lag for lag in range(1, 8)))
+    assert worth > 2
+    assert statistics._drift(quarters(*(0.01 * one for one in levels))) == pytest.approx(1e-4 * 12 / 8 / (worth - 1))
+
+
+def test_a_quarter_may_be_empty() -> None:
+    short = Blocks.of([1.0, 1.1, 1.0], [0, 1, 2], [0, 0, 1])
+    assert statistics._drift(short) > 0
 
 
 def test_no_interval_is_narrower_than_the_step_of_the_clock() -> None:
