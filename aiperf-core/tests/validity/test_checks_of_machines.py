@@ -586,6 +586,8 @@ def test_seeds_that_can_be_guessed(drawn, seen):
         {"env": {"SEED": f"x {seeds(1)[0]} y"}},
         {"arguments": ["--seed", hex(seeds(1)[0])]},
         {"generator": (1, [seeds(1)[0]])},
+        {"title": f"a\n{seeds(1)[0]}\\"},
+        {"title": f"\u00fc {hex(seeds(1)[0])}\t"},
     ],
 )
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -598,6 +600,19 @@ def test_a_seed_that_the_worker_knows(state, when):
 def test_a_digest_that_contains_a_seeds_digits_is_none():
     state = {"digest": f"a{seeds(1)[0]}f", "small": 3, "flag": True, "none": None}
     assert told(seeds_check, variant(state_after=state)) is None
+
+
+TEXTS = st.text(st.sampled_from('0123456789abcfx \n\\"\u00fc\u0663_-'), max_size=30)
+STATES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.floats() | TEXTS,
+    lambda one: st.lists(one, max_size=4) | st.dictionaries(TEXTS, one, max_size=4),
+)
+
+
+@given(STATES)
+def test_no_number_of_a_state_is_overlooked(state):
+    numbers = {number for _, number in seeds_check._numbers(state, "") if 10**6 <= number < 10**20}
+    assert numbers <= set(seeds_check._digits(state))
 
 
 def test_half_of_the_values_may_not_repeat():

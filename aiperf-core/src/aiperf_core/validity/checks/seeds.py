@@ -3,6 +3,7 @@
 `Conduct.seeds` holds the seeds of the timed samples' values, in the order in which they were drawn.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -15,6 +16,9 @@ from aiperf_core.validity.evidence import Conduct, Evidence
 _FEW_BITS, _FEW_BITS_OF_ALL, _SEVERAL = 24, 48, 4
 # No harness's sample is further from a judged one; see `harness.sampling`.
 _LONGEST_UNJUDGED = 12
+# How whole numbers stand in a text, and all runs of digits that could be one.
+_DECIMAL, _HEXADECIMAL = re.compile(r"(?<!\w)\d{7,20}(?!\w)"), re.compile(r"\b0x[0-9a-fA-F]{7,16}\b")
+_DIGITS, _HEXADECIMAL_DIGITS = re.compile(r"\d{7,20}"), re.compile(r"0x([0-9a-fA-F]{7,16})")
 # Below this share of new values, it pays to keep a table of all that there are.
 _TABLE = 0.5
 
@@ -51,11 +55,20 @@ def _told(evidence: Evidence, conduct: Conduct) -> Seen | None:
     """Whether a seed of this run is in what the worker's process says of itself."""
     secret = {seed for seed in conduct.seeds if seed.bit_length() > _FEW_BITS}
     for when, state in (("before", evidence.state_before), ("after", evidence.state_after)):
+        if secret.isdisjoint(_digits(state)):
+            continue
         for place, number in _numbers(state, ""):
             if number in secret:
                 message = f"the worker's process knows a seed of the judge: it stands in its {place!r} {when} the calls"
                 return Seen("leak.seed", message, {"place": place, "when": when})
     return None
+
+
+def _digits(state: Any) -> Iterator[int]:
+    """More than all numbers that `_numbers` finds, in a small part of the time: a state has tens of thousands of texts."""
+    text = json.dumps(state, ensure_ascii=False)
+    yield from map(int, _DIGITS.findall(text))
+    yield from (int(digits, 16) for digits in _HEXADECIMAL_DIGITS.findall(text))
 
 
 def _numbers(value: Any, place: str) -> Iterator[tuple[str, int]]:
@@ -69,8 +82,8 @@ def _numbers(value: Any, place: str) -> Iterator[tuple[str, int]]:
     elif isinstance(value, int):
         yield place, value
     elif isinstance(value, str):
-        yield from ((place, int(digits)) for digits in re.findall(r"(?<!\w)\d{7,20}(?!\w)", value))
-        yield from ((place, int(digits, 16)) for digits in re.findall(r"\b0x[0-9a-fA-F]{7,16}\b", value))
+        yield from ((place, int(digits)) for digits in _DECIMAL.findall(value))
+        yield from ((place, int(digits, 16)) for digits in _HEXADECIMAL.findall(value))
 
 
 def _again(_: Evidence, conduct: Conduct) -> Seen | None:
