@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from aiperf_core.cli.measuring import measuring_options
+from aiperf_core.cli.measuring import measuring_options, server_ahead
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget, Selection
@@ -47,6 +47,7 @@ def judge(
     reference nor the tolerance nor a seed. The verdict is made outside of it. Exit code 3: it is invalid. What was found
     invalid three times is not judged again until it changes.
     """
+    server = server_ahead()
     from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
     from aiperf_core.harness.candidate import check_candidate
     from aiperf_core.harness.options import Options
@@ -70,7 +71,7 @@ def judge(
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = Run(plugins, [selection], selection.target.name, options, out, view)
+        one = Run(server, plugins, [selection], selection.target.name, options, out, view)
         code = one.execute()
     for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:

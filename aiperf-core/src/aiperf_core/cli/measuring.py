@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,7 +11,17 @@ from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
 from aiperf_core.executors.executor import known_executor
 
+if TYPE_CHECKING:
+    from aiperf_core.harness.processes import ForkServer
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def server_ahead() -> "ForkServer":
+    """Start what imports torch for a command, to be done with it when the command has imported all else; it ends with it."""
+    from aiperf_core.harness.processes import ForkServer
+
+    return click.get_current_context().with_resource(ForkServer())
 
 
 def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:

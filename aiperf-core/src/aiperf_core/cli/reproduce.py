@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import server_ahead
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def reproduce(
 
     Exit code 4: a verdict does not hold. 1: something could not be run. 5: only rows that are now INCONCLUSIVE stand in the way.
     """
+    server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import Run
@@ -50,6 +52,7 @@ def reproduce(
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
         run = Run(
+            server,
             plugins,
             recalled.selections,
             then.target or then.bundle.path.resolve().name,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from aiperf_core.cli.measuring import executor_option, measuring_options
+from aiperf_core.cli.measuring import executor_option, measuring_options, server_ahead
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.harness.processes import ForkServer
     from aiperf_core.harness.run import Finished, Run
     from aiperf_core.harness.session import RunReporter
     from aiperf_core.targets import Selection
@@ -74,16 +75,9 @@ def run(
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation of it (ch07.memory_access:coalesced),
     a tag (tag:memory), a glob or 'all'. Results go to a new folder in artifacts/runs.
     """
-    from aiperf_core.cli.profile import profiling
-    from aiperf_core.cli.resuming import carry_out, say_how_to_go_on
-    from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.run import Run
-
     plugins: Plugins = context.obj
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
-    screen, err = consoles()
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
@@ -94,9 +88,17 @@ def run(
         if node_rank:
             return serve(nodes, node_rank, quiet=quiet)
         plugins, executor = with_nodes(plugins, nodes, quiet=quiet), "torchrun"
+    server = server_ahead()
+    from aiperf_core.cli.profile import profiling
+    from aiperf_core.cli.resuming import carry_out, say_how_to_go_on
+    from aiperf_core.cli.run_view import RunView, consoles
+    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.run import Run
+
+    screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
         if resume is not None:
-            found = _resumed(context, plugins, resume, view)
+            found = _resumed(context, server, plugins, resume, view)
             if found is None:
                 return ExitCode.OK
             one = found
@@ -115,7 +117,7 @@ def run(
             )
             if nodes is not None:
                 options = evolve(options, executors=plugins.known_executors)
-            one = Run(plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
+            one = Run(server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
         if profiler is not None:
             one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)
         code = carry_out(one, None if as_json else lambda result: _print(screen, result, one))
@@ -124,7 +126,9 @@ def run(
     return code
 
 
-def _resumed(context: click.Context, plugins: Plugins, path: Path, view: "RunReporter") -> "Run | None":
+def _resumed(
+    context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
+) -> "Run | None":
     """The run to go on with; None for one that is complete, which is said."""
     from aiperf_core.cli.resuming import recalled
     from aiperf_core.harness.run import Run
@@ -136,7 +140,7 @@ def _resumed(context: click.Context, plugins: Plugins, path: Path, view: "RunRep
     if asked is None:
         click.echo(f"{words(str(path))} is complete; there is nothing to do.", err=True)
         return None
-    return Run(plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
+    return Run(server, plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:

@@ -25,6 +25,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aiperf_core.harness.bytecode import kept_for
 from aiperf_core.harness.channel import Channel, ChannelClosedError
 
 PRELOAD = ("torch", "numpy")
@@ -37,9 +38,12 @@ ROLES = {
     "linter": "aiperf_core.validity.lint",
     "one_process": "aiperf_core.redteam.one_process",
 }
-# Imported with the module of a role, when the first of it is asked for: what each rank would import by itself as soon as it
-# makes its first `DistributedDataParallel`, for seconds.
-LATER = {"launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent")}
+# Imported with the module of a role, when the first of it is asked for: what each process would import by itself. Benchmarks with
+# kernels take a tenth of a second for that, a rank that makes its first `DistributedDataParallel` takes seconds.
+LATER = {
+    "describer": ("aiperf_core.kernels",),
+    "launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent"),
+}
 # A variable and its value, for those who start a role in another way too.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _COUNT_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
@@ -91,13 +95,13 @@ def _import(names: Sequence[str]) -> None:
     # Modules are made of objects that live on: collections while they are made find little, and take a fifth of the time.
     gc.disable()
     try:
-        with gpus_untouched():
+        with gpus_untouched(), kept_for(PRELOAD[0]):
             for name in names:
                 importlib.import_module(name)
     finally:
         gc.enable()
-    # Frozen objects stay out of collections in the children, whose pages then stay shared.
-    gc.collect()
+    # Frozen objects stay out of collections in the children, whose pages then stay shared. The little garbage among them is
+    # not worth the time of finding it.
     gc.freeze()
 
 

@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -201,10 +202,14 @@ def _child_error(error: Any) -> ChildError:
 
 
 class ForkServer:
-    """A running fork server. Use as a context manager: leaving it ends the server and every process under it."""
+    """A running fork server. Use as a context manager: leaving it ends the server and every process under it.
+
+    Importing torch takes it a while. Nobody waits for that before the first child is asked for.
+    """
 
     def __init__(self) -> None:
         self._control, theirs = Channel.pair()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
         command = [sys.executable, "-P", "-m", "aiperf_core.harness.forkserver", str(theirs.fileno())]
         # A session of its own keeps the terminal's Ctrl-C for the supervisor, which ends the run in order.
         self._process = subprocess.Popen(
@@ -212,7 +217,7 @@ class ForkServer:
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=self._said,
             start_new_session=True,
         )
         theirs.close()
@@ -255,13 +260,15 @@ class ForkServer:
             if not child.ended:
                 child.kill()
         self._control.close()
+        if not self._ready:
+            # It may still import, and has nothing to end in order.
+            self._process.kill()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        self._said.close()
 
     def _wait_ready(self) -> None:
         if self._ready:
@@ -270,8 +277,9 @@ class ForkServer:
             self._control.receive(START_TIMEOUT_S)
         except (ChannelClosedError, ChannelTimeoutError):
             self._process.kill()
-            _, stderr = self._process.communicate()
-            last = stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            self._process.wait()
+            self._said.seek(0)
+            last = self._said.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise AiperfError(
                 f"the process that imports torch did not start: {last[0]}. See what is missing with: aiperf doctor"
             ) from None

@@ -13,6 +13,7 @@ from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished
 from aiperf_core.harness import asked
 from aiperf_core.harness.light import under
 from aiperf_core.harness.options import Options
+from aiperf_core.harness.processes import ForkServer
 from aiperf_core.harness.session import Plan, RunReporter, Session, exit_code
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import figures, lock, resuming
@@ -29,12 +30,13 @@ Finished = TargetResult | SkippedTarget
 class Run:
     """The selected targets, one after the other, into a bundle.
 
-    name: what a new bundle is called. out: the bundle's folder, or None for a new one in the default place. reporter: who
+    server: the process from which the others are forked. name: what a new bundle is called. out: the bundle's folder, or None for a new one in the default place. reporter: who
     is told of the run's course, beside the plugins' observers. each: options of single targets, where a record has them;
     one that no longer fits costs its own target only. resumes: the bundle of a run to go on with. reproduces: the bundle
     that is to be repeated. after: called when a target was measured and its file is on disk, such as for a profile of it.
     """
 
+    server: ForkServer
     plugins: Plugins
     selections: Sequence[Selection]
     name: str
@@ -58,7 +60,7 @@ class Run:
         """
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
-            with Session(self._with_plugins(self.options), scratch) as session:
+            with Session(self._with_plugins(self.options), scratch, server=self.server) as session:
                 drafted = new_manifest(plugins=self.plugins)  # while the session's processes start
                 plans, skipped = self._plan(session)
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)

@@ -63,12 +63,12 @@ class Session:
     """The processes and the knowledge of a machine that the targets of one run share.
 
     Use as a context manager; leaving it ends every process. `log_folder` takes the logs of processes that belong to no
-    target.
+    target. `server` is the fork server, where one was started ahead.
     """
 
     options: Options
     log_folder: Path
-    _server: ForkServer = field(factory=ForkServer, init=False)
+    _server: ForkServer = field(factory=ForkServer, kw_only=True)
     _hardware: Hardware | None = field(default=None, init=False)
     _left_out: tuple[str, ...] | None = field(default=None, init=False)
     _prober: Child | None = field(default=None, init=False)

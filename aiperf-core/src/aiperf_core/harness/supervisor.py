@@ -117,6 +117,7 @@ class TargetRun:
     _start_s: float = field(default=0.0, init=False)
     _passes: int = field(default=0, init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
+    _facts: dict[str, Any] = field(factory=dict, init=False)
     _scratch: Scratch | None = field(default=None, init=False)
     _folder: WorkFolder | None = field(default=None, init=False)
     _watchers: dict[str, Watcher] = field(factory=dict, init=False)
@@ -187,6 +188,7 @@ class TargetRun:
             off=sorted(self.options.off),
         )
         self._spawn_workers()
+        self._facts = environment.facts(self.device.name)  # while the others are busy
         try:
             self._opened = judge.collect(timeout=self.options.timeout_s)
         except ChildError as error:
@@ -781,7 +783,6 @@ class TargetRun:
 
     def _assess(self) -> None:
         """Let the checks look at the evidence of each."""
-        facts = environment.facts(self.device.name)
         # Without new values, or without judging, there are no seeds to look at.
         off = self.options.off | (
             {"seeds", "versions"} if self.options.off & {"fresh_values", "judged_output"} else set()
@@ -793,7 +794,7 @@ class TargetRun:
             "device": self.device.name,
             "clock": self._clock,
             "cache": self.described.cache,
-            "machine": facts,
+            "machine": self._facts,
             "wire_bytes": self._opened["cost"]["wire_bytes"],
         }
         views = set(self._opened["views"])
