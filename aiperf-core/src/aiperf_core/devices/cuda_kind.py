@@ -67,7 +67,11 @@ class CudaKind(DeviceKind):
         """Make the context."""
         import torch
 
-        torch.zeros(1, device="cuda")
+        from aiperf_core.devices import turns
+
+        torch.cuda.init()
+        with turns.taken():
+            torch.zeros(1, device="cuda")
 
     def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
         """Events, behind a blocking kernel."""

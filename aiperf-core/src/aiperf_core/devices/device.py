@@ -123,7 +123,7 @@ class DeviceKind:
         """In a worker, before the measured code is imported: import what timing uses. What is imported by then is watched."""
 
     def wake(self) -> None:
-        """In a worker, before it is given data: start what the first use of the device would otherwise start."""
+        """In workers and the judge, before there are data: start what the first use of the device would otherwise start."""
 
     def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
         """In workers and the judge: what times calls and flushes caches.

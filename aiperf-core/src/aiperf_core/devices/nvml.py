@@ -76,6 +76,20 @@ def session() -> Iterator[Nvml]:
         nvml.stop()
 
 
+@contextmanager
+def held() -> Iterator[None]:
+    """Keep NVML, if there is one, from here to the end of the block: those who ask it meanwhile need not start it."""
+    try:
+        nvml = Nvml.start()
+    except NvmlMissingError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        nvml.stop()
+
+
 def scaled(value: float | None, factor: float) -> float | None:
     """A figure in SI units: NVML counts clocks in MHz, power in mW and energy in mJ."""
     return None if value is None else value * factor

@@ -25,10 +25,14 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from aiperf_core.devices import turns
 from aiperf_core.harness.bytecode import kept_for
 from aiperf_core.harness.channel import Channel, ChannelClosedError
 
 PRELOAD = ("torch", "numpy")
+# What each process imports before it makes a context on a GPU, where it is installed; and what is there where a driver is.
+FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 ROLES = {
     "describer": "aiperf_core.harness.describer",
     "judge": "aiperf_core.harness.judge",
@@ -59,6 +63,10 @@ def serve(control: Channel) -> None:
     # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
     os.environ.setdefault(*COMPILE_IN_PROCESS)
     _import(PRELOAD)
+    if any(map(os.path.exists, _DRIVERS)):
+        with contextlib.suppress(ImportError):
+            _import(FOR_GPUS)
+    turns.open_lock()
     wakeup = _wake_on_sigchld()
     control.send({"ready": True})
     children: set[int] = set()

@@ -55,6 +55,7 @@ class Judge(Service):
         self._take_device(device)
         self._name, self._params = target["name"], params
         self._benchmark = load_benchmark(TargetRef(**target))
+        self._kind.wake()
         task = self._benchmark.task
         self._world = int(params.get(WORLD_SIZE, 0))
         self._fresh = self._draw(task.inputs, seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field
 
+from aiperf_core.devices import nvml
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness import asked
@@ -16,7 +17,7 @@ from aiperf_core.harness.options import Options
 from aiperf_core.harness.processes import ForkServer
 from aiperf_core.harness.session import Plan, RunReporter, Session, exit_code
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import figures, lock, resuming
+from aiperf_core.results import figures, lock, resuming, validate
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.manifest import new_manifest
 from aiperf_core.results.models import BundleRef, Ceilings, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
@@ -60,8 +61,8 @@ class Run:
         """
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
-            with Session(self._with_plugins(self.options), scratch, server=self.server) as session:
-                drafted = new_manifest(plugins=self.plugins)  # while the session's processes start
+            with Session(self._with_plugins(self.options), scratch, server=self.server) as session, nvml.held():
+                drafted = self._drafted()  # while the session's processes start
                 plans, skipped = self._plan(session)
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)
                 with lock.held(self.bundle.path, required=self.resumes is not None):
@@ -90,6 +91,12 @@ class Run:
         return self._with_plugins(self.each.get(target, self.options))
 
     # --- planning
+
+    def _drafted(self) -> Manifest:
+        """The manifest without what is to be measured; all that a run can know and make ready before it has torch."""
+        validate.prepare()
+        sources = package_hashes(one.target.module for one in self.selections)
+        return evolve(new_manifest(plugins=self.plugins), sources=sources, reproduces=self.reproduces)
 
     def _plan(self, session: Session) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:
@@ -145,8 +152,6 @@ class Run:
             skipped=skipped,
             asked=asked.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
-            sources=package_hashes(one.described.module for one in plans),
-            reproduces=self.reproduces,
         )
 
     def _candidate(self) -> dict[str, str]:
