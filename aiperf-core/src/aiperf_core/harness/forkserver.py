@@ -29,7 +29,7 @@ from aiperf_core.devices import turns
 from aiperf_core.harness.bytecode import kept_for
 from aiperf_core.harness.channel import Channel, ChannelClosedError
 
-PRELOAD = ("torch", "numpy")
+PRELOAD = ("torch", "numpy", "psutil")
 # What each process imports before it makes a context on a GPU, where it is installed; and what is there where a driver is.
 FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")

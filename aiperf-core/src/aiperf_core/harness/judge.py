@@ -17,6 +17,7 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with, load_benchmark
+from aiperf_core.devices import turns
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.timing import TimingDevice
@@ -54,8 +55,9 @@ class Judge(Service):
         keep_freed_memory()
         self._take_device(device)
         self._name, self._params = target["name"], params
-        self._benchmark = load_benchmark(TargetRef(**target))
-        self._kind.wake()
+        with turns.taken():  # before the workers, which wait for what it makes
+            self._benchmark = load_benchmark(TargetRef(**target))
+            self._kind.wake()
         task = self._benchmark.task
         self._world = int(params.get(WORLD_SIZE, 0))
         self._fresh = self._draw(task.inputs, seed)
