@@ -43,6 +43,9 @@ RECORDED = {
 MACHINE = measured.manifest().machine
 
 
+NO_SERVER = None  # nothing here is forked from one
+
+
 class Silent:
     """A reporter that says nothing."""
 
@@ -109,14 +112,16 @@ def prepare(patch=setattr):
 
 def begin(path, names=TARGETS):
     installed = plugins(names)
-    return run_module.Run(installed, [Selection(one) for one in installed.targets], "acme", Options(), path, Silent())
+    return run_module.Run(
+        NO_SERVER, installed, [Selection(one) for one in installed.targets], "acme", Options(), path, Silent()
+    )
 
 
 def resume(path, installed=None):
     installed, bundle = installed or plugins(), Bundle.open(path)
     found = recall(bundle.manifest.asked, installed)
     return run_module.Run(
-        installed, found.selections, "", found.options, None, Silent(), each=found.each, resumes=bundle
+        NO_SERVER, installed, found.selections, "", found.options, None, Silent(), each=found.each, resumes=bundle
     )
 
 

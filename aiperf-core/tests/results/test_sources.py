@@ -2,7 +2,7 @@
 
 import hashlib
 
-from aiperf_core.results.sources import package_hashes
+from aiperf_core.results.sources import of_modules, package_hashes
 
 
 def hashes(site):
@@ -31,3 +31,13 @@ def test_any_source_counts_and_what_a_run_writes_does_not(site):
 
 def test_what_is_no_package_has_none():
     assert list(package_hashes(["alone", "not_installed.module", "kernelbench:/tmp/a.py"])) == ["aiperf_core"]
+
+
+def test_of_more_packages_only_what_the_modules_need(site):
+    site.install("aiperf-acme", "")
+    site.write("aiperf_acme/kernels/scale.cu", "kernel")
+    site.install("aiperf-other", "")
+    both = package_hashes(["aiperf_acme.scale", "aiperf_other.sort", "alone"])
+    assert "aiperf_other" in both
+    assert of_modules(both, ["aiperf_acme.scale", "alone"]) == hashes(site)
+    assert list(of_modules(both, [])) == ["aiperf_core"]

@@ -21,7 +21,7 @@ from aiperf_core.results import figures, lock, resuming, validate
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.manifest import new_manifest
 from aiperf_core.results.models import BundleRef, Ceilings, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
-from aiperf_core.results.sources import package_hashes
+from aiperf_core.results.sources import of_modules, package_hashes
 from aiperf_core.targets import Selection
 
 Finished = TargetResult | SkippedTarget
@@ -152,6 +152,7 @@ class Run:
             skipped=skipped,
             asked=asked.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
+            sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
 
     def _candidate(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ The module of a target has a hash of its own in a manifest, but what it imports 
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,9 +20,8 @@ def package_hashes(modules: Iterable[str]) -> dict[str, str]:
     A package is named `aiperf_ch07`. A file in a folder `kernels` of a target's package has an entry of its own too,
     `aiperf_ch07/kernels/memory_access.cu`. A module that is in no package, or is not installed, has none.
     """
-    packages = {module.partition(".")[0] for module in modules if "." in module} | {HARNESS}
     found: dict[str, str] = {}
-    for package in sorted(packages):
+    for package in sorted(_packages(modules)):
         folder = _folder(package)
         if folder is None:
             continue
@@ -32,6 +31,16 @@ def package_hashes(modules: Iterable[str]) -> dict[str, str]:
         if package != HARNESS:
             found |= {f"{package}/{name}": digest for name, digest in files.items() if KERNELS in name.split("/")[:-1]}
     return found
+
+
+def of_modules(hashes: Mapping[str, str], modules: Iterable[str]) -> dict[str, str]:
+    """Of hashes of more packages, what `package_hashes` would say of these modules."""
+    packages = _packages(modules)
+    return {name: digest for name, digest in hashes.items() if name.partition("/")[0] in packages}
+
+
+def _packages(modules: Iterable[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules if "." in module} | {HARNESS}
 
 
 def _folder(package: str) -> Path | None:
