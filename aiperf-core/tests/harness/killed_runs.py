@@ -61,7 +61,7 @@ class RecordedSession:
     seconds = 0.0
     cut_short = None
 
-    def __init__(self, options, log_folder):
+    def __init__(self, options, log_folder, server):
         self.options = options
         self.measured_ceilings = {}
         self.ran = []
