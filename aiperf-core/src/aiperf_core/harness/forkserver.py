@@ -30,7 +30,9 @@ from aiperf_core.harness.bytecode import kept_for
 from aiperf_core.harness.channel import Channel, ChannelClosedError
 
 PRELOAD = ("torch", "numpy", "psutil")
-# What each process imports before it makes a context on a GPU, where it is installed; and what is there where a driver is.
+# Imported when nothing is asked for, as while the first children look at the machine. `FOR_GPUS` where it is installed, and
+# where there is a driver, which has one of these files.
+WHEN_IDLE = ("judge", "worker")
 FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
 ROLES = {
@@ -63,16 +65,18 @@ def serve(control: Channel) -> None:
     # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
     os.environ.setdefault(*COMPILE_IN_PROCESS)
     _import(PRELOAD)
-    if any(map(os.path.exists, _DRIVERS)):
-        with contextlib.suppress(ImportError):
-            _import(FOR_GPUS)
     turns.open_lock()
     wakeup = _wake_on_sigchld()
     control.send({"ready": True})
     children: set[int] = set()
+    later = _for_later()
     try:
         while True:
-            readable, _, _ = select.select([control.fileno(), wakeup], [], [])
+            # Not before the first child, which somebody waits for.
+            readable, _, _ = select.select([control.fileno(), wakeup], [], [], 0 if later and children else None)
+            if not readable:
+                with contextlib.suppress(ImportError):  # whoever needs it says that it is missing
+                    _import(later.pop(0))
             if wakeup in readable:
                 os.read(wakeup, 4096)
                 _report_exits(control, children)
@@ -111,6 +115,11 @@ def _import(names: Sequence[str]) -> None:
     # Frozen objects stay out of collections in the children, whose pages then stay shared. The little garbage among them is
     # not worth the time of finding it.
     gc.freeze()
+
+
+def _for_later() -> list[Sequence[str]]:
+    for_gpus = [FOR_GPUS] if any(map(os.path.exists, _DRIVERS)) else []
+    return [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
 
 
 def _wake_on_sigchld() -> int:
