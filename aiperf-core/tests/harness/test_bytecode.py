@@ -57,6 +57,16 @@ def test_it_is_used_the_next_time_and_not_for_sources_that_changed(package: Path
         assert imported() == 4200
 
 
+def test_it_is_kept_for_what_is_imported_after_the_package_too(package: Path, tmp_path: Path) -> None:
+    (package / "later.py").write_text("answer = 43\n")
+    with kept_for("uncompiled"):
+        importlib.import_module("uncompiled")
+    with kept_for("uncompiled"):
+        importlib.import_module("uncompiled.later")
+    assert kept(tmp_path) == {"__init__", "inner", "later"}
+    del sys.modules["uncompiled.later"]
+
+
 def test_where_python_finds_its_own_nothing_is_changed(package: Path, tmp_path: Path) -> None:
     compiled = Path(importlib.util.cache_from_source(str(package / "__init__.py")))
     compiled.parent.mkdir()

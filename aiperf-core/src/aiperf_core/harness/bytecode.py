@@ -33,6 +33,9 @@ def kept_for(package: str) -> Iterator[None]:
 def _python_does(package: str) -> bool:
     """Whether Python finds byte code of a package, or may keep it; also for a package that is not there or has no source."""
     spec = importlib.util.find_spec(package)
-    if spec is None or spec.cached is None or spec.origin is None or os.path.exists(spec.cached):
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return True
+    # Not `spec.cached`: of a package that is imported already it says where it was then.
+    if os.path.exists(importlib.util.cache_from_source(spec.origin)):
         return True
     return not sys.dont_write_bytecode and os.access(os.path.dirname(spec.origin), os.W_OK)
