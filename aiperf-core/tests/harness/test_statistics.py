@@ -165,7 +165,7 @@ def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
 def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
     resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
     within = float(np.var(np.log(resampled)))
-    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1, None)
+    estimate = statistics._widened(1.0, resampled, within, 0.0, passes - 1, 1, None, ratio=True)
     # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
     # The error of the run that repeats this one comes on top.
     factor *= math.sqrt(2)
@@ -427,3 +427,15 @@ def test_the_middle_of_weights_is_that_of_their_sum(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(statistics, "_TOGETHER", 100)
     monkeypatch.setattr(statistics, "_ONE_THREAD", 4 * passes)
     assert statistics._middles(of_sample, weights).tolist() == expected
+
+
+def test_the_intervals_of_earlier_results_can_be_made_again() -> None:
+    """Without drift, rounds that differ by no more than their passes add nothing; with it they are few all the same."""
+    alike = rounds_of(1.0, 0.0, 3, 5)[1]
+    now, then = median_interval(alike), median_interval(alike, drift=False)
+    assert now is not None
+    assert then is not None
+    assert now.value == then.value
+    assert half_width(now) > 1.5 * half_width(then)
+    one_round = evolve(alike, rounds=np.zeros_like(alike.rounds))
+    assert median_interval(one_round) == median_interval(one_round, drift=False)

@@ -101,9 +101,12 @@ class Blocks:
         return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s)
 
 
-def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
-    """The median with its interval, or None where there are fewer than `MIN_PASSES` passes."""
-    return _remembered((blocks.key,), seed)
+def median_interval(blocks: Blocks, seed: int = 0, *, drift: bool = True) -> Estimate | None:
+    """The median with its interval, or None where there are fewer than `MIN_PASSES` passes.
+
+    Without `drift`, passes are taken to tell nothing of each other.
+    """
+    return _remembered((blocks.key,), seed, drift)
 
 
 def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | None:
@@ -114,12 +117,12 @@ def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | Non
 
 
 @functools.lru_cache(maxsize=64)
-def _remembered(keys: tuple["_Key", ...], seed: int) -> Estimate | None:
+def _remembered(keys: tuple["_Key", ...], seed: int, drift: bool = False) -> Estimate | None:
     """The interval of these sides. A row's is asked for by each verdict and check that it bears on."""
-    return _interval([Blocks.of_key(key) for key in keys], seed)
+    return _interval([Blocks.of_key(key) for key in keys], seed, drifts=drift)
 
 
-def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
+def _interval(sides: list[Blocks], seed: int, *, drifts: bool) -> Estimate | None:
     """The interval of a median (one side), or of a ratio of medians (two sides with the same passes)."""
     present = sides[0].present
     if len(present) < MIN_PASSES:
@@ -144,9 +147,9 @@ def _interval(sides: list[Blocks], seed: int) -> Estimate | None:
     value = float(_quotient([np.median(one.times) for one in sides]))
     within = float(np.var(np.log(resampled)))
     each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
-    drift = _drift(sides[0]) if len(sides) == 1 and len(rounds) > 1 else None
+    drift = _drift(sides[0]) if drifts and len(rounds) > 1 else None
     between, freedom = _between(each, max(within, drift or 0.0)), len(present) - len(rounds)
-    wide = _widened(value, resampled, within, between, freedom, len(rounds), drift)
+    wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1)
     step = sum(one.step_s / float(np.median(one.times)) for one in sides)
     return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
 
@@ -314,7 +317,15 @@ _POISSON = _poisson_quantiles()
 
 
 def _widened(
-    value: float, resampled: Floats, within: float, between: float, freedom: int, rounds: int, drift: float | None
+    value: float,
+    resampled: Floats,
+    within: float,
+    between: float,
+    freedom: int,
+    rounds: int,
+    drift: float | None,
+    *,
+    ratio: bool,
 ) -> Estimate:
     """The interval of a value from resampled ones and from what the rounds add.
 
@@ -329,7 +340,9 @@ def _widened(
     if total == 0:
         return Estimate(value, value, value)
     parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
-    quantile = _student(max(1.0, (within_true + between) ** 2 / parts) if drift is None else rounds - 1)
+    # What rounds tell of a time, few of them tell.
+    few = drift is not None or (between and not ratio)
+    quantile = _student(rounds - 1 if few else max(1.0, (within_true + between) ** 2 / parts))
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))

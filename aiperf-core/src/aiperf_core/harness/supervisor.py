@@ -771,6 +771,7 @@ class TargetRun:
             clock_source=self.kind.clock if self._clock == "device" else None,
             executor=self.executor_name,
             no_gain=self.described.no_gain_on.get(self.device.name),
+            drift_in_times=True,
             complete=not self.interrupted,
         )
 

@@ -27,6 +27,7 @@ class Scoring:
     """The rules by which a target's contestants become rows.
 
     `goal` is the target's: where it is `memory`, verdicts are on peaks of memory. `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
+    `drift` says whether intervals of times count that a machine drifts; results from before that do not.
     """
 
     contestants: list[Contestant]
@@ -38,6 +39,7 @@ class Scoring:
     ceilings: Callable[[bool], Ceilings | None]
     goal: str = "speed"
     off: frozenset[str] = frozenset()
+    drift: bool = True
 
     def rows(self) -> list[Row]:
         """The rows, in the order of the contestants. Takes those out that are faster than light."""
@@ -54,6 +56,9 @@ class Scoring:
 
     def _blocks(self, one: Contestant, clock: str | None = None) -> Blocks:
         return one.blocks(clock or self.clock, len(self.contestants))
+
+    def _time(self, one: Contestant, clock: str | None = None) -> Estimate | None:
+        return median_interval(self._blocks(one, clock), drift=self.drift)
 
     def _row(self, one: Contestant) -> Row:
         declared = one.declared
@@ -72,8 +77,8 @@ class Scoring:
             reason=reason,
             findings=one.findings,
             clock=self.clock if one.samples.block else None,
-            time_s=median_interval(self._blocks(one)) if trusted else None,
-            wall_s=median_interval(self._blocks(one, "wall")) if trusted else None,
+            time_s=self._time(one) if trusted else None,
+            wall_s=self._time(one, "wall") if trusted else None,
             speedup=self._ratio(self._baseline, one) if declared.role in ("variant", "control") else None,
             step_speedup=self._step(one),
             memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
@@ -209,7 +214,7 @@ class Scoring:
         """
         if not one.active:
             return False
-        interval = median_interval(self._blocks(one))
+        interval = self._time(one)
         found = self._light(interval.high if interval else one.median(self.clock))
         return found is not None and found.fraction > BEYOND
 
@@ -244,7 +249,7 @@ class Scoring:
 
     def _note_interference(self, one: Contestant) -> None:
         """Warn where taking turns with others changed the times: then the comparison is of something else."""
-        taking_turns, alone = median_interval(self._blocks(one)), self._isolated(one)
+        taking_turns, alone = self._time(one), self._isolated(one)
         if not (one.active and taking_turns and alone):
             return
         apart = alone.high < taking_turns.low or alone.low > taking_turns.high

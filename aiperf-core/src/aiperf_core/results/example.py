@@ -47,6 +47,7 @@ def result() -> TargetResult:
         wall_s=12.3,
         stopped="time budget spent",
         complete=True,
+        drift_in_times=True,
     )
 
 

@@ -391,6 +391,7 @@ class TargetResult:
     adds to a sample: a pair of events to the work between them, the monotonic clock to a call on the processor. It was taken
     off the rows' times, and not off the samples. `clock_source` says what the device's clock is, where it has one, and `executor`
     who started the workers. `no_gain` is why no variant is expected to be better on this device, where the target says so.
+    `drift_in_times` says whether intervals of times count how slowly a machine drifts; where a file does not say so they do not.
     """
 
     target: str
@@ -415,6 +416,7 @@ class TargetResult:
     clock_source: str | None = None
     executor: str = "here"
     no_gain: str | None = None
+    drift_in_times: bool = False
     schema_version: int = SCHEMA_VERSION
 
 

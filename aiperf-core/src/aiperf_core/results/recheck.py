@@ -222,6 +222,7 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
         tolerance=problem.tolerance,
         floor=result.floor,
         ceilings=lambda _: ceilings,
+        drift=result.drift_in_times,
         # A policy may let it pass with a warning; then the row carries that.
         off=frozenset({"faster_than_light"} if told else ()),
     )
