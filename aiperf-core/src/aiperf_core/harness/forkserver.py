@@ -75,7 +75,7 @@ def serve(control: Channel) -> None:
             # Not before the first child, which somebody waits for.
             readable, _, _ = select.select([control.fileno(), wakeup], [], [], 0 if later and children else None)
             if not readable:
-                with contextlib.suppress(ImportError):  # whoever needs it says that it is missing
+                with contextlib.suppress(Exception):  # whoever needs it says what is wrong with it
                     _import(later.pop(0))
             if wakeup in readable:
                 os.read(wakeup, 4096)

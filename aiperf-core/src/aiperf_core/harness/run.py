@@ -31,10 +31,11 @@ Finished = TargetResult | SkippedTarget
 class Run:
     """The selected targets, one after the other, into a bundle.
 
-    server: the process from which the others are forked. name: what a new bundle is called. out: the bundle's folder, or None for a new one in the default place. reporter: who
-    is told of the run's course, beside the plugins' observers. each: options of single targets, where a record has them;
-    one that no longer fits costs its own target only. resumes: the bundle of a run to go on with. reproduces: the bundle
-    that is to be repeated. after: called when a target was measured and its file is on disk, such as for a profile of it.
+    server: the process from which the others are forked. name: what a new bundle is called. out: the bundle's folder, or
+    None for a new one in the default place. reporter: who is told of the run's course, beside the plugins' observers. each:
+    options of single targets, where a record has them; one that no longer fits costs its own target only. resumes: the bundle
+    of a run to go on with. reproduces: the bundle that is to be repeated. after: called when a target was measured and its
+    file is on disk, such as for a profile of it.
     """
 
     server: ForkServer
