@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from aiperf_core.devices.gpus import gpus
+from aiperf_core.devices.nvml import held
 
 
 class NVMLError(Exception):
@@ -118,3 +119,20 @@ def test_no_driver(install):
 def test_no_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert gpus() == ([], None)
+
+
+def test_nvml_is_held_for_those_who_ask_meanwhile_and_let_go_of_in_the_end(install):
+    nvml = install()
+    with held():
+        assert nvml.asked == ["nvmlInit"]
+        gpus()
+        assert (nvml.asked.count("nvmlInit"), nvml.asked.count("nvmlShutdown")) == (2, 1)
+    assert (nvml.asked.count("nvmlInit"), nvml.asked.count("nvmlShutdown")) == (2, 2)
+    assert nvml.asked[-1] == "nvmlShutdown"
+
+
+def test_where_there_is_no_nvml_none_is_held(install):
+    nvml = install(Init=NVMLError("no driver"))
+    with held():
+        pass
+    assert nvml.asked == ["nvmlInit"]

@@ -1,7 +1,7 @@
 """NVML, the library behind nvidia-smi: started, asked and stopped. It opens no CUDA context, and nothing is ever set."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from ctypes import c_void_p, cast
 from typing import Any
 
@@ -79,15 +79,10 @@ def session() -> Iterator[Nvml]:
 @contextmanager
 def held() -> Iterator[None]:
     """Keep NVML, if there is one, from here to the end of the block: those who ask it meanwhile need not start it."""
-    try:
-        nvml = Nvml.start()
-    except NvmlMissingError:
+    with ExitStack() as stack:
+        with suppress(NvmlMissingError):
+            stack.enter_context(session())
         yield
-        return
-    try:
-        yield
-    finally:
-        nvml.stop()
 
 
 def scaled(value: float | None, factor: float) -> float | None:

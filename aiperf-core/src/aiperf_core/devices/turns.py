@@ -26,7 +26,7 @@ def open_lock() -> None:
 def taken() -> Iterator[None]:
     """Have the others wait, from here to the end of the block. Without a common lock nobody waits.
 
-    A process that dies lets go of it. One that is confined has had it taken away.
+    A process that dies lets go of it. One that is confined has had it taken away. A turn within a turn ends both.
     """
     held = _lock is not None and _take(_lock)
     try:
