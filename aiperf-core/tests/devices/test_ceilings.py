@@ -169,6 +169,7 @@ def test_the_page_of_a_gpu() -> None:
     have = figures.figures(found)
     wanted = {
         *figures.REQUIRED,
+        "cache_bytes",
         *(f"flop_per_s.{name}" for name in ("fp64", "fp32", "tf32", "fp16", "bf16")),
         "vector_flop_per_s.fp32",
         "vector_flop_per_s.fp64",
@@ -182,6 +183,7 @@ def test_the_page_of_a_gpu() -> None:
     assert wanted <= have.keys(), found.missing
     if torch.cuda.get_device_capability() >= (8, 9):
         assert "flop_per_s.fp8" in have, found.missing
+    assert have["cache_bytes"] == torch.cuda.get_device_properties().L2_cache_size
     assert have["cache_bytes_per_s"] > have["read_bytes_per_s"]
     assert have["shared_bytes_per_s"] > have["cache_bytes_per_s"]
     assert 1e-7 < have["graph_launch_s"] < have["launch_wait_s"] < 1e-3

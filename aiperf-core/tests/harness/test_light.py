@@ -29,7 +29,7 @@ def cost(**amounts: Any) -> dict[str, Any]:
         (cost(flops=8000, precision="bf16"), "cold", ("compute", 1.0)),
         (cost(flops=1000, bytes_read=160), "cold", ("memory", 2.0)),
         (cost(flops=3000, bytes_read=160), "cold", ("compute", 3.0)),
-        # What lives in the cache is bounded by arithmetic alone.
+        # What lives in a cache of unknown size is bounded by arithmetic alone.
         (cost(flops=1000, bytes_read=160), "warm", ("compute", 1.0)),
         (cost(bytes_read=160), "warm", None),
         # No ceiling was measured for this precision.
@@ -40,6 +40,24 @@ def cost(**amounts: Any) -> dict[str, Any]:
 )
 def test_what_bounds_the_work(work: dict[str, Any], cache: str, expected: tuple[str, float] | None) -> None:
     assert light_time(work, CEILINGS, cache) == expected
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (cost(bytes_read=160), ("memory", 1.0)),  # 80 of them at 80 a second
+        (cost(bytes_read=80, bytes_written=80), None),
+        (cost(bytes_read=80, bytes_written=130), ("memory", 1.0)),  # 50 at 50 a second
+        (cost(bytes_read=180, bytes_written=180), ("memory", 2.0)),
+        (cost(flops=3000, bytes_read=160), ("compute", 3.0)),
+        (cost(flops=500, bytes_read=160), ("memory", 1.0)),
+    ],
+)
+def test_what_a_warm_cache_cannot_hold_moves(work: dict[str, Any], expected: tuple[str, float] | None) -> None:
+    ceilings = evolve(CEILINGS, cache_bytes=80.0)
+    assert light_time(work, ceilings, "warm") == expected
+    cold, warm = (light_time(work, one, "cold") for one in (CEILINGS, ceilings))
+    assert cold == warm
 
 
 def test_the_fraction_of_light() -> None:

@@ -17,7 +17,7 @@ BASIC = Ceilings(
     missing={"launch_s": "no time"},
 )
 WHOLE = attrs.evolve(
-    BASIC, copy_bytes_per_s=90.0, launch_s=2.0, event_overhead_s=3.0, whole=True, took_s=9.0,
+    BASIC, copy_bytes_per_s=90.0, launch_s=2.0, event_overhead_s=3.0, cache_bytes=7.0, whole=True, took_s=9.0,
     flop_per_s={"fp32": 8.0, "bf16": 30.0}, how={"copy_bytes_per_s": "a call", "launch_s": "many"}, missing={},
 )  # fmt: skip
 
@@ -31,6 +31,7 @@ def test_there_and_back() -> None:
         "flop_per_s.fp32": 8.0,
         "flop_per_s.bf16": 30.0,
         "event_overhead_s": 3.0,
+        "cache_bytes": 7.0,
         "launch_s": 2.0,
     }
     assert attrs.evolve(BASIC, **as_fields(found)) == attrs.evolve(

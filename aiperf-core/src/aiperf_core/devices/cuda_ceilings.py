@@ -46,6 +46,7 @@ def fill(page: Page, whole: bool) -> str:
     # Bandwidth first: matrix products heat the chip.
     gpu.fill_bandwidths(page)
     gpu.fill_arithmetic(page)
+    page.take("cache_bytes", "the size of L2", gpu.cache_size)
     page.take("event_overhead_s", "what events cost", gpu.event_overhead)
     page.take("event_step_s", "the step of events", gpu.event_step)
     if whole:
@@ -132,6 +133,10 @@ class _Gpu:
     def _grids(self, size: int) -> tuple[int, int]:
         """Blocks that stay and go through the array together, or one block a tile."""
         return 16 * self._sms, size // 16 // _TILE
+
+    def cache_size(self) -> Best:
+        """What L2 holds, as the driver says."""
+        return Best(float(self._about.L2_cache_size), "the driver's word")
 
     def cache_rate(self) -> Best:
         """Reading a quarter of L2 over and over, past L1."""

@@ -17,7 +17,7 @@ from aiperf_core.results import atomic
 from aiperf_core.results.models import Ceilings
 
 # Counts up when figures are measured in another way, so that older ones are measured again.
-FORMAT = 3
+FORMAT = 4
 _CLOCKS = ("power_limit_w", "sm_clock_max_hz", "memory_clock_max_hz")
 
 

@@ -1,5 +1,6 @@
 """Speed of light: the time that a cost and a machine's ceilings allow."""
 
+import math
 from typing import Any
 
 from attrs import evolve
@@ -19,15 +20,17 @@ def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
 def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
     """Return what bounds the work (`memory` or `compute`) and the least time in seconds; None without a ceiling.
 
-    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. Work whose
-    inputs lie in the cache by design is bounded by arithmetic alone.
+    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. Of work whose inputs lie
+    in the cache by design, only what the cache cannot hold must come from memory or go there; where its size is not known,
+    such work is bounded by arithmetic alone.
     """
     times = {}
     rate = compute_roof(ceilings, cost["precision"])
     if cost["flops"] and rate:
         times["compute"] = cost["flops"] / rate
-    read, written = cost["bytes_read"], cost["bytes_written"]
-    if cache == "cold" and read + written:
+    held = 0 if cache == "cold" else ceilings.cache_bytes or math.inf
+    read, written = (max(0, cost[name] - held) for name in ("bytes_read", "bytes_written"))
+    if read + written:
         both = min(read, written)
         times["memory"] = (
             2 * both / ceilings.copy_bytes_per_s

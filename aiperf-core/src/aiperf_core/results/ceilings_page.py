@@ -41,6 +41,7 @@ SECTIONS = (
             "write_bytes_per_s",
             "stream_bytes_per_s",
             "cache_bytes_per_s",
+            "cache_bytes",
             "shared_bytes_per_s",
         ),
     ),
@@ -66,6 +67,7 @@ _LABELS = {
     "read_bytes_per_s": "read",
     "write_bytes_per_s": "write",
     "cache_bytes_per_s": "last-level cache, read",
+    "cache_bytes": "last-level cache, size",
     "shared_bytes_per_s": "shared memory, read",
     "launch_s": "kernel after kernel",
     "graph_launch_s": "the same in a graph",
@@ -190,6 +192,8 @@ def _printer(key: str) -> Printer:
         return lambda value: units.rate(value, "B/s")
     if name.endswith("_hz"):
         return lambda value: units.rate(value, "Hz")
+    if name.endswith("_bytes"):
+        return units.size
     return units.seconds
 
 

@@ -1,7 +1,7 @@
 """The figures of ceilings, each by one key: `copy_bytes_per_s`, `flop_per_s.bf16`.
 
-A key that ends in `_per_s` or `_hz`, up to its dot, names a rate, of which more is better; any other a time, of which
-less is.
+A key that ends in `_per_s` or `_hz`, up to its dot, names a rate, of which more is better; one that ends in `_s` a time, of
+which less is.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from aiperf_core.results.models import Ceilings
 
 REQUIRED = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
 NAMES = tuple(
-    one.name for one in fields(Ceilings) if one.name.endswith(("_per_s", "_hz", "_s")) and one.name != "took_s"
+    one.name for one in fields(Ceilings) if one.name.endswith(("_hz", "_s", "_bytes")) and one.name != "took_s"
 )
-# Not a limit that a better run comes closer to, but a property of the clock: the newest counts.
-NEITHER = ("event_overhead_s", "event_step_s")
+# Not limits that a better run comes closer to, but properties of the clock and the device: the newest counts.
+NEITHER = ("event_overhead_s", "event_step_s", "cache_bytes")
 
 
 def figures(ceilings: Ceilings) -> dict[str, float]:

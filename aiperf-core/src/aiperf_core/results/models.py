@@ -436,7 +436,7 @@ class Ceilings:
     `flop_per_s` holds the rates of matrix products by precision (integer operations for int8), `vector_flop_per_s` those of
     fused multiply-adds outside matrix units. `event_overhead_s` is what a pair of events counts beyond the kernel between
     them, `event_step_s` the least difference between two such times. A run measures these; the rest belongs to the whole page (`whole`): `stream_bytes_per_s` by kind of loop,
-    `cache_bytes_per_s` from the last-level cache, `shared_bytes_per_s` from all shared memories together, `launch_s` from one
+    `cache_bytes_per_s` from the last-level cache, whose size is `cache_bytes` where the device tells it, `shared_bytes_per_s` from all shared memories together, `launch_s` from one
     empty kernel to the next, `launch_wait_s` for one that is waited for, `graph_launch_s` from one to the next within a
     graph, `transfer_bytes_per_s` between host and device, `peer_bytes_per_s` from GPU to GPU (`0-1`),
     `all_reduce_bytes_per_s` by number of GPUs (bus bandwidth), and what the clocks of a processor cost.
@@ -455,6 +455,7 @@ class Ceilings:
     vector_flop_per_s: dict[str, float] = field(factory=dict)
     event_overhead_s: float | None = None
     event_step_s: float | None = None
+    cache_bytes: float | None = None
     sm_clock_hz: float | None = None
     whole: bool = False
     stream_bytes_per_s: dict[str, float] = field(factory=dict)

@@ -92,7 +92,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
 # Fields that older files of this version lack; read as their default.
 LATER: frozenset[tuple[type, str]] = frozenset(
     {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Row, "beside"), (models.Steady, "waited_s")}
-    | {(models.TargetResult, "drift_in_times")}
+    | {(models.TargetResult, "drift_in_times"), (models.Ceilings, "cache_bytes")}
     | {(models.Manifest, name) for name in ("asked", "stretches", "sources", "reproduces")}
 )
 
