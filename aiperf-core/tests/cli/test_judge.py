@@ -32,6 +32,21 @@ for number in range(40):
     time.sleep(0.05)
 time.sleep(60)
 """
+FLOODS = """
+import sys
+frame = sys._getframe()
+while type(frame.f_locals.get("self")).__name__ != "Worker":
+    frame = frame.f_back
+while True:
+    frame.f_locals["self"].notify("start")
+"""
+NESTS = """
+import os, time
+for _ in range(3000):
+    os.mkdir("within")
+    os.chdir("within")
+time.sleep(60)
+"""
 # The loop of the worker runs inside of the candidate's code, which answers as it likes.
 TAKES_OVER = """
 import sys
@@ -50,6 +65,22 @@ class Implementation:
 
     def run(self, x):
         return torch.softmax(x, dim=-1)
+"""
+# Says in the worker's place that the clock has stopped, and goes on.
+FORGES_NOTICE = """
+import sys
+import torch
+
+class Implementation:
+    def run(self, x):
+        half = x.shape[0] // 2
+        first = torch.softmax(x[:half], dim=-1)
+        frame = sys._getframe()
+        while frame is not None and frame.f_code.co_name != "do_sample":
+            frame = frame.f_back
+        if frame is not None:
+            frame.f_locals["self"].notify("stop")
+        return torch.cat((first, torch.softmax(x[half:], dim=-1)))
 """
 # The output is the beginning of an own buffer, behind which lies what the next call needs.
 ARENA = """
@@ -107,6 +138,56 @@ def test_an_honest_file_is_measured(machine: Machine) -> None:
     assert row["speedup"]["low"] > 0
     assert set(row["confined"]) == {"applied", "lacking"}
     assert not (machine.cache / "quarantine.json").exists()
+
+
+LINEAR = """
+import torch
+
+class {name}(torch.nn.Module):
+    def __init__(self, width, height):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, height)
+
+    def forward(self, {inputs}):
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(37, 64)]
+
+def get_init_inputs():
+    return [64, 53]
+"""
+
+
+def test_a_model_is_judged_against_a_reference_of_kernelbench(machine: Machine) -> None:
+    reference = machine.folder / "reference.py"
+    reference.write_text(LINEAR.format(name="Model", inputs="x"))
+    options = ("--target", str(reference), "--format", "kernelbench", "--json")
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert row["verdict"] in ("SAME", "INCONCLUSIVE", "FASTER", "SLOWER")
+    assert row["judgement"]["samples"] > 0
+    refused = machine.judge(LINEAR.format(name="ModelNew", inputs="x, y"), *options)
+    assert refused.returncode == 2
+    assert "line 9: forward takes 2 inputs; the reference is called with 1: 'x'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return torch.relu(self.linear(x))", "return torch.relu(self.linear(x)) * 0"),
+        ("torch.randn(37, 64)", "torch.arange(37 * 64).reshape(37, 64) / 1000"),
+    ],
+)
+def test_a_reference_for_which_nothing_must_be_computed_is_refused(machine: Machine, old: str, new: str) -> None:
+    reference = machine.folder / "reference.py"
+    reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
+    options = ("--target", str(reference), "--format", "kernelbench")
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x").replace(old, new), *options)
+    assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
+    assert "Traceback" not in done.stderr
+    assert "code that computes nothing would pass" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_what_lies_beside_the_output_is_left_alone(machine: Machine) -> None:
@@ -188,6 +269,8 @@ def test_what_cannot_be_judged_is_refused(
         pytest.param("import os\nos.unlink(__file__)", 1, "", id="deletes its own file"),
         pytest.param("import os\nfor _ in range(40):\n  os.fork() or os._exit(0)", 0, "", id="forks"),
         pytest.param("import time\ntime.sleep(60)", 1, "--timeout", id="hangs"),
+        pytest.param(FLOODS, 1, "--timeout", id="never stops saying something"),
+        pytest.param(NESTS, 1, "too deep to count", id="nests folders"),
         pytest.param("open('big', 'wb').truncate(1 << 45)", 1, "", id="fills the disk"),
         pytest.param(FILLS, 1, "GiB of disk", id="fills the disk with many files"),
         pytest.param("x = bytearray(1 << 46)", 1, "", id="takes all memory"),
@@ -212,6 +295,14 @@ def test_who_answers_in_the_workers_place_is_found(machine: Machine) -> None:
     assert row["verdict"] == "INVALID"
     assert [one["issue"] for one in row["findings"] if one["severity"] == "invalid"] == ["tamper.code_objects"]
     assert "python.callers" in row["reason"]
+
+
+def test_who_announces_a_stop_in_the_workers_place_has_no_verdict(machine: Machine) -> None:
+    done = machine.judge(FORGES_NOTICE, "--json")
+    assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert row["verdict"] == "FAILED"
+    assert row["reason"] == "sent the notice 'stop' after start, stop"
 
 
 @pytest.mark.parametrize(

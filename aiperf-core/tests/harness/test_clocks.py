@@ -25,7 +25,7 @@ def contestant(device_s: float, *, hidden: bool = True, bracket_s: float = 1e-3)
 
 def sample(**values: object) -> dict[str, object]:
     nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "answered_s": 1e-3}
-    nothing |= {"begun_s": 0.0, "stopped_s": None}
+    nothing |= {"begun_s": 0.0, "stopped_s": None, "replied_s": None, "ahead_s": None}
     return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
 
 
@@ -267,11 +267,23 @@ def test_one_late_message_is_no_disagreement() -> None:
     assert one.active
 
 
-def asked(calls: list[tuple[float, float, float]], clock: str = "wall_s") -> Contestant:
+def asked(
+    calls: list[tuple[float, float, float]],
+    clock: str = "wall_s",
+    *,
+    replied_s: float | None = None,
+    ahead_s: float | None = None,
+) -> Contestant:
     """Samples that took so long by the clock, by the bracket, and until they were answered."""
     one = Contestant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", calls=1)
     for block, (taken, bracket, answered) in enumerate(calls):
-        values = {clock: taken, "bracket_s": bracket, "answered_s": answered}
+        values = {
+            clock: taken,
+            "bracket_s": bracket,
+            "answered_s": answered,
+            "replied_s": replied_s,
+            "ahead_s": ahead_s,
+        }
         one.record((0, block, block), sample(**values), judged=False)
     return one
 
@@ -445,3 +457,43 @@ def test_samples_of_more_calls_are_compared_by_calls() -> None:
     found = clocks.unseen_gain(asked(USUAL), twice)
     assert found is not None
     assert found[1]["gain_s"] == pytest.approx(400e-6)
+
+
+SEEN = [(0.8e-3, 0.9e-3, 1.4e-3)] * 12
+SOONER = "and it has its output, counting what it did before the start, only {} us sooner"
+
+
+@pytest.mark.parametrize(
+    ("replied_s", "ahead_s", "said"),
+    [
+        (1.8e-3, 0.1e-3, None),
+        (1.89e-3, 0.1e-3, None),  # more than half of it is seen
+        (2.0e-3, 0.1e-3, SOONER.format(0)),
+        (1.95e-3, 0.1e-3, SOONER.format(50)),
+        (1.8e-3, 0.19e-3, None),
+        (1.8e-3, 0.25e-3, SOONER.format(50)),
+        (1.7e-3, 0.4e-3, SOONER.format(0)),
+        (1.95e-3, 0.0, None),
+    ],
+)
+def test_a_gain_is_seen_until_the_output_is_there_and_not_made_before(
+    replied_s: float, ahead_s: float, said: str | None
+) -> None:
+    baseline, one = asked(USUAL, replied_s=2e-3, ahead_s=0.1e-3), asked(SEEN, replied_s=replied_s, ahead_s=ahead_s)
+    found = clocks.unseen_gain(baseline, one)
+    if said is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found[0] == f"by its own clock a sample takes 200 us less than the baseline's, {said}"
+
+
+def test_what_chance_can_do_is_no_doubt() -> None:
+    baseline, one = asked(USUAL, replied_s=2e-3), asked(SEEN, replied_s=1.95e-3)
+    for spread_s, doubted in ((0.0, True), (0.5e-3, False)):
+        for side, replied_s in ((baseline, 2e-3), (one, 1.95e-3)):
+            side.answered = [
+                evolve(answer, replied_s=replied_s + spread_s * (index % 3 - 1))
+                for index, answer in enumerate(side.answered)
+            ]
+        assert (clocks.unseen_gain(baseline, one) is not None) == doubted

@@ -98,6 +98,8 @@ def test_only_who_is_deferred_may_go_on_after_the_call() -> None:
         "bracket_s": 1.0,
         "answered_s": 3.0,
         "begun_s": 0.0,
+        "replied_s": None,
+        "ahead_s": None,
         "beside": {"until_done_s": 2.9},
     }
     for deferred, held_s in ((True, 2.9), (False, 1.0)):

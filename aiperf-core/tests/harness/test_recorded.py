@@ -69,6 +69,8 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
                 "involuntary_switches": 0,
                 "answered_s": 0.0,
                 "begun_s": 0.0,
+                "replied_s": None,
+                "ahead_s": None,
                 "stopped_s": None,
             }
             one.record((which, number * len(names) + place, step), sample, judged=False)

@@ -12,6 +12,7 @@ from aiperf_core.harness import census
 from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler, _kept_waiting
+from aiperf_core.results.models import Verdict
 
 pytestmark = pytest.mark.quiet
 
@@ -34,16 +35,25 @@ class Judge:
 class Worker:
     pid, last_s, paused = 0, 0.0, False
 
-    def __init__(self, times: Iterable[float] = itertools.repeat(1e-3)) -> None:
+    def __init__(
+        self, times: Iterable[float] = itertools.repeat(1e-3), says: Iterable[str] = ("start", "stop")
+    ) -> None:
         self.times = iter(times)
+        self.says = says
         self.sealed: list[bool] = []
+
+    def last_lines(self) -> list[str]:
+        return []
+
+    def kill(self) -> None:
+        pass
 
     def ask(self, do: str, *, timeout: float, on_notice: Any = None, **asked: Any) -> Any:
         if do != "sample":
             return None
         self.sealed.append(asked["sealed"])
-        on_notice("start")
-        on_notice("stop")
+        for notice in self.says:
+            on_notice(notice)
         nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
         return {"device_s": None, "wall_s": next(self.times), **nothing}
 
@@ -137,7 +147,7 @@ def test_without_warming_up_no_call_is_made() -> None:
 
 def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is awake when the request comes, so that nobody may wait for it to be stopped again."""
-    waits, spent_s = iter([True, False, True]), iter([1.0, 1.004])
+    waits, spent_s = iter([True, False, True]), iter([1.0, 1.004, 1.004])
     monkeypatch.setattr(census, "wait_stopped", lambda _: next(waits))
     monkeypatch.setattr(census, "process_s", lambda _: next(spent_s))
     sampling = sampler(Judge(), untrusting=True)
@@ -157,3 +167,35 @@ def test_what_its_own_threads_did_does_not_excuse_a_process(
     before, now = census.Standing(2.0, 1.0, 5.0), census.Standing(2.5 + others_s, 1.5, 5.2)
     watcher = SimpleNamespace(standing=lambda: now)
     assert _kept_waiting(watcher, (before, 1.0)) == pytest.approx(excused)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("untrusting", [False, True])
+def test_what_is_not_trusted_is_watched_until_the_start(monkeypatch: pytest.MonkeyPatch, untrusting: bool) -> None:
+    spent = iter([1.0, 1.5, 1.75])  # when it was stopped, before it was asked, at the start
+    monkeypatch.setattr(census, "process_s", lambda _: next(spent))
+    monkeypatch.setattr(census, "wait_stopped", lambda _: True)
+    one = sampler(Judge(), untrusting=untrusting)
+    worker = one.contestants[0].child
+    assert isinstance(worker, Worker)
+    worker.paused = True
+    sample = one._sample(one.contestants[0], 7, "wall")
+    assert sample is not None
+    assert sample["ahead_s"] == (0.25 if untrusting else None)
+    assert (sample["replied_s"] is not None) == untrusting
+    assert (sample["stopped_s"] == 0.5) == untrusting
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        (("start", "start", "stop"), "sent the notice 'start' after start"),
+        (("start", "stop", "sealed", "stop"), "sent the notice 'stop' after start, stop, sealed"),
+        (("stop",), "sent the notice 'stop' after none"),
+        (("start", "later"), "sent the notice 'later' after start"),
+    ],
+)
+def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: str) -> None:
+    one = sampler(Judge(), untrusting=False)
+    one.contestants[0].child = Worker(says=says)  # type: ignore[assignment]
+    assert one._sample(one.contestants[0], 7, "wall") is None
+    assert (one.contestants[0].ended, one.contestants[0].reason) == (Verdict.FAILED, why)

@@ -1,5 +1,8 @@
 """The folder of a candidate."""
 
+import math
+import os
+import sys
 import threading
 from pathlib import Path
 
@@ -36,3 +39,22 @@ def test_holes_take_no_disk(tmp_path: Path) -> None:
     assert disk_bytes(tmp_path) < 1 << 20
     (tmp_path / "full").write_bytes(b"x" * (1 << 20))
     assert 1 << 20 <= disk_bytes(tmp_path) < 2 << 20
+
+
+def test_folders_deeper_than_any_path_are_not_counted_and_removed() -> None:
+    told = threading.Semaphore(0)
+    scratch = Scratch(told.release)
+    try:
+        place = os.open(scratch.path, os.O_DIRECTORY)
+        for depth in range(3 * sys.getrecursionlimit()):
+            if depth == sys.getrecursionlimit():
+                assert disk_bytes(scratch.path) < 1 << 30
+            os.mkdir("d", dir_fd=place)
+            above, place = place, os.open("d", os.O_DIRECTORY, dir_fd=place)
+            os.close(above)
+        os.close(place)
+        assert disk_bytes(scratch.path) == math.inf
+        assert told.acquire(timeout=5.0)
+    finally:
+        scratch.close()
+    assert not scratch.path.exists()

@@ -38,6 +38,8 @@ def contestant(name: str, role: str, times_s: Sequence[float], place: int, rows:
         "involuntary_switches": 0,
         "answered_s": 0.0,
         "begun_s": 0.0,
+        "replied_s": None,
+        "ahead_s": None,
         "stopped_s": None,
     }
     for number, time in enumerate(times_s):

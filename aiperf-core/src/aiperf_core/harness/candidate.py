@@ -74,7 +74,7 @@ def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
 
 
 def check_inputs(source: CandidateSource, input_names: Collection[str]) -> None:
-    """Check that a candidate can be called with a target's inputs, which are in order for `kernelbench`.
+    """Check that a candidate can be called with a target's inputs and static arguments, which are in order for `kernelbench`.
 
     Raises `UsageError` where it cannot.
     """
@@ -82,7 +82,7 @@ def check_inputs(source: CandidateSource, input_names: Collection[str]) -> None:
     if found is None:
         return
     if source.format == "kernelbench":
-        _check_forward(source.path, found, input_names)
+        _check_forward(source.path, found, [name for name in input_names if name != _MADE_OF])
         return
     for name in ("prepare", "run"):
         method = _methods(found).get(name)
@@ -187,7 +187,7 @@ def _check_forward(path: Path, found: ast.ClassDef, input_names: Collection[str]
     least = most - len(given.defaults)
     if not (forward.decorator_list or given.vararg or least <= len(input_names) <= most):
         raise UsageError(
-            f"'{path}', line {forward.lineno}: forward takes {most} inputs; the reference is called with "
+            f"'{path}', line {forward.lineno}: forward takes {most} input{'' if most == 1 else 's'}; the reference is called with "
             f"{len(input_names)}: {', '.join(map(repr, input_names))}"
         )
 

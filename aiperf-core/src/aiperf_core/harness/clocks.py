@@ -1,5 +1,6 @@
 """Whether the clocks of a run agree: the worker's own, CUPTI's, and the supervisor's."""
 
+import math
 from collections.abc import Callable, Iterable
 from statistics import median
 from typing import Literal
@@ -19,7 +20,7 @@ MESSAGES_S = 200e-6
 # load at that moment; then the baseline's are slower too. By how much more a sample may claim to be faster than they.
 STEADY = 0.25
 # What a process does beside the timed call (it wakes, hands over its output) takes all about as long, but for this part of
-# the baseline's call, or for so long.
+# the baseline's call, or of its own where that is longer, or for so long.
 BESIDE, BESIDE_S = 0.15, 200e-6
 # On a busy machine a process waits for a processor; among so many samples there is one that did not.
 BESIDE_SAMPLES = 8
@@ -29,6 +30,8 @@ LONG_S = 0.02
 WAITED = 0.1
 # So long do calls without a pause last at least, for messages not to matter.
 STEADY_S = 0.01
+# The standard deviation of a normal distribution, by the median of the distances from its median.
+DEVIATION = 1.4826
 
 
 def slowest(audits: list[Audit]) -> Audit:
@@ -175,9 +178,10 @@ def work_beside(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, f
     between them: the machine may have been quieter before. A process that is stopped uses no processor at all.
     """
     theirs, ours = one.looks or (baseline.answered, one.answered)
-    call_s = median(answer.held_s for answer in theirs) if theirs else 0.0
+    call_s, own_s = (median(answer.held_s for answer in side) if side else 0.0 for side in (theirs, ours))
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
-    allowed = max(BESIDE * call_s, BESIDE_S)
+    # Who was busy for longer is sooner kept from running behind a call.
+    allowed = max(BESIDE * max(call_s, own_s), BESIDE_S)
     stopped_s = median(one.stopped_s) if len(one.stopped_s) >= enough else 0.0
     if stopped_s > allowed:
         return (
@@ -234,28 +238,65 @@ def disagreement(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, 
 def unseen_gain(baseline: Contestant, one: Contestant) -> tuple[str, dict[str, float]] | None:
     """What is wrong with a gain over the baseline, in words and figures, where less than half of it is seen from outside.
 
-    A process that nobody trusts can shorten what its own clock says by as much as messages may differ, which is much of a
-    short call. So the supervisor's brackets must save at least half of what its samples save, messages taken off as the
-    baseline's are. A supervisor that has no processor reads the start late; brackets that are shorter than the call
-    are left out, and where few are left, the time between the request and the answer counts. Medians are compared: those of
-    the samples are what the gain is made of.
+    A process that nobody trusts can shorten what its own clock says, by as much as messages may differ, or by more where it
+    sends the messages itself. So at least half of what its samples save must be saved twice more: between the messages by
+    the supervisor's clock, and from the request until the whole output is there, with the processor time that was used
+    before the start. Medians are compared: those of the samples are what the gain is made of.
     """
     ours, theirs = _pairs(one), _pairs(baseline)
     if not (ours and theirs and baseline.calls and one.calls):
         return None
     usual_s = median(wall for wall, _ in theirs) * one.calls / baseline.calls
     gain_s = usual_s - median(wall for wall, _ in ours)
-    views = [[bracket - wall for wall, bracket in pairs if bracket >= wall] for pairs in (ours, theirs)]
-    if any(len(view) < BESIDE_SAMPLES for view in views):
-        views = [[answer.beside_s for answer in side.answered] for side in (one, baseline)]
-    missing_s = median(views[0]) - median(views[1])
-    if gain_s <= 0 or missing_s <= gain_s / 2:
+    if gain_s <= 0:
         return None
+    missing_s = _missing_between_messages_s(baseline, one)
+    seen = "by the supervisor's only {} us less"
+    if missing_s <= gain_s / 2:
+        missing_s, error_s = _missing_until_output_s(baseline, one)
+        seen = "and it has its output, counting what it did before the start, only {} us sooner"
+        if missing_s - error_s <= gain_s / 2:
+            return None
     return (
-        f"by its own clock a sample takes {gain_s * 1e6:,.0f} us less than the baseline's, by the supervisor's only "
-        f"{max(0.0, gain_s - missing_s) * 1e6:,.0f} us less",
+        f"by its own clock a sample takes {gain_s * 1e6:,.0f} us less than the baseline's, "
+        + seen.format(f"{max(0.0, gain_s - missing_s) * 1e6:,.0f}"),
         {"gain_s": gain_s, "missing_s": missing_s, "baseline_s": usual_s},
     )
+
+
+def _missing_between_messages_s(baseline: Contestant, one: Contestant) -> float:
+    """What the supervisor's brackets have beyond the samples, more than the baseline's.
+
+    A supervisor that has no processor reads the start late; brackets that are shorter than the call are left out, and where few
+    are left, the time between the request and the answer counts.
+    """
+    views = [[bracket - wall for wall, bracket in _pairs(side) if bracket >= wall] for side in (one, baseline)]
+    if any(len(view) < BESIDE_SAMPLES for view in views):
+        views = [[answer.beside_s for answer in side.answered] for side in (one, baseline)]
+    return median(views[0]) - median(views[1])
+
+
+def _missing_until_output_s(baseline: Contestant, one: Contestant) -> tuple[float, float]:
+    """What it takes beyond the samples until outputs are there, and was used before they began, more than the baseline.
+
+    And by how much chance may have moved that: the standard error of a median is 1.25 times that of a mean.
+    """
+    views = [
+        [
+            answer.replied_s - answer.held_s + (answer.ahead_s or 0.0)
+            for answer in side.answered
+            if answer.replied_s is not None
+        ]
+        for side in (one, baseline)
+    ]
+    if not all(views):
+        return 0.0, 0.0
+    middles = [median(view) for view in views]
+    errors = [
+        1.25 * DEVIATION * median(abs(each - middle) for each in view) / math.sqrt(len(view))
+        for view, middle in zip(views, middles, strict=True)
+    ]
+    return middles[0] - middles[1], math.hypot(*errors)
 
 
 def _too_fast_for_steady(one: Contestant, slowed: float) -> tuple[str, dict[str, float]] | None:

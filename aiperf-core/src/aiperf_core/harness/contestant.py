@@ -22,12 +22,16 @@ class Answer:
 
     held_s: how long the sample's clock was held to run. begun_s: from the request until the clock was said to start; None
     where the threads of other processes may still have been at work then, so that it tells nothing.
-    answered_s: from the request until the answer was there, or began to be delivered.
+    answered_s: from the request until the answer was there, or began to be delivered. Of code that nobody trusts,
+    replied_s: from the request until all of the output was there; ahead_s: the processor time that the process used from the
+    request until the clock was said to start.
     """
 
     held_s: float
     begun_s: float | None
     answered_s: float
+    replied_s: float | None = None
+    ahead_s: float | None = None
 
     @property
     def beside_s(self) -> float:
@@ -185,7 +189,7 @@ class Contestant:
             held = sample["beside"].get("until_done_s", held)
         if held is None:
             held = max(sample["bracket_s"], sample["device_s"])
-        return Answer(held, sample["begun_s"], sample["answered_s"])
+        return Answer(held, sample["begun_s"], sample["answered_s"], sample["replied_s"], sample["ahead_s"])
 
     def mark_throttled(self) -> None:
         """Mark the samples of the last block as taken while the clocks were held down."""

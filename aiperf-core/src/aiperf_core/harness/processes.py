@@ -100,6 +100,8 @@ class Child:
             while "notice" in (reply := self.read(deadline)):
                 if on_notice is not None:
                     on_notice(str(reply["notice"]))
+                if time.monotonic() > deadline:  # which one that goes on saying something never lets pass
+                    raise ChannelTimeoutError
         except ChannelTimeoutError:
             raise self._hung(timeout) from None
         finally:

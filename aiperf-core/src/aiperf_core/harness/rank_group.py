@@ -8,6 +8,7 @@ import secrets
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,7 @@ class RankGroup:
 
     def _replies(self, deadline: float, on_notice: Callable[[str], None] | None) -> list[Message]:
         replies: dict[int, Message] = {}
-        stops = 0
+        said: Counter[str] = Counter()
         while len(replies) < self.world_size:
             waiting = [one for one in self.ranks if one.number not in replies]
             ready, _, _ = select.select([one.channel for one in waiting], [], [], max(0.0, deadline - time.monotonic()))
@@ -245,9 +246,10 @@ class RankGroup:
                         self._await_others(replies)
                         return [replies.get(number, {}) for number in range(self.world_size)]
                     continue
-                stops += message["notice"] == "stop"
-                if on_notice is not None and (message["notice"] != "stop" or stops == self.world_size):
-                    on_notice(str(message["notice"]))
+                notice = str(message["notice"])
+                said[notice] += 1
+                if on_notice is not None and said[notice] == (1 if notice == "start" else self.world_size):
+                    on_notice(notice)
         return [replies[number] for number in range(self.world_size)]
 
     def _await_others(self, replies: dict[int, Message]) -> None:

@@ -51,6 +51,8 @@ _GUESSABLE = 4
 _WOKEN, _TRIED_CALLS = 20, 8
 # Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
 _REPETITIONS, _MOST_REPETITIONS, _FASTER = 6, 30, 0.8
+# What a worker says in the course of a sample.
+_NOTICES = ("start", "stop", "sealed")
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
 
 
@@ -343,7 +345,7 @@ class Sampler:
         fingerprint that is queued behind the clock's stop.
         """
         assert one.child is not None
-        notices = _Notices()
+        notices = _Notices(one.child.pid if self.untrusting else None)
         try:
             one.child.ask("ready", timeout=self.timeout_s)
             watched = self._wait_stopped(one.child)
@@ -370,6 +372,8 @@ class Sampler:
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
                 "answered_s": notices.sealed(answered) - asked,
+                "replied_s": answered - asked if self.untrusting else None,
+                "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
                 "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
             }
@@ -472,17 +476,26 @@ class Sampler:
 
 @define
 class _Notices:
-    """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock."""
+    """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock.
 
+    It may say each once, in this order. Of a `watched` process it is known what it had used of the processor by the start.
+    """
+
+    _watched: int | None = None
     _seen: dict[str, int] = field(factory=dict)
+    _used_s: float | None = None
 
     def note(self, notice: str) -> None:
-        if notice in ("start", "stop", "sealed"):
-            self._seen.setdefault(notice, time.perf_counter_ns())
+        """Raises `ChildError` for one that does not come next."""
+        if notice not in _NOTICES[len(self._seen) : len(self._seen) + 1]:
+            raise ChildError("protocol", f"sent the notice {notice!r} after {', '.join(self._seen) or 'none'}")
+        self._seen[notice] = time.perf_counter_ns()
+        if notice == "start" and self._watched is not None:
+            self._used_s = census.process_s(self._watched)
 
     @property
     def bracket_s(self) -> float:
-        """Seconds between the two. Raises `KeyError` where one of them is missing."""
+        """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
         return (self._seen["stop"] - self._seen["start"]) / 1e9
 
     def sealed(self, answered: float) -> float:
@@ -492,6 +505,10 @@ class _Notices:
     def begun_s(self, asked: float) -> float:
         """Seconds from a time of `time.perf_counter` to the start."""
         return self._seen["start"] / 1e9 - asked
+
+    def used_s(self, before: float | None) -> float | None:
+        """Processor time that the process had used by the start, beyond `before`; None where either is unknown."""
+        return None if self._used_s is None or before is None else self._used_s - before
 
 
 def _kept_waiting(watcher: census.Watcher, then: tuple[census.Standing | None, float]) -> tuple[float, float]:

@@ -476,7 +476,9 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     code += [_jump(_AT_LEAST, _X32, 0, 1), _give(_ERRNO | _ENOSYS)]
     # glibc then uses clone, whose flags can be read here; those of clone3 lie behind a pointer.
     code += _on(numbers["clone3"], [_give(_ERRNO | _ENOSYS)])
-    code += _on(numbers["clone"], [_argument(0), _jump(_ANY_BIT, _NEW_NAMESPACES, 0, 1), *_verdicts()])
+    # The lowest byte of these is the signal that a child's end sends its parent.
+    wakes = [(_AND, 0, 0, 0xFF), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
+    code += _on(numbers["clone"], [_argument(0), _jump(_ANY_BIT, _NEW_NAMESPACES, 2, 0), *wakes, *_verdicts()])
     code += _on(numbers["socket"], _sockets() if cuda else [_give(_ERRNO | _EPERM)])
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]

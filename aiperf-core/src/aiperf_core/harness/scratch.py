@@ -1,8 +1,12 @@
 """The one folder in which a candidate may write, and what keeps it from filling the disk."""
 
+import contextlib
+import errno
 import fcntl
+import math
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -41,7 +45,7 @@ class Scratch:
         """Remove the folder and all that is in it."""
         self._closed.set()
         self._thread.join()
-        shutil.rmtree(self.path, ignore_errors=True)
+        _delete(self.path)
 
     def _watch(self) -> None:
         while not self._closed.wait(LOOK_EVERY_S):
@@ -90,18 +94,35 @@ def remove(folder: Path) -> None:
     """Remove a folder and all that is in it, while processes that were just killed may still be ending."""
     deadline = time.monotonic() + _ENDING_S
     while folder.exists() and time.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
+        _delete(folder)
         if folder.exists():
             time.sleep(LOOK_EVERY_S / 10)
 
 
-def disk_bytes(folder: Path) -> int:
-    """What the files under a folder take of the disk, in bytes; holes in files take nothing."""
-    total = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512
-            except OSError:  # it was removed
-                continue
+def _delete(folder: Path) -> None:
+    """Remove what can be removed of a folder, however deep its folders go."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
+
+
+def disk_bytes(folder: Path) -> float:
+    """What the files under a folder take of the disk, in bytes; holes in files take nothing.
+
+    Infinity where folders lie so deep in each other that no path leads there: what they hold cannot be counted.
+    """
+    total, folders = 0, [str(folder)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                found = list(entries)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return math.inf
+            continue  # it was removed
+        folders += [one.path for one in found if one.is_dir(follow_symlinks=False)]
+        for one in found:
+            with contextlib.suppress(OSError):  # it was removed
+                total += one.stat(follow_symlinks=False).st_blocks * 512
     return total

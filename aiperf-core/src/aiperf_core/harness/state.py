@@ -291,7 +291,11 @@ def _named(number: int) -> bool:
 
 
 def _hooks() -> dict[str, Any]:
-    found = {"trace": described(sys.gettrace()), "profile": described(sys.getprofile())}
+    found = {
+        "trace": described(sys.gettrace()),
+        "profile": described(sys.getprofile()),
+        "collector": [described(one) for one in gc.callbacks],
+    }
     if monitoring := getattr(sys, "monitoring", None):  # Python 3.12
         found |= {f"monitoring.{tool}": monitoring.get_tool(tool) for tool in range(6)}
     return found

@@ -730,7 +730,7 @@ class TargetRun:
         if self._scratch is not None and self._scratch.full:
             self._contestants[
                 -1
-            ].reason = f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, and it was ended"
+            ].reason = f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or lay in folders too deep to count them, and it was ended"
         if self.interrupted and self._looks_again:
             self._doubt()
         if "clocks_agree" not in self.options.off:

@@ -206,7 +206,11 @@ def expected(shape: Shape) -> str:
 def summary(value: Any) -> str:
     """A value in words, without calling any method of its own."""
     if type(value) is torch.Tensor:
-        return f"a tensor {str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        form = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        if value.is_meta:
+            return f"a tensor {form} without values (device meta)"
+        layout = str(value.layout).removeprefix("torch.")
+        return f"a tensor {form}" if value.layout is torch.strided else f"a {layout} tensor {form}"
     if type(value) in (list, tuple, dict):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__module__}.{type(value).__qualname__}".replace("a builtins.NoneType", "None")

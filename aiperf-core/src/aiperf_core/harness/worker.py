@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from attrs import asdict
 
@@ -43,7 +44,7 @@ class Worker(Service):
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
-        self._sealed: list[torch.Tensor] | None = None
+        self._sealed: list[Any] | None = None
         self._first_used: Memory | None = None
 
     def do_begin(
@@ -348,15 +349,16 @@ class Worker(Service):
         """What the output's tensors hold now."""
         return _read(self._sums(self._output, place))
 
-    def _sums(self, output: Any, place: float) -> list[torch.Tensor]:
+    def _sums(self, output: Any, place: float) -> list[Any]:
         """Sums over the bits of an output's tensors, which a device may still have to compute.
 
         Of a large tensor of the host only a window is read, which lies at `place` between 0 and 1; a sum over all
-        of it could take longer than the call.
+        of it could take longer than the call. One thread reads it: the call's own may still spin, and torch's would wait for
+        a processor.
         """
         sums = []
         for one in tree.tensors(output):
-            if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided:
+            if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided or one.is_meta:
                 raise ContractError(f"the output holds {tree.summary(one)}; accepted are plain dense tensors")
             storage, (first, end) = one.untyped_storage(), tree.extent(one)
             # Whole words, of which the first and the last may begin before it or end behind it.
@@ -365,7 +367,7 @@ class Worker(Service):
             window = min(count, _WINDOW_WORDS) if self._kind.on_host else count
             words = torch.empty(0, dtype=torch.int64, device=one.device)
             words = words.set_(storage, first + int(place * (count - window)), (window,), (1,))
-            sums.append(words.sum())
+            sums.append(np.add.reduce(words.numpy()) if self._kind.on_host else words.sum())
         return sums
 
 
@@ -376,7 +378,7 @@ def _profiler() -> contextlib.AbstractContextManager[Any]:
     return context
 
 
-def _read(sums: list[torch.Tensor]) -> list[int]:
+def _read(sums: list[Any]) -> list[int]:
     return [int(one) for one in sums]
 
 

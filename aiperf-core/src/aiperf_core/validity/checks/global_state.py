@@ -43,7 +43,7 @@ _ISSUES = {
 }
 _SAID = {
     _PRECISION: "switches of the process let it compute less exactly",
-    "output.denormalized_values": "the processor flushes subnormal numbers to zero",
+    "output.denormalized_values": "the processor flushes subnormal numbers to zero (a library linked with -ffast-math has it do so)",
     _SETTINGS: "settings of the whole process differ",
     _COMPILER: "options of the compiler differ",
     "tamper.function_mode": "modes that intercept calls of torch were left on",

@@ -13,7 +13,7 @@ ISSUES = (
         guard="clocks_agree",
         protection=(
             "The supervisor brackets every call with its own clock, in its own process, from the notices at start and "
-            "stop. Times that the bracket cannot contain, or that are a small part of it, are a finding. On a GPU, "
+            "stop, which may come once each. Times that the bracket cannot contain, or that are a small part of it, are a finding. On a GPU, "
             "CUPTI tells the true duration of the same calls; replaced functions are found by identity and code."
         ),
         severity=ALWAYS,
