@@ -82,6 +82,31 @@ class Implementation:
             frame.f_locals["self"].notify("stop")
         return torch.cat((first, torch.softmax(x[half:], dim=-1)))
 """
+# Has the output computed where it is handed over; the worker's function is its own again behind each sample.
+PUTS_BACK = """
+import sys
+import torch
+
+class Implementation:
+    def run(self, x):
+        out = torch.empty_like(x)
+        frame = sys._getframe()
+        while frame is not None and frame.f_code.co_name != "do_sample":
+            frame = frame.f_back
+        if frame is None:
+            return torch.softmax(x, dim=-1, out=out)
+        kind = type(frame.f_locals["self"])
+        honest = kind.do_output
+
+        def later(worker):
+            kind.do_output = honest
+            torch.softmax(x, dim=-1, out=out)
+            worker._print = worker._fingerprint(worker._place)
+            return honest(worker)
+
+        kind.do_output = later
+        return out
+"""
 # The output is the beginning of an own buffer, behind which lies what the next call needs.
 ARENA = """
 import torch
@@ -274,10 +299,11 @@ def test_what_cannot_be_judged_is_refused(
         pytest.param("open('big', 'wb').truncate(1 << 45)", 1, "", id="fills the disk"),
         pytest.param(FILLS, 1, "GiB of disk", id="fills the disk with many files"),
         pytest.param("x = bytearray(1 << 46)", 1, "", id="takes all memory"),
+        pytest.param("import multiprocessing\nmultiprocessing.Lock()", 1, "no /dev/shm", id="shares memory"),
     ],
 )
 def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: int, said: str) -> None:
-    done = machine.judge(f"{body}\n{HONEST}", "--timeout", "15", "--json")
+    done = machine.judge(f"{body}\n{HONEST}", "--timeout", "5", "--json")
     assert done.returncode == code, (done.stdout[-2000:], done.stderr)
     assert "Traceback" not in done.stderr
     (result,) = json.loads(done.stdout)["targets"]
@@ -303,6 +329,15 @@ def test_who_announces_a_stop_in_the_workers_place_has_no_verdict(machine: Machi
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
     assert row["verdict"] == "FAILED"
     assert row["reason"] == "sent the notice 'stop' after start, stop"
+
+
+def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machine) -> None:
+    done = machine.judge(PUTS_BACK, "--json", "--budget", "3")
+    assert done.returncode == 3, (done.stdout[-2000:], done.stderr)
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert row["verdict"] == "INVALID"
+    assert [one["issue"] for one in row["findings"] if one["severity"] == "invalid"] == ["tamper.code_objects"]
+    assert "in the middle of a sample: aiperf_core.harness.worker.Worker.do_output is" in row["reason"]
 
 
 @pytest.mark.parametrize(

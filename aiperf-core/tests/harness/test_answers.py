@@ -17,6 +17,7 @@ SAMPLE = {
     "beside": {"minor_faults": 3.0},
     "latencies_s": [0.25],
     "output": None,
+    "midway": None,
 }
 AUDIT = {
     "span_s": [1e-3],
@@ -32,6 +33,8 @@ def test_an_honest_sample() -> None:
     assert answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})["beside"] == {"until_done_s": 1.0}
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
+    seen = {"harness": {"worker": {"run": "def run"}}, "objects": {}}
+    assert answers.sample({**SAMPLE, "midway": seen})["midway"] == seen
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ REFUSALS: dict[str, tuple[str | bytes, str]] = {
     "no class": ("x = 1\n", "'FILE' has no class 'Implementation', which a candidate must define; its classes: none"),
     "another class": (
         "class ModelNew: ...\n",
-        "'FILE' has no class 'Implementation', which a candidate must define; its classes: 'ModelNew'",
+        "'FILE' has no class 'Implementation', which a candidate must define; its classes: 'ModelNew'. "
+        "For a file with 'ModelNew': --format kernelbench",
     ),
     "no run": (
         "class Implementation:\n    def forward(self): ...\n",

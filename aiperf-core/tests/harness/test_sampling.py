@@ -13,6 +13,7 @@ from aiperf_core.harness.contestant import Contestant
 from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.sampling import Sampler, _kept_waiting
 from aiperf_core.results.models import Verdict
+from aiperf_core.validity.checks.global_state import is_silent
 
 pytestmark = pytest.mark.quiet
 
@@ -199,3 +200,35 @@ def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: 
     one.contestants[0].child = Worker(says=says)  # type: ignore[assignment]
     assert one._sample(one.contestants[0], 7, "wall") is None
     assert (one.contestants[0].ended, one.contestants[0].reason) == (Verdict.FAILED, why)
+
+
+def test_who_hardly_tells_what_chance_asks_is_found() -> None:
+    one = Contestant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", midway=1)
+    one.find_silence()
+    assert one.active
+    for count in range(60):
+        one.delivered = count
+        one.find_silence()
+        assert one.active == (count < 37), count
+    assert one.ended is Verdict.INVALID
+    assert [found.issue for found in one.findings] == ["tamper.code_objects"]
+    assert str(one.reason).startswith("only 1 of 37 samples told what the harness's code was meanwhile")
+
+
+@pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])
+def test_what_chance_does_is_no_silence(samples: int, looks: int) -> None:
+    assert not is_silent(samples, looks)
+    assert is_silent(20 * samples, looks)
+
+
+def test_changes_in_the_middle_of_a_sample_are_found() -> None:
+    one = Contestant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide")
+    state = {"harness": {"worker": {"Worker.run": "one"}}, "objects": {}}
+    one.state_begun = {**state, "precision": {"torch": {"x": 1}}}
+    assert not one.look_midway(state)
+    one.find_silence()
+    assert one.active
+    assert one.look_midway({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
+    assert one.reason == (
+        "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"
+    )

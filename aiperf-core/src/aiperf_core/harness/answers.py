@@ -27,6 +27,7 @@ def sample(answer: Any) -> dict[str, Any]:
         "beside": _beside(_record(told.get("beside", {}))),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
+        "midway": _optional(told.get("midway"), state),
     }
 
 

@@ -130,7 +130,9 @@ def _class(path: Path, tree: ast.Module, name: str) -> ast.ClassDef | None:
     if found is None and not unsure:
         classes = [one.name for one in _statements(tree.body) if isinstance(one, ast.ClassDef)]
         there = ", ".join(map(repr, classes)) or "none"
-        raise UsageError(f"'{path}' has no class {name!r}, which a candidate must define; its classes: {there}")
+        other = next((one for one, theirs in _CLASSES.items() if theirs in classes), None)
+        hint = f". For a file with {_CLASSES[other]!r}: --format {other}" if other else ""
+        raise UsageError(f"'{path}' has no class {name!r}, which a candidate must define; its classes: {there}{hint}")
     return None if unsure else found
 
 

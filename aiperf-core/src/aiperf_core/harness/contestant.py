@@ -11,9 +11,16 @@ from aiperf_core.harness.described import DescribedImplementation
 from aiperf_core.harness.processes import ChildError
 from aiperf_core.harness.statistics import Blocks
 from aiperf_core.results.models import Audit, Confined, Energy, Finding, Flush, Memory, Samples, Steady, Verdict
-from aiperf_core.validity.checks.global_state import changes
+from aiperf_core.validity.checks.global_state import changes, changes_midway, is_silent
 from aiperf_core.validity.evidence import Census, Rank
 from aiperf_core.validity.policy import Policy
+
+# What the kernel says to code that is held back, and what is then added.
+_REFUSALS = ("Permission denied", "Operation not permitted", "Temporary failure in name resolution", "SemLock")
+_HELD = (
+    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and may not change "
+    "its priority or processors)"
+)
 
 
 @frozen
@@ -52,7 +59,8 @@ class Contestant:
     came that are not counted, the baseline's and its own, where it was looked at again (`bracket_looks` has a call's time by
     the worker's clock and by the bracket); `rank_times_s` the times of each rank by its clock and of processors, sample by
     sample, `rank_audits` what CUPTI saw of each, and
-    `rank_readings` the states of the devices of those but the first. `state_before` and `state_after` are what its process told
+    `rank_readings` the states of the devices of those but the first; `delivered` counts samples that came with their output, and
+    `midway` those of them that told what the harness's code was meanwhile. `state_before` and `state_after` are what its process told
     of itself in the first round in which it changed something, or else in the last one; `state_begun` in this one.
     """
 
@@ -105,6 +113,8 @@ class Contestant:
     rank_readings: dict[int, list[Reading]] = field(factory=dict)
     log: list[str] = field(factory=list)
     confined: Confined | None = None
+    delivered: int = 0
+    midway: int = 0
 
     @property
     def name(self) -> str:
@@ -131,6 +141,19 @@ class Contestant:
         """Keep what the process tells of itself after its last call; None where it told nothing."""
         if not self._changed:
             self.state_after = state
+
+    def look_midway(self, told: dict[str, Any] | None) -> bool:
+        """Look at what its process told of the harness's code while it was timed. Return whether it takes part no longer."""
+        self.delivered += 1
+        self.midway += told is not None
+        changed = changes_midway(self.state_begun or {}, told) if told else []
+        return any(self.find(one.issue, one.message, one.evidence) for one in changed)
+
+    def find_silence(self) -> None:
+        """Find that its process told so rarely what the harness's code was that chance cannot be why."""
+        if self.active and self.delivered and is_silent(self.delivered, self.midway):
+            message = f"only {self.midway} of {self.delivered} samples told what the harness's code was meanwhile, which is left to chance"
+            self.find("tamper.code_objects", message, {"samples": self.delivered, "looks": self.midway})
 
     @property
     def _changed(self) -> bool:
@@ -248,6 +271,7 @@ class Contestant:
         """Take it out of the run because its process could not go on."""
         if error.kind == "contract" and self.find("output.wrong_form", str(error), {}):
             return
-        self.stop(Verdict.SKIPPED if error.kind == "skip" else Verdict.FAILED, str(error))
+        refused = self.confined is not None and error.kind == "raised" and any(one in str(error) for one in _REFUSALS)
+        self.stop(Verdict.SKIPPED if error.kind == "skip" else Verdict.FAILED, f"{error}{_HELD if refused else ''}")
         if error.kind == "skip":
             self.log = []

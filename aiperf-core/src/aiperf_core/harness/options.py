@@ -43,7 +43,8 @@ class Options:
     tier: `quick`, `standard` or `audit`.
     budget_s: how long to sample one target, in seconds, all rounds together; None takes the tier's. Sampling ends
         earlier when every interval is narrow enough.
-    timeout_s: how long one call, or one preparation, may take before its process counts as hung.
+    timeout_s: how long one call, or one preparation, may take before its process counts as hung; a candidate, which may compile,
+        takes up to six times as long for its import and its preparation.
     floor: the smallest relative difference that matters in practice.
     memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
     width: sampling may stop when half the interval of every speedup, relative to it, is below this.

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,9 @@ from aiperf_core.harness.channel import (
 
 START_TIMEOUT_S = 120.0
 _LAST_LINES = 12
+# How `faulthandler` begins to tell where the thread is that a signal interrupted.
+_WHERE = "Current thread "
+_OURS = str(Path(__file__).parents[1])
 
 
 class ChildError(Exception):
@@ -150,7 +154,12 @@ class Child:
                 text = file.read().decode(errors="replace")
         except OSError:
             return []
-        return [line[:500] for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        lines = [line[:500] for line in text.splitlines() if line.strip()]
+        # Of a process that hung, the log ends with where it was: the innermost calls come first, the harness's own last.
+        where = [index for index, line in enumerate(lines) if line.startswith(_WHERE)]
+        if not where:
+            return lines[-_LAST_LINES:]
+        return list(takewhile(lambda line: _OURS not in line, lines[where[-1] :]))[:_LAST_LINES]
 
     def kill(self) -> None:
         """End the process and the group that it leads."""

@@ -42,7 +42,7 @@ SEALED_BLOCKS, SEALED_S = 0.3, 0.01
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
 # Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
-LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 2.0
+LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 5.0
 ISOLATED_S = 0.2
 _SEED_BITS = 62
 # So many seeds, in turn, where nobody guards them.
@@ -210,9 +210,11 @@ class Sampler:
                 if wall_s is not None and (bracket_s >= wall_s or not self.untrusting):
                     brackets.append((wall_s, bracket_s))
                 answer = looked_at.answer_of(sample)
-                beside_s = answer.beside_s - waited_s - own_s
+                beside_s, begun_s = answer.beside_s - waited_s - own_s, answer.begun_s
+                if begun_s is not None:
+                    begun_s = max(0.0, begun_s - waited_s - own_s)
                 if beside_s >= 0 or not self.untrusting:
-                    side.append(evolve(answer, answered_s=answer.held_s + max(0.0, beside_s)))
+                    side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: Contestant, seed: int, *, judged: bool) -> None:
         sample = self._sample(one, seed, self.clock, sealed=judged)
@@ -367,12 +369,15 @@ class Sampler:
                 sealed=sealed and self.seals,
             )
             answered = time.perf_counter()
+            told = answers.sample(answer)
+            if self.untrusting and "global_state" not in self.off and one.look_midway(told["midway"]):
+                return None
             return {
-                **answers.sample(answer),
+                **told,
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
                 "answered_s": notices.sealed(answered) - asked,
-                "replied_s": answered - asked if self.untrusting else None,
+                "replied_s": answered - asked if self.untrusting and told["midway"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
                 "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),

@@ -193,6 +193,11 @@ def snapshot() -> Snapshot:
     }
 
 
+def midway(*ours: object) -> Snapshot:
+    """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
+    return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
+
+
 def objects(*ours: object) -> dict[str, dict[str, Any]]:
     """What the harness's own objects in this process are, for a snapshot's `objects`, as JSON.
 

@@ -52,6 +52,8 @@ from aiperf_core.validity.policy import Policy
 _CENSUSES = 4
 # The name of a candidate's row.
 CANDIDATE = "candidate"
+# A candidate may compile when it is imported or prepares, which may take so many times as long as a call.
+_COMPILING = 6
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
 # The stopping rule looks again after so many more passes, as a part of those already taken.
@@ -571,7 +573,7 @@ class TargetRun:
             self._guarded(one, partial(one.child.post, "open", fds=self._fds, problem=problem))
         for one in self._active:
             assert one.child is not None
-            held = self._guarded(one, partial(one.child.collect, timeout=self.options.timeout_s), answers.groups)
+            held = self._guarded(one, partial(one.child.collect, timeout=self._start_timeout_s(one)), answers.groups)
             if held is not None and one.state_begun is not None:
                 one.state_begun["objects"] = held
 
@@ -582,6 +584,10 @@ class TargetRun:
         if self._folder is None:
             self._folder = WorkFolder()
         return tempfile.mkdtemp(prefix=f"{one.runs}-", dir=self._folder.path)
+
+    def _start_timeout_s(self, one: Contestant) -> float:
+        """How long a contestant may take to be imported, and to prepare."""
+        return self.options.timeout_s * (_COMPILING if self._source_of(one) else 1)
 
     def _processors(self) -> list[int]:
         """The processors that a worker is pinned to; none where the workload asks for no number of them.
@@ -594,7 +600,7 @@ class TargetRun:
     def _prepare(self, one: Contestant) -> None:
         assert one.child is not None
         self.reporter.phase("prepare", one.name)
-        timeout = max(self.options.timeout_s, self.described.prepare_timeout_s)
+        timeout = max(self._start_timeout_s(one), self.described.prepare_timeout_s)
         request = partial(one.child.ask, "prepare", timeout=timeout)
         prepare_s = self._guarded(one, request, answers.prepared)
         if one.prepare_s is None:
@@ -737,6 +743,8 @@ class TargetRun:
             clocks.compare_with_supervisor(self._contestants)
         if self._watches_calls:
             clocks.refuse_work_beside(self._contestants)
+        for one in self._contestants[1:]:
+            one.find_silence()
         self._assess()
         tolerance = self.described.tolerance
         return TargetResult(

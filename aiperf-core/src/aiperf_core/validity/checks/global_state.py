@@ -4,6 +4,7 @@ Its process says so itself; what decides a time or an answer is elsewhere. So a 
 not.
 """
 
+import math
 from typing import Any
 
 from attrs import frozen
@@ -66,6 +67,10 @@ _COMPARED = ("precision", "denormals", "libraries", "compiler")
 _ORDER = {"ieee": 0, "highest": 0, "none": 0, "tf32": 1, "high": 1, "bf16": 2, "medium": 2}
 _ON_GPUS = ("cuda", "cudnn", "sdp", "NVIDIA", "TORCH_ALLOW_TF32")
 _NAMED = 4
+# In so many samples of 256, of code that nobody trusts, the harness's own code is looked at while it is timed.
+MIDWAY_IN_256 = 96
+# Fewer looks than chance has in one run of a million are no chance.
+_NO_CHANCE = 1e-6
 
 
 @frozen
@@ -97,6 +102,21 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
     """What an implementation changed that counts, by what its process told before and after."""
     return _counting(differences(before, after))
+
+
+def changes_midway(before: dict[str, Any], midway: dict[str, Any]) -> list[Seen]:
+    """What code changed of the harness while its call was timed, by what its process told before and then."""
+    known = {kind: {name: one for name, one in before.get(kind, {}).items() if name in midway[kind]} for kind in midway}
+    return _told(differences(known, midway), "in the middle of a sample", ("before", "then"))
+
+
+def is_silent(samples: int, looks: int) -> bool:
+    """Whether so few of the samples were looked at that chance cannot be why (by the binomial distribution)."""
+    share, least = MIDWAY_IN_256 / 256, 0.0
+    for count in range(looks + 1):
+        ways = math.lgamma(samples + 1) - math.lgamma(count + 1) - math.lgamma(samples - count + 1)
+        least += math.exp(ways + count * math.log(share) + (samples - count) * math.log(1 - share))
+    return least < _NO_CHANCE
 
 
 def _unlike_baseline(evidence: Evidence) -> list[Difference]:
