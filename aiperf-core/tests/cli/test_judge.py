@@ -340,22 +340,30 @@ def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machin
     assert "in the middle of a sample: aiperf_core.harness.worker.Worker.do_output is" in row["reason"]
 
 
-@pytest.mark.parametrize(
-    ("state", "prepared", "said"),
-    [
-        ("worker.do_state = lambda: {'precision': 3}", "0.001", "a int stands where a record should"),
-        ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "0.001", "a list stands where a record should"),
-        ("", "10**400", "stands where a number should"),
-        ("", "-1.0", "stands where a time should"),
-    ],
-)
-def test_answers_of_another_form_cost_the_row(machine: Machine, state: str, prepared: str, said: str) -> None:
-    done = machine.judge(TAKES_OVER.replace("STATE", state).replace("PREPARED", prepared), "--json")
+@pytest.mark.parametrize("prepared", ["10**400", "-1.0"])
+def test_answers_of_another_form_cost_the_row(machine: Machine, prepared: str) -> None:
+    done = machine.judge(TAKES_OVER.replace("STATE", "").replace("PREPARED", prepared), "--json")
     assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
     assert "Traceback" not in done.stderr
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
     assert row["verdict"] == "FAILED"
-    assert said in row["reason"]
+    assert f"stands where a {'number' if prepared == '10**400' else 'time'} should" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("worker.do_state = lambda: {'precision': 3}", "a int stands where a record should"),
+        ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "a list stands where a record should"),
+    ],
+)
+def test_a_state_of_another_form_costs_the_row(machine: Machine, state: str, said: str) -> None:
+    """Unless a look in the middle of a sample has found before what answers so."""
+    done = machine.judge(TAKES_OVER.replace("STATE", state).replace("PREPARED", "0.001"), "--json")
+    assert "Traceback" not in done.stderr
+    row = json.loads(done.stdout)["targets"][0]["rows"][1]
+    assert (done.returncode, row["verdict"]) in ((1, "FAILED"), (3, "INVALID")), row["reason"]
+    assert (said if done.returncode == 1 else "in the middle of a sample: ") in row["reason"]
 
 
 def test_each_round_has_a_folder_of_its_own(machine: Machine) -> None:
