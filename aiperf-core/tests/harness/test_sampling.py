@@ -34,7 +34,7 @@ class Judge:
 
 
 class Worker:
-    pid, last_s, paused = 0, 0.0, False
+    pid, last_s, paused, guarded = 0, 0.0, False, True
 
     def __init__(
         self, times: Iterable[float] = itertools.repeat(1e-3), says: Iterable[str] = ("start", "stop")

@@ -272,7 +272,7 @@ class Sampler:
     def bracket_steady(self, one: Contestant, calls: int, *, profiled: bool = False) -> float | None:
         """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
         assert one.child is not None
-        notices = _Notices()
+        notices = _Notices(one.child.guarded)
         try:
             one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)
             return notices.bracket_s
@@ -347,7 +347,7 @@ class Sampler:
         fingerprint that is queued behind the clock's stop.
         """
         assert one.child is not None
-        notices = _Notices(one.child.pid if self.untrusting else None)
+        notices = _Notices(one.child.guarded, one.child.pid if self.untrusting else None)
         try:
             one.child.ask("ready", timeout=self.timeout_s)
             watched = self._wait_stopped(one.child)
@@ -483,18 +483,20 @@ class Sampler:
 class _Notices:
     """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock.
 
-    It may say each once, in this order. Of a `watched` process it is known what it had used of the processor by the start.
+    One that is `guarded` may say each once, in this order; of another the first of each counts. Of a `watched` process it is known
+    what it had used of the processor by the start.
     """
 
+    _guarded: bool
     _watched: int | None = None
     _seen: dict[str, int] = field(factory=dict)
     _used_s: float | None = None
 
     def note(self, notice: str) -> None:
         """Raises `ChildError` for one that does not come next."""
-        if notice not in _NOTICES[len(self._seen) : len(self._seen) + 1]:
+        if self._guarded and notice not in _NOTICES[len(self._seen) : len(self._seen) + 1]:
             raise ChildError("protocol", f"sent the notice {notice!r} after {', '.join(self._seen) or 'none'}")
-        self._seen[notice] = time.perf_counter_ns()
+        self._seen.setdefault(notice, time.perf_counter_ns())
         if notice == "start" and self._watched is not None:
             self._used_s = census.process_s(self._watched)
 

@@ -44,7 +44,7 @@ CASES: tuple[Case, ...] = (
     Case(issue="tamper.baseline", module=TAMPER, implementation="own_body", honest=True),
     Case(issue="tamper.global_flags", module=TAMPER, implementation="loose_flags"),
     Case(issue="tamper.global_flags", module=TAMPER, implementation="asks_for_flags", honest=True),
-    Case(issue="tamper.function_mode", module=TAMPER, implementation="never_left"),
+    Case(issue="tamper.function_mode", module=TAMPER, implementation="never_left", gains="silence"),
     Case(issue="tamper.function_mode", module=TAMPER, implementation="left_again", honest=True),
     *candidate(
         "tamper.harness_processes",
