@@ -42,7 +42,7 @@ SEALED_BLOCKS, SEALED_S = 0.3, 0.01
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
 # Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
-LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 5.0
+LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 2.0
 ISOLATED_S = 0.2
 _SEED_BITS = 62
 # So many seeds, in turn, where nobody guards them.
