@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from aiperf_core.harness import census
 from aiperf_core.harness.contestant import Contestant
@@ -228,6 +229,8 @@ def test_changes_in_the_middle_of_a_sample_are_found() -> None:
     assert not one.look_midway(state)
     one.find_silence()
     assert one.active
+    silent = evolve(one, findings=[])
+    assert silent.look_midway({}), "who tells nothing has not let anybody look"
     assert one.look_midway({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
     assert one.reason == (
         "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"

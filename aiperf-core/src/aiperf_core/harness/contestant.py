@@ -146,7 +146,7 @@ class Contestant:
         """Look at what its process told of the harness's code while it was timed. Return whether it takes part no longer."""
         self.delivered += 1
         self.midway += told is not None
-        changed = changes_midway(self.state_begun or {}, told) if told else []
+        changed = changes_midway(self.state_begun or {}, told) if told is not None else []
         return any(self.find(one.issue, one.message, one.evidence) for one in changed)
 
     def find_silence(self) -> None:

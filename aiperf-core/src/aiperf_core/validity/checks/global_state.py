@@ -106,8 +106,8 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
 
 def changes_midway(before: dict[str, Any], midway: dict[str, Any]) -> list[Seen]:
     """What code changed of the harness while its call was timed, by what its process told before and then."""
-    known = {kind: {name: one for name, one in before.get(kind, {}).items() if name in midway[kind]} for kind in midway}
-    return _told(differences(known, midway), "in the middle of a sample", ("before", "then"))
+    watched = {kind: before.get(kind, {}) for kind in ("harness", "objects")}
+    return _told(differences(watched, midway), "in the middle of a sample", ("before", "then"))
 
 
 def is_silent(samples: int, looks: int) -> bool:
