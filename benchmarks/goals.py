@@ -15,10 +15,11 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
-from aiperf_core.results import atomic, units
+from aiperf_core import units
+from aiperf_core.measurements import Ceilings
+from aiperf_core.results import atomic
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Ceilings, Row, TargetResult
-from aiperf_core.results.notes import DISBELIEVED
+from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
 from aiperf_core.targets import WORLD_SIZE
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.results import units
+from aiperf_core import units
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, TargetResult
 

@@ -26,12 +26,14 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-from aiperf_core.harness.verdicts import Scoring
+from aiperf_core.harness.run.manifest import machine
+from aiperf_core.measurements import Ceilings, Samples
 from aiperf_core.results import example
-from aiperf_core.results.bundle import TARGETS, Bundle
-from aiperf_core.results.manifest import machine
-from aiperf_core.results.models import Ceilings, Row, Samples, TargetResult, Verdict
-from aiperf_core.results.replay import contestant
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import TARGETS
+from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.verdicts import Scoring
 
 ROWS = {"strided": 1.0, "control": 1.0, "coalesced": 0.5, "wide": 1.03, "memcpy": 0.45}
 ROLES = {"strided": "baseline", "control": "control", "memcpy": "yardstick"}
@@ -103,7 +105,7 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
     )
     found = evolve(found, order=list(ROWS), rounds=ROUNDS, tier="standard", clock_overhead_s=1e-7)
     scoring = Scoring(
-        [contestant(found, row, ceilings[device]) for row in rows],
+        [of_row(found, row, ceilings[device]) for row in rows],
         clock=clock,
         cache=found.cache,
         cost={name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")},

@@ -10,7 +10,7 @@ The target, `trust_targets/slowdown.py`, has its baseline twice more as variants
 - reproducible: the interval in one run covers the median of the next in at least 90 % of 50 repetitions, of speedups and of
   times. Of intervals that hold the true value 95 times in 100, and no more often, 83 do: both medians vary.
 
-The first form makes runs, through the same session, judge, fresh processes and scoring as `aiperf run`, and appends a line
+The first form makes runs, through the same planner, judge, fresh processes and scoring as `aiperf run`, and appends a line
 a run to a file. Given again, it makes those that are missing. Several processes, each with a GPU of its own, share the work
 by `--first`: `CUDA_VISIBLE_DEVICES=1 … --first 25 --runs 25 --out second.jsonl`. The second form puts such files together
 and ends with 1 where a claim is not met. The comparisons of a run share their baseline, and a run is compared with both its
@@ -34,11 +34,12 @@ import cattrs
 from attrs import frozen
 
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.harness.options import TIERS, Options
-from aiperf_core.harness.session import Session
-from aiperf_core.harness.statistics import half_width
-from aiperf_core.results.manifest import machine
-from aiperf_core.results.models import Ceilings, Estimate, SkippedTarget, TargetResult, Verdict
+from aiperf_core.harness.run.manifest import machine
+from aiperf_core.harness.run.options import TIERS, Options
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.measurements import Ceilings, Estimate
+from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.intervals import half_width
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
 
@@ -87,8 +88,8 @@ class RunLine:
 # --- making runs
 
 
-class TrustSession(Session):
-    """A session that measures no ceilings of a CPU. Of a GPU's a run needs what its events cost; they are kept on disk."""
+class TrustSession(Planner):
+    """A planner that measures no ceilings of a CPU. Of a GPU's a run needs what its events cost; they are kept on disk."""
 
     def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
         """The ceilings of a GPU; None for a CPU, whose results then carry no fraction of light."""
@@ -100,7 +101,7 @@ def results(options: Options, logs: Path) -> Iterator[TargetResult]:
 
     Raises `AiperfError` where this machine cannot run the target, and `KeyboardInterrupt` for a run that was cut short.
     """
-    # The processes of the session import the target's module.
+    # The processes of the planner import the target's module.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TARGETS), os.environ.get("PYTHONPATH"))))
     target = InstalledTarget(
         name="trust.slowdown",
@@ -112,12 +113,12 @@ def results(options: Options, logs: Path) -> Iterator[TargetResult]:
         distribution="trust",
         version="0",
     )
-    with TrustSession(options, logs) as session:
-        plans, skipped = session.plan([Selection(target, frozenset())])
+    with TrustSession(options, logs) as planner:
+        plans, skipped = planner.plan([Selection(target, frozenset())])
         if skipped:
             raise AiperfError(f"{target.name!r}: {skipped[0].reason}")
         while True:
-            result = session.run_whole(plans[0], lambda _, name: logs / f"{name}.log", Silent())
+            result = planner.run_whole(plans[0], lambda _, name: logs / f"{name}.log", Silent())
             if isinstance(result, SkippedTarget):
                 raise AiperfError(result.reason)
             baseline = result.rows[0]

@@ -20,11 +20,11 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.harness.options import TIERS, Options
-from aiperf_core.harness.session import Plan, Session
+from aiperf_core.harness.run.manifest import machine
+from aiperf_core.harness.run.options import TIERS, Options
+from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import atomic, jsontext, records
-from aiperf_core.results.manifest import machine
 from aiperf_core.results.models import TargetResult, Verdict
 from aiperf_core.testing import Silent
 
@@ -63,20 +63,20 @@ def measure(target: str, options: Options, runs: int) -> Cost:
     """Run a target with and without guards in turns. Raises `AiperfError` where a run is not to be had."""
     bare = evolve(options, off=frozenset(LOOP + AFTER), audit=False)
     found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    with tempfile.TemporaryDirectory(prefix="aiperf-cost-") as folder, Session(options, Path(folder)) as session:
-        plans, skipped = session.plan(load_plugins().select([target]))
+    with tempfile.TemporaryDirectory(prefix="aiperf-cost-") as folder, Planner(options, Path(folder)) as planner:
+        plans, skipped = planner.plan(load_plugins().select([target]))
         if skipped:
             raise UsageError(skipped[0].reason)
         for number in range(runs):
             for guarded in (True, False) if number % 2 == 0 else (False, True):
-                session.options = options if guarded else bare
-                found[guarded].append(_run(session, plans[0], Path(folder)))
+                planner.options = options if guarded else bare
+                found[guarded].append(_run(planner, plans[0], Path(folder)))
     whole, sample = ([median(one[part] for one in found[guarded]) for guarded in (True, False)] for part in (0, 1))
     return Cost(target, whole[0], whole[1], sample[0], sample[1])
 
 
-def _run(session: Session, plan: Plan, folder: Path) -> tuple[float, float]:
-    result = session.run_whole(plan, lambda _, name: folder / f"{name}.log", Silent())
+def _run(planner: Planner, plan: Plan, folder: Path) -> tuple[float, float]:
+    result = planner.run_whole(plan, lambda _, name: folder / f"{name}.log", Silent())
     if not isinstance(result, TargetResult):
         raise AiperfError(f"{plan.name} was not measured: {result.reason}")
     bad = [f"{row.name}: {row.reason}" for row in result.rows if row.verdict in (Verdict.INVALID, Verdict.FAILED)]

@@ -13,10 +13,11 @@ from aiperf_ch01.goodput import Prices
 from aiperf_ch01.pitfalls import Way
 from aiperf_core.cli.main import Shell
 from aiperf_core.devices.probe import has_cuda_device
+from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Energy, Estimate, Problem
+from aiperf_core.results.models import Problem
 
 two_processors = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 no_gpu = pytest.mark.skipif(has_cuda_device(), reason="needs a machine without a GPU")

@@ -11,7 +11,7 @@ import torch
 from aiperf_ch05 import checkpoint_save, file_read
 from aiperf_core.benchmark import bind, call_with
 from aiperf_core.errors import BenchmarkError, SkipError
-from aiperf_core.harness.options import Options
+from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import SkippedTarget, TargetResult
 from aiperf_core.targets import Selection

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from aiperf_core.benchmark import Implementation, bind, call_with, load_benchmark
+from aiperf_core.benchmark import Implementation, bind, call_with
+from aiperf_core.described import TargetRef
 from aiperf_core.errors import SkipError
-from aiperf_core.harness.compare import compare_tensors
-from aiperf_core.harness.described import TargetRef
+from aiperf_core.harness.roles.output_check import compare_tensors
+from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
 from aiperf_core.testing import Measure, problems
 

@@ -9,7 +9,7 @@ import torch
 from aiperf_ch12 import cuda_graphs, graph_while
 from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.errors import SkipError
-from aiperf_core.harness.compare import compare_tensors
+from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.plugins import load_plugins
 from aiperf_core.testing import Measure, problems
 

@@ -10,7 +10,7 @@ import torch
 
 from aiperf_ch16 import dynamic_batching
 from aiperf_core.benchmark import bind, call_with
-from aiperf_core.harness.compare import compare_tensors
+from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.models import config
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
@@ -73,8 +73,8 @@ def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     known = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIPERF_CACHE_DIR", str(known))
-        with Session(Options(device="cpu"), tmp_path_factory.mktemp("logs")) as session:
-            assert session.ceilings("cpu") is not None
+        with Planner(Options(device="cpu"), tmp_path_factory.mktemp("logs")) as planner:
+            assert planner.ceilings("cpu") is not None
 
     def make() -> Path:
         return shutil.copytree(known, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True)

@@ -34,7 +34,7 @@ OFFERED = {
     "aiperf_core.validity.issues": ("Issue", "Severity", "Incident", "ALWAYS", "HARD", "SOFT", "NOTE"),
     "aiperf_core.validity.check": ("Check", "Seen", "NotObserved"),
     "aiperf_core.validity.evidence": ("Evidence",),
-    "aiperf_core.redteam.cases": ("Case",),
+    "aiperf_core.validity.cases": ("Case",),
     "aiperf_core.events": (),
     "aiperf_core.errors": (),
     "aiperf_core.plugins": ("Plugins", "LoadedPlugin", "load_plugins"),

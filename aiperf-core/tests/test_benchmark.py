@@ -8,8 +8,9 @@ import pytest
 from attrs import frozen
 
 from aiperf_core import Benchmark, Cost, exact, lossy
-from aiperf_core.benchmark import Lossy, bind, call_with, load_benchmark
+from aiperf_core.benchmark import Lossy, bind, call_with
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.loading import load_benchmark
 
 PARTS = {
     "head": "import torch\nfrom aiperf_core import Benchmark, Cost, Tolerance, exact, lossy\n",

@@ -18,11 +18,11 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.contributions import CONTRIBUTIONS
 from aiperf_core.devices.timing import TimingDevice
 from aiperf_core.errors import SkipError
-from aiperf_core.executors.executor import Order
-from aiperf_core.harness.processes import ChildError
+from aiperf_core.executor import WorkerSpec
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.measurements import Samples
 from aiperf_core.observers import HOOKS, OBSERVER_HOOKS
 from aiperf_core.plugins import Plugins
-from aiperf_core.results.models import Samples
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.evidence import Evidence
 
@@ -192,7 +192,7 @@ def test_aiperf_executors(site):
     assert [*plugins.known_executors] == ["here", "torchrun", "nice"]
     assert "aiperf_acme.nice" not in sys.modules
     executor = plugins.known_executors["nice"].resolve(None)
-    crew = executor.start(Order(name="a", log=site.folder / "log", ranks=0, memory_limit_bytes=None))
+    crew = executor.start(WorkerSpec(name="a", log=site.folder / "log", ranks=0, memory_limit_bytes=None))
     with pytest.raises(ChildError, match="no attribute 'do_nothing'"):
         crew.ask("nothing", timeout=60)
     crew.kill()

@@ -262,7 +262,7 @@ ATTACK = "Case(issue='timing.clock_drift', module='aiperf_acme.slow', implementa
 
 
 def test_a_plugin_that_lists_an_attack_twice_is_set_aside(site):
-    header = "from aiperf_core.redteam.cases import Case\n@hookimpl\n"
+    header = "from aiperf_core.validity.cases import Case\n@hookimpl\n"
     listed = ", ".join(map(ATTACK.format, ("warped", "warped")))
     site.install("aiperf-acme", header + f"def aiperf_attacks(): return [{listed}]")
     plugins = site.load()
@@ -272,7 +272,7 @@ def test_a_plugin_that_lists_an_attack_twice_is_set_aside(site):
 
 
 def test_a_plugin_with_an_attack_that_another_one_has_is_set_aside(site):
-    header = "from aiperf_core.redteam.cases import Case\n@hookimpl\n"
+    header = "from aiperf_core.validity.cases import Case\n@hookimpl\n"
     for distribution in ("aiperf-acme", "aiperf-bolt"):
         site.install(distribution, header + f"def aiperf_attacks(): return [{ATTACK.format('warped')}]")
     plugins = site.load()

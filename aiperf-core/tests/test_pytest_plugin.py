@@ -327,7 +327,7 @@ def aiperf_issues():
 
 @hookimpl
 def aiperf_attacks():
-    from aiperf_core.redteam.cases import Case
+    from aiperf_core.validity.cases import Case
     yield Case(issue="acme.odd", module="aiperf_acme.double", implementation="sun")
     yield Case(issue="acme.even", module="aiperf_acme.double", implementation="product", honest=True)
     yield Case(issue="acme.odd", module="aiperf_acme.lost", implementation="sum")

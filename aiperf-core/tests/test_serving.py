@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aiperf_core import serving
-from aiperf_core.harness.service import ContractError
+from aiperf_core.errors import ContractError
 from aiperf_core.serving import Desk
 
 

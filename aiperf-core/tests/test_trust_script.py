@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from aiperf_core.measurements import Samples
 from aiperf_core.results import example
-from aiperf_core.results.models import Samples
 
 pytestmark = pytest.mark.quiet
 
@@ -183,7 +183,7 @@ def test_a_time_without_an_interval_is_no_repetition(write: Write) -> None:
     assert (reproducible.hits, reproducible.of) == (3, 3)
 
 
-def test_the_control_is_no_contestant(write: Write) -> None:
+def test_the_control_is_no_implementation(write: Write) -> None:
     assert trust.timed(trust.merged([write(run(0))])) == ["plain", "same_a", "same_b", "slower"]
 
 

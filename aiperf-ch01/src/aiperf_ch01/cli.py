@@ -6,10 +6,11 @@ from typing import Any
 import click
 from attrs import asdict
 
+from aiperf_core import units
 from aiperf_core.cli.screen import consoles
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import jsontext, units
+from aiperf_core.results import jsontext
 
 DEVICE = click.option(
     "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"

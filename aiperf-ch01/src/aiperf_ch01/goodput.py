@@ -4,8 +4,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aiperf_core.benchmark import load_benchmark
 from aiperf_core.errors import AiperfError
+from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, TargetResult

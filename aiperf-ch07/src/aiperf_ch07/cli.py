@@ -82,7 +82,7 @@ def access_report(plugins: Plugins, pattern: str, params: tuple[str, ...], as_js
     from attrs import asdict
 
     from aiperf_ch07.access_report import METRICS, report
-    from aiperf_core.benchmark import load_benchmark
+    from aiperf_core.loading import load_benchmark
 
     selections = plugins.select([pattern])
     if len(selections) != 1:

@@ -4,9 +4,10 @@ import sys
 
 import torch
 
-from aiperf_core.benchmark import bind, call_with, load_benchmark
+from aiperf_core.benchmark import bind, call_with
+from aiperf_core.described import TargetRef
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.described import TargetRef
+from aiperf_core.loading import load_benchmark
 
 
 def main(target: str, module: str, name: str, *given: str) -> None:

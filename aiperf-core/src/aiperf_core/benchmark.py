@@ -24,14 +24,11 @@ here runs a benchmark; the harness reads the declarations.
 """
 
 import contextlib
-import importlib
 import inspect
 import math
 import re
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, evolve, field, frozen
@@ -45,12 +42,7 @@ from aiperf_core.tolerance import TOLERANCES, Tolerance
 CLOCKS = ("device", "wall")
 CACHES = ("cold", "warm")
 KINDS = ("reasonable", "naive", "antipattern")
-# Before the path of a trusted file in KernelBench's form, in the place of a target's module.
-KERNELBENCH = "kernelbench:"
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
-
-# Files with the frames between `load_benchmark` and the module that it imports.
-_IMPORTERS = (__file__, str(Path(importlib.__file__).parent), "<frozen importlib")
 
 Params = dict[str, float]
 # Where a mistake is: a file and line, or the code itself.
@@ -533,52 +525,3 @@ def _caller() -> str:
             return frame.f_code.co_filename
         frame = frame.f_back
     return "?"
-
-
-def _raised_at(error: BaseException) -> str:
-    """File and line at which an import failed, in the module that was asked for; nothing where it did not begin."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [one for one in frames if not one.filename.startswith(_IMPORTERS)]
-    return f"{theirs[0].filename}:{theirs[0].lineno}" if theirs else ""
-
-
-def kernelbench_file(module: str) -> Path | None:
-    """The reference's file that stands in the place of a target's module; None where that is a module."""
-    return Path(module.removeprefix(KERNELBENCH)) if module.startswith(KERNELBENCH) else None
-
-
-def load_benchmark(target: Any) -> Benchmark:
-    """Import the module of a target (a record with `name` and `module`) and return its checked `Benchmark`.
-
-    Raises `BenchmarkError` that names the target and the file for every mistake of its author, a failing import
-    included.
-    """
-    reference = kernelbench_file(target.module)
-    if reference is not None:
-        from aiperf_core.harness.candidate import benchmark_from_kernelbench
-
-        return benchmark_from_kernelbench(reference)
-    try:
-        module = importlib.import_module(target.module)
-    except BenchmarkError as error:
-        # A tolerance, for one, does not know which file it stands in.
-        place = _raised_at(error)
-        where = "" if place.rpartition(":")[0] in str(error) else f"{place}: "
-        raise BenchmarkError(f"{target.name!r} cannot be used. {where}{error}") from None
-    except Exception as error:
-        place = _raised_at(error)
-        raised = f"raised {type(error).__name__}{place and f' at {place}'}: {error}"
-        raise BenchmarkError(f"{target.name!r} cannot be used: importing {target.module!r} {raised}") from error
-    found = [value for value in vars(module).values() if isinstance(value, Benchmark)]
-    if len(found) != 1:
-        raise BenchmarkError(
-            f"{target.name!r} cannot be used: {module.__file__} has {len(found)} Benchmark objects at module level; "
-            "accepted is one, as in: bench = Benchmark(goal='speed')"
-        )
-    try:
-        found[0].check()
-    except BenchmarkError as error:
-        raise BenchmarkError(f"{target.name!r} cannot be used. {error}") from None
-    return found[0]

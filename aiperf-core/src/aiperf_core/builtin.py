@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import CPU, CUDA, Device
-from aiperf_core.executors.executor import HERE, TORCHRUN, Executor
+from aiperf_core.executor import HERE, TORCHRUN, Executor
 from aiperf_core.hookspecs import hookimpl
-from aiperf_core.profiling.profiler import MetricSet, Profiler
-from aiperf_core.redteam import catalogue
-from aiperf_core.redteam.cases import Case
+from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import ISSUES
 
@@ -54,12 +52,6 @@ def aiperf_commands() -> Iterable[Command]:
 def aiperf_issues() -> Iterable[Issue]:
     """Contribute the registry's issues, category by category."""
     return ISSUES
-
-
-@hookimpl
-def aiperf_attacks() -> Iterable[Case]:
-    """Contribute the attacks and look-alikes that prove the registry."""
-    return catalogue.cases()
 
 
 @hookimpl

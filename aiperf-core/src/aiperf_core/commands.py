@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Attribute, field, frozen
 
-from aiperf_core.records import is_path, named, one_line, resolve
+from aiperf_core.contributed import is_path, named, one_line, resolve
 
 if TYPE_CHECKING:
     import click

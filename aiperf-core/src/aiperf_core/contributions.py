@@ -11,10 +11,10 @@ from attrs import field, frozen
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin
-from aiperf_core.executors.executor import Executor
-from aiperf_core.profiling.profiler import MetricSet, Profiler
-from aiperf_core.redteam.cases import Case
+from aiperf_core.executor import Executor
+from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import InstalledTarget, Target, is_group
+from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import GUARDS
@@ -129,6 +129,14 @@ CONTRIBUTIONS = (
         words=lambda one: (
             f"'{one.record.module}:{one.record.implementation}' for '{one.record.issue}' on {one.record.device}"
         ),
+    ),
+    Contribution(
+        hook="aiperf_recordings",
+        kind=Recorded,
+        installed=_with_origin,
+        key=lambda one: (one.record.issue, one.distribution),
+        words=lambda one: f"recorded evidence of '{one.record.issue}'",
+        several=True,
     ),
     _by_name("aiperf_profilers", Profiler, "profiler"),
     _by_name("aiperf_metrics", MetricSet, "metric set"),

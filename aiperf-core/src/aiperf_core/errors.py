@@ -45,3 +45,7 @@ class SkipError(AiperfError):
 
 class BundleError(AiperfError):
     """A result folder is missing, incomplete or does not match its schema."""
+
+
+class ContractError(Exception):
+    """An implementation returned something of another form than the reference does."""

@@ -5,7 +5,7 @@ names below. It may implement any of them, and may leave out arguments that it d
 example in `docs/hooks.md`.
 
 Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`, `aiperf_attacks`,
-`aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
+`aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -19,10 +19,10 @@ from pluggy import HookimplMarker, HookspecMarker
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
-from aiperf_core.executors.executor import Executor
-from aiperf_core.profiling.profiler import MetricSet, Profiler
-from aiperf_core.redteam.cases import Case
+from aiperf_core.executor import Executor
+from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import Target
+from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 
@@ -76,6 +76,15 @@ def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
 
     Called once, whenever plugins are loaded. Forbidden: importing the modules that the cases name, which is done in a
     worker's process, and the same case twice.
+    """
+
+
+@hookspec
+def aiperf_recordings() -> Iterable[Recorded]:  # type: ignore[empty-body]
+    """Contribute recorded evidence of issues, for guards that cannot be attacked on every machine.
+
+    Called once, whenever plugins are loaded. `aiperf selftest` shows the evidence to the check of the issue's guard.
+    Forbidden: two recordings of one issue by one plugin.
     """
 
 

@@ -32,11 +32,11 @@ from aiperf_core.contributions import (
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
-from aiperf_core.executors.executor import Executor
+from aiperf_core.executor import Executor
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
-from aiperf_core.profiling.profiler import MetricSet, Profiler
-from aiperf_core.redteam.cases import Case
+from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, select
+from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 
@@ -76,6 +76,7 @@ class Plugins:
     issues: Mapping[str, Installed[Issue]] = field(factory=dict)
     checks: tuple[Installed[Check], ...] = ()
     attacks: tuple[Installed[Case], ...] = ()
+    recordings: tuple[Installed[Recorded], ...] = ()
     profilers: Mapping[str, Installed[Profiler]] = field(factory=dict)
     metrics: Mapping[str, Installed[MetricSet]] = field(factory=dict)
     devices: Mapping[str, Installed[Device]] = field(factory=dict)
@@ -192,6 +193,7 @@ class _Loader:
             issues=MappingProxyType({one.record.id: one for one in found["issues"]}),
             checks=tuple(found["checks"]),
             attacks=tuple(found["attacks"]),
+            recordings=tuple(found["recordings"]),
             profilers=MappingProxyType({one.record.name: one for one in found["profilers"]}),
             metrics=MappingProxyType({one.record.name: one for one in found["metrics"]}),
             devices=MappingProxyType({one.record.name: one for one in found["devices"]}),

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from aiperf_core.harness.described import Described, DescribedImplementation
+    from aiperf_core.described import Described, DescribedImplementation
     from aiperf_core.targets import Selection
     from aiperf_core.testing import Measure, Measuring
 
@@ -101,7 +101,7 @@ class Conformance:
 
     def ask(self, role: str, do: str, **arguments: Any) -> Any:
         """Ask a fresh process of a role. Raises `ChildError`."""
-        child = self.measuring.session.spawn(role, f"{role}-{do}")
+        child = self.measuring.planner.spawn(role, f"{role}-{do}")
         try:
             answer = child.ask(do, timeout=TIMEOUT_S, **arguments)
         finally:
@@ -113,7 +113,7 @@ class Conformance:
 
     def awkward(self, target: dict[str, str], device: str, smoke: dict[str, float]) -> dict[str, float]:
         """Sizes of which each whole number is a prime near that of `smoke`, where the workload takes it."""
-        from aiperf_core.harness.processes import ChildError
+        from aiperf_core.harness.processes.child import ChildError
         from aiperf_core.targets import WORLD_SIZE
 
         key = (target["name"], device)
@@ -134,9 +134,9 @@ class Conformance:
     def _items(self, session: pytest.Session, selection: "Selection") -> Iterator[pytest.Item]:
         import cattrs
 
+        from aiperf_core.described import Described
         from aiperf_core.errors import UsageError
-        from aiperf_core.harness.described import Described
-        from aiperf_core.harness.processes import ChildError
+        from aiperf_core.harness.processes.child import ChildError
 
         target = {"name": selection.target.name, "module": selection.target.module}
         facts: dict[str, Any] = {"conformance": self, "target": target}
@@ -190,7 +190,7 @@ class BenchmarkTest(pytest.Item):
 
     def skip_without(self, device: str) -> None:
         """Skip where the device is not here; fail where no plugin provides it, as where it is misspelt."""
-        known = self.conformance.measuring.session.options.devices
+        known = self.conformance.measuring.planner.options.devices
         if device not in known:
             raise Wrong(f"no plugin provides the device {device!r}; known are {', '.join(sorted(known))}")
         if device not in self.conformance.measuring.devices:
@@ -226,7 +226,7 @@ class Lint(BenchmarkTest):
 
     def runtest(self) -> None:
         """Fail where there is a problem; what is only noted stands in `aiperf lint`."""
-        from aiperf_core.harness.processes import ChildError
+        from aiperf_core.harness.processes.child import ChildError
 
         self.skip_without(self.device)
         device = self.conformance.measuring.device(self.device)
@@ -292,7 +292,7 @@ class Right(BenchmarkTest):
         from aiperf_core.targets import WORLD_SIZE
 
         self.skip_without(self.device)
-        hardware = self.conformance.measuring.session.hardware_of(self.device)
+        hardware = self.conformance.measuring.planner.hardware_of(self.device)
         for reason in filter(None, (lacking(text, hardware) for text in self.implementation.requires)):
             pytest.skip(reason)
         sizes = self.smoke
@@ -307,7 +307,7 @@ class Right(BenchmarkTest):
             raise Wrong(f"{where}: {wrong}\n    {self.implementation.where}")
 
     def _tried(self, sizes: dict[str, float]) -> str | None:
-        from aiperf_core.harness.processes import ChildError
+        from aiperf_core.harness.processes.child import ChildError
 
         device = self.conformance.measuring.device(self.device)
         request = {"target": self.target, "device": device, "params": sizes}

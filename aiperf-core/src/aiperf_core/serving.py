@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from attrs import define, field, frozen
 
-from aiperf_core.harness.service import ContractError
+from aiperf_core.errors import ContractError
 
 ARRIVAL = "arrival_s"
 DEADLINE = "deadline_s"

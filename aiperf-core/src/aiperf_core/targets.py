@@ -19,8 +19,8 @@ from fnmatch import fnmatchcase
 
 from attrs import Attribute, field, frozen
 
+from aiperf_core.contributed import named, one_line
 from aiperf_core.errors import UsageError
-from aiperf_core.records import named, one_line
 
 GOALS = ("speed", "latency", "throughput", "memory")
 # The devices that come with the core; plugins add others.

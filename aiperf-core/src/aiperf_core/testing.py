@@ -15,16 +15,16 @@ from pathlib import Path
 
 from attrs import asdict, evolve
 
-from aiperf_core.benchmark import load_benchmark
+from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.harness.described import TargetRef
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.loading import load_benchmark
 from aiperf_core.observers import describe
 from aiperf_core.plugins import Plugins, load_plugins
-from aiperf_core.redteam.cases import Case
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
+from aiperf_core.validity.cases import Case
 
 # What the fixture `aiperf_measure` is: `Measuring.measure`.
 Measure = Callable[..., TargetResult]
@@ -73,7 +73,7 @@ class Measuring:
 
     The budget is short, and guards of times are off: the verdicts of such runs say nothing about speed, and everything about
     right and wrong. Threads of its processes that wait for others sleep instead of spinning, unless `OMP_WAIT_POLICY` says
-    otherwise: tests share a machine. `session` has the processes.
+    otherwise: tests share a machine. `planner` has the processes.
     """
 
     def __init__(self) -> None:
@@ -81,13 +81,13 @@ class Measuring:
         os.environ.setdefault(_OMP_WAIT_POLICY, "passive")
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
         self._plugins = load_plugins()
-        self.session = Session(Options(devices=self._plugins.known_devices), Path(self._folder.name))
+        self.planner = Planner(Options(devices=self._plugins.known_devices), Path(self._folder.name))
 
     def __enter__(self) -> "Measuring":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.session.__exit__()
+        self.planner.__exit__()
         self._folder.cleanup()
         if self._waits_passively:
             os.environ.pop(_OMP_WAIT_POLICY, None)
@@ -110,18 +110,18 @@ class Measuring:
 
         Raises `UsageError` for options that it does not take, and `KeyboardInterrupt` where Ctrl-C ended it.
         """
-        self.session.options = evolve(options, devices=self._plugins.known_devices)
-        plans, skipped = self.session.plan([selection])
-        return skipped[0] if skipped else self.session.run_whole(plans[0], self._log_path, Silent())
+        self.planner.options = evolve(options, devices=self._plugins.known_devices)
+        plans, skipped = self.planner.plan([selection])
+        return skipped[0] if skipped else self.planner.run_whole(plans[0], self._log_path, Silent())
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The devices that are here."""
-        return self.session.devices
+        return self.planner.devices
 
     def device(self, name: str) -> dict[str, str]:
-        """A device as the processes of a session are told of it."""
-        return asdict(self.session.options.devices[name])
+        """A device as the processes of a planner are told of it."""
+        return asdict(self.planner.options.devices[name])
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness.options import Options
+from aiperf_core.harness.run.options import Options
+from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results.models import Ceilings
 
 pytestmark = pytest.mark.quiet
 
@@ -24,7 +24,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(Shell(load_plugins()), ["ceilings", *arguments])
 
 
-class FakeSession:
+class FakePlanner:
     """Measures nothing: keeps what it is asked for, and answers what the test says."""
 
     kept = False
@@ -35,7 +35,7 @@ class FakeSession:
     def __init__(self, options: Options, log_folder: Path) -> None:
         assert log_folder.is_dir()
 
-    def __enter__(self) -> "FakeSession":
+    def __enter__(self) -> "FakePlanner":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,13 +52,13 @@ class FakeSession:
 
 
 @pytest.fixture
-def measured(monkeypatch: pytest.MonkeyPatch) -> type[FakeSession]:
-    fresh = type("Fresh", (FakeSession,), {"asked": []})
-    monkeypatch.setattr("aiperf_core.harness.session.Session", fresh)
+def measured(monkeypatch: pytest.MonkeyPatch) -> type[FakePlanner]:
+    fresh = type("Fresh", (FakePlanner,), {"asked": []})
+    monkeypatch.setattr("aiperf_core.harness.run.planner.Planner", fresh)
     return fresh
 
 
-def test_a_page(measured: type[FakeSession]) -> None:
+def test_a_page(measured: type[FakePlanner]) -> None:
     result = run()
     assert (result.exit_code, result.stderr) == (0, "measuring what this machine reaches ...\n")
     assert result.stdout == (
@@ -79,7 +79,7 @@ def test_a_page(measured: type[FakeSession]) -> None:
     assert measured.closed
 
 
-def test_a_page_that_was_kept(measured: type[FakeSession]) -> None:
+def test_a_page_that_was_kept(measured: type[FakePlanner]) -> None:
     measured.kept = True
     result = run("--device", "cpu")
     assert result.exit_code == 0
@@ -87,13 +87,13 @@ def test_a_page_that_was_kept(measured: type[FakeSession]) -> None:
     assert measured.asked == [("cpu", False)]
 
 
-def test_json_has_everything(measured: type[FakeSession]) -> None:
+def test_json_has_everything(measured: type[FakePlanner]) -> None:
     result = run("--json", "--refresh")
     assert json.loads(result.stdout) == {"kept": False, "ceilings": attrs.asdict(FOUND), "of_datasheet": {}}
     assert measured.asked == [(None, True)]
 
 
-def test_a_machine_that_cannot_be_measured(measured: type[FakeSession]) -> None:
+def test_a_machine_that_cannot_be_measured(measured: type[FakePlanner]) -> None:
     measured.error = AiperfError("The ceilings of 'cpu' could not be measured: no memory")
     result = run()
     assert (result.exit_code, result.stdout) == (1, "")
@@ -101,7 +101,7 @@ def test_a_machine_that_cannot_be_measured(measured: type[FakeSession]) -> None:
     assert measured.closed
 
 
-def test_a_device_that_is_none(measured: type[FakeSession]) -> None:
+def test_a_device_that_is_none(measured: type[FakePlanner]) -> None:
     result = run("--device", "tpu")
     assert result.exit_code == 2
     assert result.stderr == (

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BundleError, UsageError
+from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
-from aiperf_core.results import expectations as rules
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Estimate, Memory, Verdict
+from aiperf_core.results.models import Verdict
+from aiperf_core.stats import expectations as rules
 
 KEY = "nvidia-h200-x1"
 PLUGIN = """

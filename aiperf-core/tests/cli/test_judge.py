@@ -337,7 +337,7 @@ def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machin
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
     assert row["verdict"] == "INVALID"
     assert [one["issue"] for one in row["findings"] if one["severity"] == "invalid"] == ["tamper.code_objects"]
-    assert "in the middle of a sample: aiperf_core.harness.worker.Worker.do_output is" in row["reason"]
+    assert "in the middle of a sample: aiperf_core.harness.roles.worker.Worker.do_output is" in row["reason"]
 
 
 @pytest.mark.parametrize("prepared", ["10**400", "-1.0"])

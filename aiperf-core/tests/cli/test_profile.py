@@ -18,7 +18,7 @@ from aiperf_core.profiling import store
 pytestmark = pytest.mark.quiet
 
 PLUGIN = """
-from aiperf_core.profiling.profiler import MetricSet, Profiler
+from aiperf_core.profiler import MetricSet, Profiler
 
 @hookimpl
 def aiperf_profilers():
@@ -33,8 +33,8 @@ def aiperf_metrics():
 NEVER = """
 import json
 
-from aiperf_core.profiling.models import Observed
-from aiperf_core.profiling.profiler import Pace
+from aiperf_core.profiler import Observed
+from aiperf_core.profiler import Pace
 
 
 class Never:

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
+from aiperf_core.measurements import Energy, Estimate, Samples, Spread
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
@@ -14,14 +15,10 @@ from aiperf_core.results.models import (
     BundleRef,
     Conditions,
     Confined,
-    Energy,
-    Estimate,
     Finding,
     Light,
     Quality,
-    Samples,
     SkippedTarget,
-    Spread,
     Stretch,
     Verdict,
 )

@@ -15,24 +15,25 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
+from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import load_plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import atomic
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Estimate, Verdict
-from aiperf_core.results.recheck import recheck
+from aiperf_core.results.models import Verdict
+from aiperf_core.stats.recheck import recheck
 
 spec = spec_from_file_location("killed_runs", Path(__file__).parents[1] / "harness" / "killed_runs.py")
 killed_runs = module_from_spec(spec)
 spec.loader.exec_module(killed_runs)
-TARGETS, RecordedSession = killed_runs.TARGETS, killed_runs.RecordedSession
+TARGETS, RecordedPlanner = killed_runs.TARGETS, killed_runs.RecordedPlanner
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     """A folder to run in, without a machine to measure."""
     killed_runs.prepare(monkeypatch.setattr)
-    monkeypatch.setattr(RecordedSession, "cut_short", None)
+    monkeypatch.setattr(RecordedPlanner, "cut_short", None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -45,10 +46,10 @@ def aiperf(*arguments, targets=TARGETS):
 @pytest.fixture
 def interrupted(monkeypatch):
     """The folder of a run that Ctrl-C ended in its second target, and what it said."""
-    monkeypatch.setattr(RecordedSession, "cut_short", "acme.two")
+    monkeypatch.setattr(RecordedPlanner, "cut_short", "acme.two")
     done = aiperf("run", "acme.*", "--out", "a run", "--size", "smoke", "--quiet", "--budget", "0.5")
     assert done.exit_code == 130
-    monkeypatch.setattr(RecordedSession, "cut_short", None)
+    monkeypatch.setattr(RecordedPlanner, "cut_short", None)
     return done
 
 
@@ -236,7 +237,7 @@ def test_another_machine_is_said_at_the_top(before, monkeypatch):
 
 
 def test_without_the_device_nothing_is_run(before, monkeypatch):
-    monkeypatch.setattr(RecordedSession, "hardware", Hardware())
+    monkeypatch.setattr(RecordedPlanner, "hardware", Hardware())
     done = aiperf("reproduce", "before", "--quiet", "--out", "after")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
@@ -255,11 +256,11 @@ def test_a_bundle_that_was_changed_is_said(before):
 
 
 def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypatch):
-    monkeypatch.setattr(RecordedSession, "cut_short", "acme.one")
+    monkeypatch.setattr(RecordedPlanner, "cut_short", "acme.one")
     done = aiperf("reproduce", "before", "--quiet", "--out", "after")
     assert (done.exit_code, done.stdout) == (130, "")
     assert done.stderr == "resume with: aiperf run --resume after\n"
-    monkeypatch.setattr(RecordedSession, "cut_short", None)
+    monkeypatch.setattr(RecordedPlanner, "cut_short", None)
     assert aiperf("run", "--resume", "after", "--quiet").exit_code == killed_runs.CODE
     assert Bundle.open(Path("after")).manifest.reproduces is not None
 

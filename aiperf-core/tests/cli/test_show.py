@@ -4,9 +4,9 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from aiperf_core.benchmark import load_benchmark
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example, records
 

@@ -8,20 +8,19 @@ from typing import Any
 import cattrs
 import pytest
 
-from aiperf_core.devices import ceilings, cpu_ceilings
+from aiperf_core.devices import ceiling_figures, ceilings, cpu_ceilings
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.cuda_kind import CudaKind
 from aiperf_core.devices.measuring import Page
 from aiperf_core.errors import AiperfError
 from aiperf_core.kernels import CudaSource, HostSource
-from aiperf_core.results import figures
-from aiperf_core.results.models import Ceilings
+from aiperf_core.measurements import Ceilings
 
 pytestmark = pytest.mark.quiet
 
 DEVICES = Path(ceilings.__file__).parent
 BASIC = {
-    *figures.REQUIRED,
+    *ceiling_figures.REQUIRED,
     *(f"flop_per_s.{name}" for name in ("fp64", "fp32", "bf16", "int8")),
     "vector_flop_per_s.fp32",
     "vector_flop_per_s.fp64",
@@ -53,9 +52,9 @@ def test_the_figures_of_a_processor(whole: bool, keys: set[str]) -> None:
     told: list[str] = []
     found = cattrs.structure(ceilings.measure(CpuKind(), whole, told.append), Ceilings)
     assert found.missing == {}
-    assert figures.figures(found).keys() == keys
+    assert ceiling_figures.figures(found).keys() == keys
     assert found.how.keys() == keys
-    assert all(value > 0 for value in figures.figures(found).values())
+    assert all(value > 0 for value in ceiling_figures.figures(found).values())
     assert found.whole is whole
     assert found.datasheet == {}
     assert found.took_s is not None
@@ -166,9 +165,9 @@ def test_the_page_of_a_gpu() -> None:
     start = time.monotonic()
     found = cattrs.structure(ceilings.measure(CudaKind(), whole=True), Ceilings)
     assert time.monotonic() - start < 30
-    have = figures.figures(found)
+    have = ceiling_figures.figures(found)
     wanted = {
-        *figures.REQUIRED,
+        *ceiling_figures.REQUIRED,
         "cache_bytes",
         *(f"flop_per_s.{name}" for name in ("fp64", "fp32", "tf32", "fp16", "bf16")),
         "vector_flop_per_s.fp32",
@@ -187,7 +186,7 @@ def test_the_page_of_a_gpu() -> None:
     assert have["cache_bytes_per_s"] > have["read_bytes_per_s"]
     assert have["shared_bytes_per_s"] > have["cache_bytes_per_s"]
     assert 1e-7 < have["graph_launch_s"] < have["launch_wait_s"] < 1e-3
-    for key, fraction in figures.of_datasheet(found).items():
+    for key, fraction in ceiling_figures.of_datasheet(found).items():
         # Pageable memory is copied once more, by the host, at a rate that no sheet of the GPU promises.
         assert (0.02 if ".pageable" in key else 0.2) < fraction < 1.05, (key, fraction)
 

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 
 from aiperf_core.cli import doctor
 from aiperf_core.cli.main import Shell
+from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.devices.device import BUILT_IN, CPU, Device, DeviceKind, Found, known_device
-from aiperf_core.devices.here import of_plugins
+from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.candidate import CandidateSource
-from aiperf_core.harness.described import Described, DescribedImplementation
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.targets import Selection
@@ -139,14 +139,14 @@ def plugins(site: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
 
 
 @pytest.fixture
-def session(plugins: Plugins, tmp_path: Path) -> Session:
-    """A session that has already looked for devices."""
-    session = Session.__new__(Session)
-    session.options, session.log_folder = Options(devices=plugins.known_devices), tmp_path
-    session._kinds, session._ceilings = {}, {}
-    session._hardware, session._no_cuda = Hardware(), "the tests hide it"
-    session._probed = {"toy": Found(name="Toy accelerator 1", count=2), "gone": "its cable is out"}
-    return session
+def planner(plugins: Plugins, tmp_path: Path) -> Planner:
+    """A planner that has already looked for devices."""
+    planner = Planner.__new__(Planner)
+    planner.options, planner.log_folder = Options(devices=plugins.known_devices), tmp_path
+    planner._kinds, planner._ceilings = {}, {}
+    planner._hardware, planner._no_cuda = Hardware(), "the tests hide it"
+    planner._probed = {"toy": Found(name="Toy accelerator 1", count=2), "gone": "its cable is out"}
+    return planner
 
 
 def described(device: str, **params: float) -> Described:
@@ -154,47 +154,47 @@ def described(device: str, **params: float) -> Described:
     return Described("speed", "device", "cold", None, {"smoke": params}, "bit-exact", "m", "0", [one])
 
 
-def planned(session: Session, plugins: Plugins, device: str, **params: float) -> Any:
-    return session._plan(Selection(plugins.select(["toy.copy"])[0].target), described(device, **params))
+def planned(planner: Planner, plugins: Plugins, device: str, **params: float) -> Any:
+    return planner._plan(Selection(plugins.select(["toy.copy"])[0].target), described(device, **params))
 
 
-def test_the_devices_that_are_here(session: Session) -> None:
-    assert session.devices == ("cpu", "toy")
+def test_the_devices_that_are_here(planner: Planner) -> None:
+    assert planner.devices == ("cpu", "toy")
 
 
-def test_one_that_is_asked_for_and_not_here_is_a_users_mistake(session: Session) -> None:
+def test_one_that_is_asked_for_and_not_here_is_a_users_mistake(planner: Planner) -> None:
     with pytest.raises(UsageError) as caught:
-        session._require("gone")
+        planner.require("gone")
     assert str(caught.value) == (
         "The device 'gone' was asked for, but there is none here: its cable is out. Leave out --device to run on the CPU; "
         "see what is missing with: aiperf doctor"
     )
 
 
-def test_a_device_that_no_plugin_provides_is_named(session: Session, plugins: Plugins) -> None:
-    skipped = planned(session, plugins, "tpu", n=8)
+def test_a_device_that_no_plugin_provides_is_named(planner: Planner, plugins: Plugins) -> None:
+    skipped = planned(planner, plugins, "tpu", n=8)
     assert skipped.reason == (
         "has no implementation for cpu; it runs on tpu (tpu: no plugin provides it; known are cpu, cuda, gone, toy)"
     )
 
 
-def test_ranks_need_a_device_that_can_work_together(session: Session, plugins: Plugins) -> None:
-    skipped = planned(session, plugins, "toy", world_size=2)
+def test_ranks_need_a_device_that_can_work_together(planner: Planner, plugins: Plugins) -> None:
+    skipped = planned(planner, plugins, "toy", world_size=2)
     assert skipped.reason == "is a workload of 2 ranks; several of 'toy' cannot be told to work together"
 
 
-def test_a_device_without_ceilings_has_no_page_and_costs_no_process(session: Session) -> None:
-    assert session.ceilings("toy") is None
+def test_a_device_without_ceilings_has_no_page_and_costs_no_process(planner: Planner) -> None:
+    assert planner.ceilings("toy") is None
     with pytest.raises(AiperfError) as caught:
-        session.all_ceilings("toy")
+        planner.all_ceilings("toy")
     assert str(caught.value) == "The device 'toy' has no ceilings: its plugin does not say how to measure any."
 
 
-def test_untrusted_code_is_not_judged_where_nothing_confines_it(session: Session, plugins: Plugins) -> None:
+def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner, plugins: Plugins) -> None:
     source = CandidateSource(Path("c.py"), "", "0", "aiperf")
-    session.options = Options(devices=plugins.known_devices, candidate=source)
+    planner.options = Options(devices=plugins.known_devices, candidate=source)
     with pytest.raises(UsageError) as caught:
-        planned(session, plugins, "toy", n=8)
+        planned(planner, plugins, "toy", n=8)
     assert str(caught.value) == (
         "Code that nobody trusts cannot be judged on 'toy': nothing confines it there. Judge it on cpu or cuda: --device cpu"
     )

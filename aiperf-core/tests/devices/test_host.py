@@ -91,17 +91,6 @@ def test_without_a_compiler(monkeypatch):
     assert host.compiler() == ""
 
 
-def test_the_cache_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", "/home/ada")
-    monkeypatch.delenv("AIPERF_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert str(host.cache_folder()) == "/home/ada/.cache/aiperf"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
-    assert str(host.cache_folder()) == "/xdg/aiperf"
-    monkeypatch.setenv("AIPERF_CACHE_DIR", "/mine")
-    assert str(host.cache_folder()) == "/mine"
-
-
 def test_a_folder_that_does_not_exist_yet_can_be_written_where_its_parent_can(tmp_path):
     assert host.can_write(tmp_path / "a" / "b")
     file = tmp_path / "file"

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import attrs
 
+from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness import run as run_module
-from aiperf_core.harness.asked import recall
-from aiperf_core.harness.described import Described, DescribedImplementation
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Plan
+from aiperf_core.harness.run import bundle_run as run_module
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Plan
+from aiperf_core.harness.run.request import recall
 from aiperf_core.plugins import Plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.recheck import recheck
+from aiperf_core.stats.recheck import recheck
 from aiperf_core.targets import InstalledTarget, Selection
 
 spec = spec_from_file_location("measured", Path(__file__).parents[1] / "results" / "measured.py")
@@ -55,8 +55,8 @@ class Silent:
     def progress(self, block, blocks, seconds_left): ...
 
 
-class RecordedSession:
-    """A session in which nothing is measured. `seconds` is how long it pretends to; Ctrl-C hits the target `cut_short`."""
+class RecordedPlanner:
+    """A planner in which nothing is measured. `seconds` is how long it pretends to; Ctrl-C hits the target `cut_short`."""
 
     seconds = 0.0
     cut_short = None
@@ -67,7 +67,7 @@ class RecordedSession:
         self.ran = []
 
     def __enter__(self):
-        RecordedSession.last = self
+        RecordedPlanner.last = self
         return self
 
     def __exit__(self, *_):
@@ -105,14 +105,14 @@ def new_manifest(*, plugins):
 
 def prepare(patch=setattr):
     """Replace what takes time or asks the machine."""
-    patch(run_module, "Session", RecordedSession)
+    patch(run_module, "Planner", RecordedPlanner)
     patch(run_module, "new_manifest", new_manifest)
     patch(run_module, "package_hashes", lambda modules: {"aiperf_core": "a" * 64})
 
 
 def begin(path, names=TARGETS):
     installed = plugins(names)
-    return run_module.Run(
+    return run_module.BundleRun(
         NO_SERVER, installed, [Selection(one) for one in installed.targets], "acme", Options(), path, Silent()
     )
 
@@ -120,7 +120,7 @@ def begin(path, names=TARGETS):
 def resume(path, installed=None):
     installed, bundle = installed or plugins(), Bundle.open(path)
     found = recall(bundle.manifest.asked, installed)
-    return run_module.Run(
+    return run_module.BundleRun(
         NO_SERVER, installed, found.selections, "", found.options, None, Silent(), each=found.each, resumes=bundle
     )
 
@@ -206,7 +206,7 @@ def check(path, starts):
 def kill_and_resume(folder, kills, seed):
     """Kill that many times in all; return how many bundles were completed meanwhile."""
     prepare()
-    RecordedSession.seconds = 0.005
+    RecordedPlanner.seconds = 0.005
     begin(folder / "warm").execute()  # compiles schemas, once for all children
     started = time.monotonic()
     assert exit_code_of(forked(begin_or_resume, folder / "whole")) == CODE

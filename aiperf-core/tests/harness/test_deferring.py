@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
@@ -20,9 +20,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         options = Options(device="cuda", tier="standard", budget_s=3.0)
-        with Session(options, folder) as session:
-            plans, _ = session.plan([Selection(InstalledTarget("tests.deferring", "deferring"))])
-            result = session.run(plans[0], lambda _, name: folder / f"{name}.log", Silent())
+        with Planner(options, folder) as planner:
+            plans, _ = planner.plan([Selection(InstalledTarget("tests.deferring", "deferring"))])
+            result = planner.run(plans[0], lambda _, name: folder / f"{name}.log", Silent())
     assert isinstance(result, TargetResult), result
     return {row.name: row for row in result.rows}
 

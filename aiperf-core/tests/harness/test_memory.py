@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aiperf_core.harness.candidate import CandidateSource
+from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.results.models import TargetResult, Verdict
 
 Measure = Callable[..., Any]

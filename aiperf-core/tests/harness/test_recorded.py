@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiperf_core.harness.contestant import Contestant
-from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.harness.statistics import Blocks, half_width, median_interval, ratio_interval, verdict
-from aiperf_core.harness.verdicts import Scoring
-from aiperf_core.results.models import Estimate, Row, Verdict
+from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.measurements import Estimate
+from aiperf_core.results.models import Row, Verdict
+from aiperf_core.stats.intervals import Blocks, half_width, median_interval, ratio_interval, verdict
+from aiperf_core.stats.verdicts import Scoring
 
 FILES = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 RECORDINGS: list[dict[str, Any]] = [json.loads(path.read_text()) for path in FILES]
@@ -52,11 +53,11 @@ def others(recording: dict[str, Any]) -> list[str]:
 
 def scored(recording: dict[str, Any]) -> dict[str, Row]:
     """The rows that these samples give today."""
-    names, contestants = list(recording["samples"]), []
+    names, implementations = list(recording["samples"]), []
     for place, name in enumerate(names):
         role = recording["line"]["rows"][name]["role"]
         declared = DescribedImplementation(name, role, recording["line"]["device"], "slowdown.py:1")
-        one = Contestant(declared, name, calls=1)
+        one = ImplementationRun(declared, name, calls=1)
         taken = recording["samples"][name]
         for step, (time, number, which) in enumerate(
             zip(taken["seconds"], taken["passes"], taken["rounds"], strict=True)
@@ -74,10 +75,10 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
                 "stopped_s": None,
             }
             one.record((which, number * len(names) + place, step), sample, judged=False)
-        contestants.append(one)
+        implementations.append(one)
     floor = recording["line"]["floor"]
     cost = {"bytes_read": 0.0, "bytes_written": 0.0, "flops": 1.0, "precision": "fp32"}
-    rows = Scoring(contestants, recording["clock"], "cold", cost, "bit-exact", floor, lambda _: None).rows()
+    rows = Scoring(implementations, recording["clock"], "cold", cost, "bit-exact", floor, lambda _: None).rows()
     return {row.name: row for row in rows}
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from aiperf_core.benchmark import Benchmark
 from aiperf_core.errors import BenchmarkError, UsageError
-from aiperf_core.harness.candidate import CandidateSource
-from aiperf_core.harness.options import Options
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.render.notes import notes
 from aiperf_core.results.models import Row, TargetResult, Verdict
-from aiperf_core.results.notes import notes
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
 
@@ -26,7 +26,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> TargetResult:
     logs = tmp_path_factory.mktemp("logs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
-        with Session(Options(device="cpu", size="smoke", budget_s=0.3), logs) as session:
+        with Planner(Options(device="cpu", size="smoke", budget_s=0.3), logs) as session:
             plans, _ = session.plan([Selection(TARGET)])
             result = session.run(plans[0], lambda _, name: logs / f"{name}.log", Silent())
     assert isinstance(result, TargetResult), result
@@ -79,7 +79,7 @@ def test_a_candidate_is_given_no_desk(tmp_path: Path, monkeypatch: pytest.Monkey
     text = "class Implementation:\n    def run(self, tokens):\n        return tokens\n"
     source = CandidateSource(tmp_path / "candidate.py", text, "0", "aiperf")
     with (
-        Session(Options(device="cpu", size="smoke", candidate=source), tmp_path) as session,
+        Planner(Options(device="cpu", size="smoke", candidate=source), tmp_path) as session,
         pytest.raises(UsageError) as caught,
     ):
         session.plan([Selection(TARGET)])

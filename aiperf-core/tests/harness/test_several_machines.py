@@ -16,15 +16,15 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.executors.torchrun import Torchrun
-from aiperf_core.harness.agent import Agent
-from aiperf_core.harness.channel import Channel
-from aiperf_core.harness.hub import Hub, Peer, RemoteNode
-from aiperf_core.harness.link import Endpoint, Link, Nodes, connect, listen
-from aiperf_core.harness.node import GRACE_S
-from aiperf_core.harness.processes import ChildError, ForkServer
-from aiperf_core.harness.rank_group import Rank, RankGroup, RemoteRank
-from aiperf_core.harness.session import Session
+from aiperf_core.harness.processes.channel import Channel
+from aiperf_core.harness.processes.child import ChildError, ForkServer
+from aiperf_core.harness.ranks.coordinator import Coordinator, Peer, RemoteNode
+from aiperf_core.harness.ranks.link import Endpoint, Link, Nodes, connect, listen
+from aiperf_core.harness.ranks.node_agent import NodeAgent
+from aiperf_core.harness.ranks.rank_group import Rank, RankGroup, RemoteRank
+from aiperf_core.harness.ranks.rank_launcher import GRACE_S
+from aiperf_core.harness.ranks.torchrun import Torchrun
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, TargetResult, Verdict
 
 pytestmark = pytest.mark.quiet
@@ -35,8 +35,8 @@ SECRET = b"a secret of all machines"
 AGENT = """
 import sys
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness.agent import serve
-from aiperf_core.harness.link import Endpoint, Nodes
+from aiperf_core.harness.ranks.node_agent import serve
+from aiperf_core.harness.ranks.link import Endpoint, Nodes
 
 secret, port = sys.argv[1:]
 try:
@@ -84,14 +84,14 @@ def under(agent: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 
 @pytest.fixture(scope="module")
-def agent(shared_session: Session, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[subprocess.Popen[str]]":
-    """An agent, whose run is that of the executor `several` of the shared session."""
+def agent(shared_planner: Planner, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[subprocess.Popen[str]]":
+    """An agent, whose run is that of the executor `several` of the shared planner."""
     port = free_port()
     process = start_agent(port, tmp_path_factory.mktemp("agent"))
     try:
-        shared_session._executors["several"] = Torchrun(shared_session._server, nodes_at(port))
+        shared_planner._executors["several"] = Torchrun(shared_planner._server, nodes_at(port))
         yield process
-        shared_session._executors.pop("several").close()
+        shared_planner._executors.pop("several").close()
         out, err = process.communicate(timeout=20)
     finally:
         process.kill()
@@ -252,7 +252,7 @@ def test_the_rank_that_died_is_named_and_not_the_one_that_noticed(tmp_path: Path
 def test_an_agent_whose_first_machine_is_lost_ends(tmp_path: Path) -> None:
     port = free_port()
     process = start_agent(port, tmp_path)
-    hub = Hub.open(nodes_at(port))
+    hub = Coordinator.open(nodes_at(port))
     assert process.poll() is None
     children = psutil.Process(process.pid).children(recursive=True)
     hub.peers[1].link.close()
@@ -269,7 +269,7 @@ def test_an_agent_whose_first_machine_is_lost_ends(tmp_path: Path) -> None:
 def test_a_machine_that_never_comes() -> None:
     port = free_port()
     with pytest.raises(AiperfError) as caught:
-        Hub.open(nodes_at(port, wait_s=0.2))
+        Coordinator.open(nodes_at(port, wait_s=0.2))
     assert str(caught.value) == (
         f"--nnodes 2 needs 1 more; node 1 did not come to 127.0.0.1:{port} within 0.2 s. Start the same command there with "
         "--node-rank 1."
@@ -279,7 +279,7 @@ def test_a_machine_that_never_comes() -> None:
 def test_a_name_that_only_this_machine_knows_is_seen_in_the_message() -> None:
     where = Endpoint("localhost", free_port())
     with pytest.raises(AiperfError, match=r"did not come to localhost:\d+, which is [0-9.:]+ here, within 0.1 s"):
-        Hub.open(evolve(nodes_at(0, wait_s=0.1), endpoint=where))
+        Coordinator.open(evolve(nodes_at(0, wait_s=0.1), endpoint=where))
 
 
 def test_a_first_machine_that_never_comes() -> None:
@@ -295,7 +295,7 @@ def waiting(nodes: Nodes) -> tuple[threading.Thread, list[str]]:
 
     def wait() -> None:
         try:
-            Hub.open(nodes).close()
+            Coordinator.open(nodes).close()
         except AiperfError as error:
             said.append(str(error))
 
@@ -356,7 +356,7 @@ def test_machines_that_differ_are_refused_with_what_differs(tmp_path: Path) -> N
     thread, said = waiting(nodes)
     server: ForkServer = None  # type: ignore[assignment]
     with pytest.raises(AiperfError) as caught:
-        Agent(evolve(nodes, identity={"torch": "1.0"}), 1, server, tmp_path, print).serve()
+        NodeAgent(evolve(nodes, identity={"torch": "1.0"}), 1, server, tmp_path, print).serve()
     thread.join()
     host = socket.gethostname()
     assert said == [
@@ -371,7 +371,7 @@ def test_a_machine_with_the_number_of_another_is_refused(tmp_path: Path) -> None
     thread, said = waiting(nodes)
     server: ForkServer = None  # type: ignore[assignment]
     with pytest.raises(AiperfError) as caught:
-        Agent(nodes, 2, server, tmp_path, print).serve()
+        NodeAgent(nodes, 2, server, tmp_path, print).serve()
     thread.join()
     assert str(caught.value) == ("There is no place for node 2: --nnodes is 2, and each --node-rank comes once.")
     assert f"Turned away: node 2 ({socket.gethostname()}), since there is no place for it." in said[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aiperf_core.harness import sampling
+from aiperf_core.harness.run import sampler
 from aiperf_core.results.models import TargetResult, Verdict
 
 pytestmark = pytest.mark.quiet
@@ -45,9 +45,9 @@ def test_all_share_the_processor_that_the_workload_asks_for(measure: Measure) ->
 
 def test_a_short_call_that_cannot_be_repeated_is_refused(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     # So that the call is short beside the clock on every machine.
-    monkeypatch.setattr(sampling, "LEAST_COSTS", 1e6)
-    monkeypatch.setattr(sampling, "NOTED_COST", 1e-6)
-    monkeypatch.setattr(sampling, "MOST_COST", 1e-6)
+    monkeypatch.setattr(sampler, "LEAST_COSTS", 1e6)
+    monkeypatch.setattr(sampler, "NOTED_COST", 1e-6)
+    monkeypatch.setattr(sampler, "MOST_COST", 1e-6)
     result = measure("short_cold")
     row = result.rows[0]
     assert row.verdict is Verdict.UNTRUSTED
@@ -57,8 +57,8 @@ def test_a_short_call_that_cannot_be_repeated_is_refused(measure: Measure, monke
 
 
 def test_a_short_call_that_can_just_be_timed_is_warned_of(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "LEAST_COSTS", 1e6)
-    monkeypatch.setattr(sampling, "NOTED_COST", 1e-6)
+    monkeypatch.setattr(sampler, "LEAST_COSTS", 1e6)
+    monkeypatch.setattr(sampler, "NOTED_COST", 1e-6)
     row = measure("short_cold").rows[0]
     assert row.verdict is Verdict.MEASURED
     assert ("timing.timer_granularity", "warning") in [(one.issue, one.severity) for one in row.findings]

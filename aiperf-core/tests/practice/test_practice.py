@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aiperf_core.benchmark import call_with
-from aiperf_core.harness.compare import Comparison
+from aiperf_core.harness.roles.output_check import Comparison
 from aiperf_core.practice.plugin import aiperf_targets
 
 SEEDS = range(6)

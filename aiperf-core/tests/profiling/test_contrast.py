@@ -2,8 +2,9 @@ from typing import Any
 
 from attrs import evolve
 
+from aiperf_core.profiler import Hot, Observed
 from aiperf_core.profiling.contrast import contrast, contrasts, shortened
-from aiperf_core.profiling.models import Hot, NotProfiled, Observed, Profile
+from aiperf_core.profiling.models import NotProfiled, Profile
 
 BASE = Profile(
     target="a.b", implementation="eager", role="baseline", why="", device="cuda", size="cuda", params={"n": 4},

@@ -7,9 +7,9 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Job
 from aiperf_core.profiling import ncu, programs
 from aiperf_core.profiling.ncu import Ncu, read
-from aiperf_core.profiling.profiler import Job
 
 JOB = Job(target="a.b", module="m", implementation="wide", device="cuda", params={}, cache="cold")
 

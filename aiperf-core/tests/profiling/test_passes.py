@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.described import Described, DescribedImplementation
-from aiperf_core.harness.session import Plan
+from aiperf_core.harness.run.planner import Plan
 from aiperf_core.plugins import load_plugins
+from aiperf_core.profiler import Job, Observed, Pace, Profiler
 from aiperf_core.profiling import passes, store
-from aiperf_core.profiling.models import NotProfiled, Observed, Profile
+from aiperf_core.profiling.models import NotProfiled, Profile
 from aiperf_core.profiling.passes import Chosen, choose, profile_target
-from aiperf_core.profiling.profiler import Job, Pace, Profiler
 from aiperf_core.requirements import Hardware
 from aiperf_core.targets import InstalledTarget, Selection
 

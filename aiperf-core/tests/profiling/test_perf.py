@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Job
 from aiperf_core.profiling import perf, programs
 from aiperf_core.profiling.perf import COUNTS, SAMPLES, Perf, read
-from aiperf_core.profiling.profiler import Job
 
 JOB = Job(target="a.b", module="m", implementation="wide", device="cpu", params={}, cache="warm")
 

@@ -5,8 +5,9 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.errors import BundleError
+from aiperf_core.profiler import Hot, Observed
 from aiperf_core.profiling import store
-from aiperf_core.profiling.models import Hot, Observed, Profile
+from aiperf_core.profiling.models import Profile
 
 PROFILE = Profile(
     target="a.b", implementation="wide", role="variant", why="because", device="cpu", size="smoke", params={"n": 4},

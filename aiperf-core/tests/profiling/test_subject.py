@@ -9,8 +9,8 @@ from attrs import asdict, evolve
 
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.device import CPU
+from aiperf_core.profiler import Job, Pace
 from aiperf_core.profiling import subject
-from aiperf_core.profiling.profiler import Job, Pace
 
 
 @pytest.fixture(autouse=True)

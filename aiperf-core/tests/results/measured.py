@@ -6,11 +6,12 @@ import json
 import attrs
 import numpy as np
 
-from aiperf_core.harness.verdicts import Scoring
+from aiperf_core.measurements import Samples
 from aiperf_core.results import columns, example, records
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Row, Samples, Verdict
-from aiperf_core.results.replay import contestant
+from aiperf_core.results.models import Row, Verdict
+from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.verdicts import Scoring
 
 PASSES, BLOCK = 8, 3
 FACTORS = {"strided": 1.0, "coalesced": 0.5, "wide": 1.02, "memcpy": 0.4}
@@ -56,7 +57,7 @@ def result(seed=0, factors=FACTORS):
 def scored(found):
     ceilings, problem = manifest().ceilings["cuda"], found.problem
     return Scoring(
-        [contestant(found, row, ceilings) for row in found.rows],
+        [of_row(found, row, ceilings) for row in found.rows],
         clock=found.clock,
         cache=found.cache,
         cost={name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")},

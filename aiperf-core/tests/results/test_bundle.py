@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from aiperf_core.errors import BundleError
 from aiperf_core.results import bundle as bundle_module
 from aiperf_core.results import example
-from aiperf_core.results.bundle import Bundle, file_name, target_name
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import file_name, target_name
 
 RESULT = example.result()
 MANIFEST = example.manifest()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aiperf_core.measurements import Samples
 from aiperf_core.results import columns, example
 from aiperf_core.results.jsontext import JsonError
-from aiperf_core.results.models import Column, Samples
+from aiperf_core.results.models import Column
 
 ROWS = [row.samples for row in example.rows()]
 COUNTS = [len(row.block) for row in ROWS]

@@ -6,19 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aiperf_core.measurements import Estimate, Memory, Samples
 from aiperf_core.results import example, jsontext, models, records, schema
-from aiperf_core.results.models import (
-    Estimate,
-    Judgement,
-    Light,
-    Memory,
-    Overhead,
-    Problem,
-    Quality,
-    Row,
-    Samples,
-    Verdict,
-)
+from aiperf_core.results.models import Judgement, Light, Overhead, Problem, Quality, Row, Verdict
 from aiperf_core.results.validate import validate
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)

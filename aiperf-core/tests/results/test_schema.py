@@ -7,6 +7,7 @@ import attrs
 import jsonschema
 import pytest
 
+from aiperf_core import measurements
 from aiperf_core.results import example, jsontext, models, records, schema
 
 KINDS = sorted(schema.ROOTS)
@@ -84,9 +85,9 @@ def test_a_plain_validator_agrees_with_ours():
     ("record", "name", "expected"),
     [
         (models.Overhead, "start_s", {"type": "number", "minimum": 0, "maximum": sys.float_info.max}),
-        (models.Memory, "peak_bytes", {"type": ["integer", "null"], "minimum": 0}),
+        (measurements.Memory, "peak_bytes", {"type": ["integer", "null"], "minimum": 0}),
         (models.Row, "time_s", {"anyOf": [{"$ref": "#/$defs/Estimate"}, {"type": "null"}]}),
-        (models.Estimate, "value", {"type": "number", "maximum": sys.float_info.max, "exclusiveMinimum": 0}),
+        (measurements.Estimate, "value", {"type": "number", "maximum": sys.float_info.max, "exclusiveMinimum": 0}),
         (models.Row, "samples", {"type": "integer", "minimum": 0}),
         (models.Row, "requires", {"type": "array", "items": {"type": "string"}}),
         (models.Column, "unit", {"type": ["string", "null"], "enum": ["s", "ms", "ns", None]}),

@@ -11,12 +11,13 @@ import measured
 import pytest
 from click.testing import CliRunner
 
+from aiperf_core import measurements
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BundleError
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import models, records
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.recheck import recheck
+from aiperf_core.stats.recheck import recheck
 
 TARGET = "ch07.memory_access"
 EARLIER = range(1, models.SCHEMA_VERSION)
@@ -70,7 +71,7 @@ def test_it_is_read_with_its_samples(old):
     assert [len(row.samples.block) for row in result.rows] == [24, 24, 24, 24, 3]
     assert result.rows[4].samples.device_s == [1.2e-06, 1.212e-06, None]
     assert old.outline(TARGET) == attrs.evolve(
-        result, rows=[attrs.evolve(row, samples=models.Samples()) for row in result.rows]
+        result, rows=[attrs.evolve(row, samples=measurements.Samples()) for row in result.rows]
     )
 
 

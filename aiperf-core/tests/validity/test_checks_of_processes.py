@@ -6,11 +6,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiperf_core.results.models import Samples
+from aiperf_core.measurements import Census, Samples
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.checks import aliasing, global_state, process_census, repeat_against_fresh
 from aiperf_core.validity.checks.global_state import Difference, differences
-from aiperf_core.validity.evidence import Census, Evidence
+from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.registry import GUARDS, issue
 
 CHECKS = [module.CHECK for module in (aliasing, global_state, process_census, repeat_against_fresh)]

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
-from aiperf_core.redteam import catalogue
 from aiperf_core.validity.registry import CATEGORIES, ISSUES, issue
+from aiperf_redteam import catalogue
 
 DOCS = Path(__file__).parents[3] / "docs" / "validity.md"
 

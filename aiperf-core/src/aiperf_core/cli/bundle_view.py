@@ -7,9 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from aiperf_core.results import units
-from aiperf_core.results.look import Look, words
-from aiperf_core.results.models import Ceilings, Machine, Manifest
+from aiperf_core import units
+from aiperf_core.measurements import Ceilings
+from aiperf_core.names import words
+from aiperf_core.render.look import Look
+from aiperf_core.results.models import Machine, Manifest
 
 ABBREVIATED = 12  # characters of a commit that name it
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.results.models import Ceilings
+    from aiperf_core.measurements import Ceilings
 
 
 @click.command("ceilings")
@@ -30,15 +30,15 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool)
     these figures: one that is faster than light is invalid.
     """
     from aiperf_core.cli.screen import consoles
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.session import Session
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.planner import Planner
 
     out, err = consoles()
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
         options = Options(device=device, devices=plugins.known_devices)
-        with _Course(err) as course, Session(options, scratch) as session:
-            found, kept = session.all_ceilings(device, refresh, course.tell)
+        with _Course(err) as course, Planner(options, scratch) as planner:
+            found, kept = planner.all_ceilings(device, refresh, course.tell)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     _print(out, err, found, kept, as_json)
@@ -47,9 +47,9 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool)
 def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json: bool) -> None:
     from rich.text import Text
 
+    from aiperf_core.devices.ceiling_figures import of_datasheet
+    from aiperf_core.render.ceilings_page import render
     from aiperf_core.results import jsontext, records
-    from aiperf_core.results.ceilings_page import render
-    from aiperf_core.results.figures import of_datasheet
 
     if as_json:
         out.write(

@@ -9,7 +9,7 @@ from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.results.comparison import Compared, Comparison
+    from aiperf_core.stats.compare import Compared, Comparison
 
 
 def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -40,7 +40,7 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, jsontext
-    from aiperf_core.results.comparison import compare as compared
+    from aiperf_core.stats.compare import compare as compared
 
     found = compared(address.find(left), address.find(right), floor)
     out, _ = consoles()
@@ -57,7 +57,7 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
 
 def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
     from aiperf_core.cli.tables import print_table
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     click.echo(f"left   {words(left)}\nright  {words(right)}\n")
     if found.differences:
@@ -79,8 +79,8 @@ def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
 
 
 def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:
-    from aiperf_core.results import units
-    from aiperf_core.results.look import words
+    from aiperf_core import units
+    from aiperf_core.names import words
 
     assert row.ratio
     assert row.verdict

@@ -147,7 +147,8 @@ def patterns(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
 
 def bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
     """Bundles where runs leave them, the latest first, and after a colon their targets."""
-    from aiperf_core.results.bundle import DEFAULT_PARENT, MANIFEST, TARGETS
+    from aiperf_core.results.bundle import DEFAULT_PARENT
+    from aiperf_core.results.filenames import MANIFEST, TARGETS
 
     folder, colon, _ = incomplete.partition(":")
     if colon:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
-from aiperf_core.devices.here import of_plugins
+from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
@@ -157,8 +157,9 @@ def _toolkit() -> Iterator[Fact]:
 
 def _cache() -> Fact:
     from aiperf_core.devices import host
+    from aiperf_core.folders import cache_folder
 
-    folder = host.cache_folder()
+    folder = cache_folder()
     remedy = "" if host.can_write(folder) else "set AIPERF_CACHE_DIR to a folder that can be written"
     state = "not writable" if remedy else "writable"
     return Fact("cache", f"{folder} ({state})", "compiling each kernel once only", remedy)

@@ -14,8 +14,8 @@ from aiperf_core.targets import GOALS
 
 if TYPE_CHECKING:
     from aiperf_core.results.address import Address
-    from aiperf_core.results.expectations import Change, Checked, Page, Source
     from aiperf_core.results.models import TargetResult
+    from aiperf_core.stats.expectations import Change, Checked, Page, Source
 
 
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -109,7 +109,7 @@ def update(
     sources that are not in git or not those that were measured. Nothing is written then.
     """
     from aiperf_core.results import address
-    from aiperf_core.results import expectations as rules
+    from aiperf_core.stats import expectations as rules
 
     found = address.find(what)
     manifest = found.bundle.manifest
@@ -138,9 +138,9 @@ def update(
 def _report(
     plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
 ) -> list["Checked"]:
+    from aiperf_core.names import words
     from aiperf_core.results import address
-    from aiperf_core.results import expectations as rules
-    from aiperf_core.results.look import words
+    from aiperf_core.stats import expectations as rules
 
     rows = []
     for group in _groups(plugins, address.find(what), hardware, goal, file):
@@ -162,8 +162,8 @@ def _groups(
     plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
 ) -> Iterator[_Group]:
     """The bundle's results by expectations file. What is not installed is said, and left out unless there is `--file`."""
-    from aiperf_core.results import expectations as rules
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
+    from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
     installed = {one.name: one for one in plugins.targets}
@@ -188,7 +188,7 @@ def _groups(
 
 
 def _page(group: _Group) -> "Page":
-    from aiperf_core.results.expectations import Page, read
+    from aiperf_core.stats.expectations import Page, read
 
     page = read(group.path) or Page(group.key)
     _belongs(group, page)
@@ -204,9 +204,9 @@ def _belongs(group: _Group, page: "Page") -> None:
 
 
 def _print_rows(rows: list["Checked"]) -> None:
+    from aiperf_core import units
     from aiperf_core.cli.tables import print_table
-    from aiperf_core.results import units
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     lines = []
     for row in rows:
@@ -219,7 +219,7 @@ def _print_rows(rows: list["Checked"]) -> None:
 
 def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> None:
     from aiperf_core.cli.tables import print_table
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     click.echo(f"{group.key}  {words(str(group.path))}{'  (not written)' if dry_run else ''}")
     rows = [(words(one.name), _least(one.before), _least(one.after), _what(one)) for one in changes]
@@ -230,7 +230,7 @@ def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> Non
 
 
 def _least(value: float | None) -> str:
-    from aiperf_core.results import units
+    from aiperf_core import units
 
     return "-" if value is None else f"{units.number(value, 4)}x"
 

@@ -49,12 +49,12 @@ def judge(
     """
     server = server_ahead()
     from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
-    from aiperf_core.harness.candidate import check_candidate
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.run import Run
-    from aiperf_core.harness.supervisor import CANDIDATE
+    from aiperf_core.harness.isolation import quarantine
+    from aiperf_core.harness.isolation.candidate import check_candidate
+    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.target_run import CANDIDATE
     from aiperf_core.results.models import TargetResult
-    from aiperf_core.validity import quarantine
 
     selection, baseline = _selection(plugins, target, kind)
     source = check_candidate(candidate, kind)
@@ -71,7 +71,7 @@ def judge(
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = Run(server, plugins, [selection], selection.target.name, options, out, view)
+        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view)
         code = one.execute()
     for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:
@@ -97,7 +97,7 @@ def _selection(plugins: Plugins, target: str, kind: str) -> tuple[Selection, str
 
 
 def _kernelbench(reference: Path) -> InstalledTarget:
-    from aiperf_core.benchmark import KERNELBENCH
+    from aiperf_core.kernelbench import KERNELBENCH
 
     if not reference.is_file():
         raise UsageError(f"--target '{reference}' is no file; with --format kernelbench it is the reference's file.")

@@ -16,9 +16,9 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.described import DescribedImplementation
     from aiperf_core.devices.device import Device
-    from aiperf_core.harness.described import DescribedImplementation
-    from aiperf_core.harness.session import Plan, Session
+    from aiperf_core.harness.run.planner import Plan, Planner
     from aiperf_core.targets import Selection
 
 TIMEOUT_S = 300.0
@@ -89,29 +89,29 @@ def _exit_code(results: list[Linted]) -> ExitCode:
 def _lint_all(
     selections: "tuple[Selection, ...]", device: str | None, size: str, known: "dict[str, Device]"
 ) -> Iterator[Linted]:
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.session import Session
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.planner import Planner
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with Session(Options(device=device, devices=known, size=size), scratch) as session:
+        with Planner(Options(device=device, devices=known, size=size), scratch) as planner:
             for selection in selections:
                 # Of a plugin's device only where the target has something for it, or was asked to.
                 useful = {"cpu", "cuda", *selection.target.devices}
-                here = (one for one in sorted(known) if one in useful and session.absent(one) is None)
+                here = (one for one in sorted(known) if one in useful and planner.absent(one) is None)
                 for one in [device] if device else here:
-                    session.options = Options(device=one, devices=known, size=size)
-                    yield _lint_target(session, selection, one)
+                    planner.options = Options(device=one, devices=known, size=size)
+                    yield _lint_target(planner, selection, one)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _lint_target(session: "Session", selection: "Selection", device: str) -> Linted:
-    from aiperf_core.harness.processes import ChildError
+def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Linted:
+    from aiperf_core.harness.processes.child import ChildError
     from aiperf_core.results.models import Verdict
 
     name = selection.target.name
-    plans, skipped = session.plan([selection])
+    plans, skipped = planner.plan([selection])
     if skipped:
         reason = skipped[0].reason
         failed = skipped[0].verdict is Verdict.FAILED
@@ -119,23 +119,23 @@ def _lint_target(session: "Session", selection: "Selection", device: str) -> Lin
     (plan,) = plans
     listed = {"goal": selection.target.goal, "devices": list(selection.target.devices)}
     try:
-        outcomes = _ask(session, plan, "lint", listed=listed)
+        outcomes = _ask(planner, plan, "lint", listed=listed)
     except ChildError as error:
         return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
     chosen = [one for one in plan.described.on(device) if one.name in (selection.implementations or {one.name})]
-    outcomes += [_try(session, plan, one) for one in chosen]
+    outcomes += [_try(planner, plan, one) for one in chosen]
     return Linted(name, device, plan.size, plan.params, outcomes=outcomes)
 
 
-def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:
+def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:
     """Run one implementation in a process of its own, at the smoke sizes and at those that were asked for."""
-    from aiperf_core.harness.processes import ChildError
+    from aiperf_core.harness.processes.child import ChildError
     from aiperf_core.requirements import lacking
     from aiperf_core.targets import WORLD_SIZE
 
     test = f"implementation.{implementation.name}"
     reason = next(
-        filter(None, (lacking(text, session.hardware_of(plan.device)) for text in implementation.requires)), None
+        filter(None, (lacking(text, planner.hardware_of(plan.device)) for text in implementation.requires)), None
     )
     if reason:
         return _outcome(test, "not applicable", reason)
@@ -144,7 +144,7 @@ def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementat
     sizes = {"smoke": plan.described.presets["smoke"], plan.size: plan.params}
     for size, params in sizes.items():
         try:
-            wrong = _ask(session, plan, "try", params=params, implementation=implementation.name)
+            wrong = _ask(planner, plan, "try", params=params, implementation=implementation.name)
         except ChildError as error:
             if error.kind == "skip":
                 return _outcome(test, "not applicable", str(error))
@@ -155,12 +155,12 @@ def _try(session: "Session", plan: "Plan", implementation: "DescribedImplementat
     return _outcome(test, "ok")
 
 
-def _ask(session: "Session", plan: "Plan", do: str, **arguments: Any) -> Any:
+def _ask(planner: "Planner", plan: "Plan", do: str, **arguments: Any) -> Any:
     """Ask a fresh process. Raises `ChildError`."""
     target = plan.selection.target
-    child = session.spawn("linter", f"{do}-{target.name}-{plan.device}")
+    child = planner.spawn("linter", f"{do}-{target.name}-{plan.device}")
     try:
-        device = asdict(session.options.devices[plan.device])
+        device = asdict(planner.options.devices[plan.device])
         request = {"target": {"name": target.name, "module": target.module}, "device": device}
         return child.ask(do, timeout=TIMEOUT_S, **{**request, "params": plan.params, **arguments})
     finally:
@@ -175,7 +175,7 @@ def _print(out: "Screen", one: Linted) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     head = Text.assemble((words(one.target), "bold"), f" on {one.device}")
     if one.failed or one.skipped:

@@ -41,7 +41,7 @@ def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as
 
 def _devices(plugins: Plugins, targets: list[InstalledTarget]) -> set[str]:
     """The devices that are here; of plugins' devices, those that one of the targets names are looked for."""
-    from aiperf_core.devices.here import of_plugins
+    from aiperf_core.devices.discovery import of_plugins
     from aiperf_core.devices.probe import has_cuda_device
 
     named = {name for target in targets for name in target.devices}

@@ -151,7 +151,7 @@ def _report(error: BaseException) -> int:
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     # A message may quote a file that somebody else made.
     lines = [words(line) for line in message.splitlines()]

@@ -9,17 +9,17 @@ import click
 
 from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
-from aiperf_core.executors.executor import known_executor
+from aiperf_core.executor import known_executor
 
 if TYPE_CHECKING:
-    from aiperf_core.harness.processes import ForkServer
+    from aiperf_core.harness.processes.child import ForkServer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def server_ahead() -> "ForkServer":
     """Start what imports torch for a command, to be done with it when the command has imported all else; it ends with it."""
-    from aiperf_core.harness.processes import ForkServer
+    from aiperf_core.harness.processes.child import ForkServer
 
     return click.get_current_context().with_resource(ForkServer())
 
@@ -106,3 +106,24 @@ def _positive(_: click.Context, option: click.Parameter, seconds: float | None) 
     if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
         raise UsageError(f"{option.opts[0]} takes a number of seconds above 0; got {seconds:g}.")
     return seconds
+
+
+def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
+    """The numbers of `--set`."""
+    params = {}
+    for text in sizes:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
+        params[name] = _number(name, value)
+    return params
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {text!r}.") from None
+    if not math.isfinite(value) or value < 0:
+        raise UsageError(f"--set {name} takes a number from 0; got {text!r}.")
+    return value

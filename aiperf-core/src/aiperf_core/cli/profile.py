@@ -14,9 +14,9 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.run import Run
-    from aiperf_core.harness.session import Plan, Session
+    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.planner import Plan, Planner
     from aiperf_core.profiling.models import NotProfiled, Profile
     from aiperf_core.requirements import Hardware
     from aiperf_core.results.models import SkippedTarget
@@ -55,9 +55,9 @@ def profile(
     The baseline and every variant, or the one that is named beside its baseline. Each runs in a fresh process, which makes the
     inputs, warms up and is then watched. How fast it is without a profiler, only `aiperf run` says.
     """
-    from aiperf_core.cli.run import sizes_of
+    from aiperf_core.cli.measuring import sizes_of
     from aiperf_core.cli.screen import consoles
-    from aiperf_core.harness.options import Options
+    from aiperf_core.harness.run.options import Options
     from aiperf_core.profiling import passes, store
 
     if not timeout > 0:
@@ -81,36 +81,36 @@ def _plan(
     selections: Sequence["Selection"], options: "Options"
 ) -> tuple[list[tuple["Plan", "Hardware"]], list["SkippedTarget"]]:
     """What is to be profiled, each with the hardware that it runs on; and what cannot be, with its reason."""
-    from aiperf_core.harness.session import Session
+    from aiperf_core.harness.run.planner import Planner
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with Session(options, scratch) as session:
-            plans, skipped = session.plan(selections)
-            return [(plan, session.hardware_of(plan.device)) for plan in plans], skipped
+        with Planner(options, scratch) as planner:
+            plans, skipped = planner.plan(selections)
+            return [(plan, planner.hardware_of(plan.device)) for plan in plans], skipped
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def profiling(
-    run: "Run", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool
-) -> "Callable[[Plan, Session], None]":
+    run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool
+) -> "Callable[[Plan, Planner], None]":
     """What profiles each target of a run after it was measured, into the run's bundle; None for a screen prints nothing.
 
     What cannot be profiled is said and costs nothing else. Raises `UsageError` for a tool that does not exist.
     """
     from rich.text import Text
 
+    from aiperf_core.names import words
     from aiperf_core.profiling import passes
-    from aiperf_core.results.look import words
 
     chosen = passes.choose(run.plugins, tool, None)
 
-    def after(plan: "Plan", session: "Session") -> None:
+    def after(plan: "Plan", planner: "Planner") -> None:
         assert run.bundle is not None
         tell: Callable[[str], None] = (lambda _: None) if quiet else (lambda name: _tell(err, name))
         try:
-            found = passes.profile_target(plan, session.hardware_of(plan.device), chosen, run.bundle.path, tell=tell)
+            found = passes.profile_target(plan, planner.hardware_of(plan.device), chosen, run.bundle.path, tell=tell)
         except AiperfError as error:
             err.print_line(Text(words(f"no profile of {plan.name}: {error}")))
             return
@@ -123,7 +123,7 @@ def profiling(
 def _tell(err: "Screen", name: str) -> None:
     from rich.text import Text
 
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     err.print_line(Text(f"profiling {words(name)} ...", "dim"))
 
@@ -134,7 +134,7 @@ def print_profiles(screen: "Screen", found: Sequence["Profile | NotProfiled"]) -
 
     from aiperf_core.profiling.contrast import contrasts
     from aiperf_core.profiling.models import Profile
-    from aiperf_core.profiling.view import render, render_missing
+    from aiperf_core.render.profiles import render, render_missing
 
     against = {one.right: one for one in contrasts(found)}
     for one in found:
@@ -156,8 +156,8 @@ def _print_end(
 
     from aiperf_core.profiling.contrast import contrasts
     from aiperf_core.profiling.models import Profile
+    from aiperf_core.render.table import render_skipped
     from aiperf_core.results import jsontext, records
-    from aiperf_core.results.table import render_skipped
 
     profiles = [one for one in every if isinstance(one, Profile)]
     missing = [one for one in every if not isinstance(one, Profile)]

@@ -10,8 +10,8 @@ from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.recheck import Recheck
     from aiperf_core.results.signing import Signed
+    from aiperf_core.stats.recheck import Recheck
 
 
 def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -40,8 +40,8 @@ def recheck(
     from aiperf_core.devices.host import usable_cpus
     from aiperf_core.results import jsontext
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.recheck import document
-    from aiperf_core.results.recheck import recheck as look
+    from aiperf_core.stats.recheck import document
+    from aiperf_core.stats.recheck import recheck as look
 
     bundle = Bundle.open(Path(what))
     signed = _verified(bundle, signers, identity)
@@ -69,7 +69,7 @@ def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "
 
 def _print(found: "Recheck", seal_only: bool) -> None:
     from aiperf_core.cli.tables import print_table
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     if found.differences:
         rows = [tuple(map(words, (one.where, one.what, one.recorded, one.found))) for one in found.differences]

@@ -11,7 +11,7 @@ from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
-    from aiperf_core.report.content import Report
+    from aiperf_core.render.report.content import Report
     from aiperf_core.results.address import Address
     from aiperf_core.results.models import Manifest, TargetResult
 
@@ -51,7 +51,7 @@ def report(plugins: Plugins, what: str, kind: str, out: Path | None, plots: int)
 
     to_screen = out is None or str(out) == "-"
     if kind == "pdf":
-        from aiperf_core.report import pdf
+        from aiperf_core.render.report import pdf
 
         pdf.check()
         if to_screen:
@@ -94,7 +94,7 @@ def _content(
     unread: list[tuple[str, str]],
     plugins: Plugins,
 ) -> "Report":
-    from aiperf_core.report.content import report as content
+    from aiperf_core.render.report.content import report as content
 
     return content(
         found.target or found.bundle.path.resolve().name,
@@ -108,21 +108,22 @@ def _content(
 
 def _render(kind: str, page: "Report", manifest: "Manifest", results: list["TargetResult"], plots: int) -> bytes:
     if kind == "markdown":
-        from aiperf_core.report import markdown
+        from aiperf_core.render.report import markdown
 
         return markdown.render(page).encode("utf-8", errors="backslashreplace")
-    from aiperf_core.report import html
+    from aiperf_core.render.report import html
 
     text = html.render(page, html.draw(results, manifest, plots))
     if kind == "pdf":
-        from aiperf_core.report import pdf
+        from aiperf_core.render.report import pdf
 
         return pdf.render(text)
     return text.encode("utf-8", errors="backslashreplace")
 
 
 def _write(out: Path, data: bytes, page: "Report") -> None:
-    from aiperf_core.results import atomic, units
+    from aiperf_core import units
+    from aiperf_core.results import atomic
 
     try:
         atomic.write(out, data)

@@ -10,9 +10,10 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.harness.run.reproduction import Plan
     from aiperf_core.results.address import Address
     from aiperf_core.results.models import Row
-    from aiperf_core.results.reproduction import Plan, Reproduced, Reproduction
+    from aiperf_core.stats.reproduce import Reproduced, Reproduction
 
 
 @click.command("reproduce")
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def reproduce(
     plugins: Plugins, what: str, tier: str | None, strict: bool, out: Path | None, as_json: bool, quiet: bool
 ) -> int:
-    """Run again what a bundle records, into a new bundle, and say whether its verdicts hold.
+    """BundleRun again what a bundle records, into a new bundle, and say whether its verdicts hold.
 
     Implementations, sizes, device, tier and policy are the bundle's; seeds are drawn anew, as in any run. What differs between
     then and now stands first.
@@ -40,18 +41,19 @@ def reproduce(
     server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
     from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.run import Run
+    from aiperf_core.harness.run import reproduction
+    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.names import words
     from aiperf_core.results import address, jsontext
-    from aiperf_core.results import reproduction as rules
-    from aiperf_core.results.look import words
+    from aiperf_core.stats import reproduce as rules
 
     then = address.find(what)
-    plan = rules.plan(plugins, then, tier)
+    plan = reproduction.plan(plugins, then, tier)
     _tell(then, plan)
     recalled = plan.recalled
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        run = Run(
+        run = BundleRun(
             server,
             plugins,
             recalled.selections,
@@ -78,8 +80,8 @@ def reproduce(
 
 def _tell(then: "Address", plan: "Plan") -> None:
     """Say beforehand, on standard error, what the bundle lacks."""
-    from aiperf_core.results.look import words
-    from aiperf_core.results.recheck import recheck
+    from aiperf_core.names import words
+    from aiperf_core.stats.recheck import recheck
 
     notes = [*plan.notes, *plan.missing.values()]
     if not recheck(then.bundle, figures=False).holds:
@@ -90,7 +92,7 @@ def _tell(then: "Address", plan: "Plan") -> None:
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
     from aiperf_core.cli.tables import print_table
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     if found.other_machine:
         click.echo("ANOTHER KIND OF MACHINE: times are not expected to be alike, and verdicts need not hold\n")
@@ -114,8 +116,8 @@ def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
 
 
 def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
-    from aiperf_core.results import units
-    from aiperf_core.results.look import words
+    from aiperf_core import units
+    from aiperf_core.names import words
 
     row = one.compared
     ratio = units.ratio_estimate(row.ratio) if row.ratio else units.Shown("", "")
@@ -133,13 +135,13 @@ def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
 
 
 def _time(out: "Screen", row: "Row | None") -> str:
-    from aiperf_core.results import units
+    from aiperf_core import units
 
     return out.look.text(units.time_estimate(row.time_s).value).plain if row and row.time_s else ""
 
 
 def _verdict(row: "Row | None") -> str:
-    from aiperf_core.results import units
+    from aiperf_core import units
 
     if row is None:
         return "-"
@@ -149,7 +151,7 @@ def _verdict(row: "Row | None") -> str:
 def _counts(found: "Reproduction", strict: bool) -> str:
     from collections import Counter
 
-    from aiperf_core.results.reproduction import Outcome
+    from aiperf_core.stats.reproduce import Outcome
 
     counted = Counter(one.outcome for one in found.rows)
     said = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"

@@ -33,9 +33,9 @@ def list_results(folder: Path, as_json: bool) -> None:
     """List the bundles, newest first."""
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.cli.tables import print_table
+    from aiperf_core.names import words
     from aiperf_core.results import jsontext
     from aiperf_core.results.listing import bundles
-    from aiperf_core.results.look import words
 
     found = bundles(folder)
     out, _ = consoles()
@@ -50,7 +50,7 @@ def list_results(folder: Path, as_json: bool) -> None:
 
 def _facts(one: "Listed") -> tuple[str, str, str, str]:
     """When it ran, how it ended, on what, and the command; of one that cannot be read, why."""
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
 
     manifest = one.manifest
     if manifest is None:
@@ -113,8 +113,8 @@ def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
     """Remove bundles by their names. A folder that is not surely a bundle, and nothing else, is left alone."""
+    from aiperf_core.names import words
     from aiperf_core.results.listing import removable, remove
-    from aiperf_core.results.look import words
 
     paths = [removable(folder, name) for name in dict.fromkeys(names)]
     if not yes:
@@ -131,8 +131,8 @@ def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
 @click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An SSH key.")
 def sign_results(bundle: Path, key: Path) -> None:
     """Sign a bundle with an SSH key, so that others can tell whose it is: aiperf recheck BUNDLE --signers FILE."""
+    from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.look import words
     from aiperf_core.results.signing import sign
 
     click.echo(f"signed {words(str(sign(Bundle.open(bundle), key)))}")

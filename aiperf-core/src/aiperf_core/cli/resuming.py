@@ -10,15 +10,15 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
-    from aiperf_core.harness.asked import Recalled
-    from aiperf_core.harness.run import Finished, Run
+    from aiperf_core.harness.run.bundle_run import BundleRun, Finished
+    from aiperf_core.harness.run.request import RunRequest
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import Asked
 
 INTERRUPTED = 130
 
 
-def carry_out(run: "Run", on_result: Callable[["Finished"], None] | None) -> int:
+def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
     """Execute a run and return its exit code. An error that left something to go on with says how."""
     try:
         return run.execute(on_result)
@@ -30,23 +30,22 @@ def carry_out(run: "Run", on_result: Callable[["Finished"], None] | None) -> int
         raise
 
 
-def say_how_to_go_on(run: "Run") -> None:
+def say_how_to_go_on(run: "BundleRun") -> None:
     """The last line of a run that was interrupted."""
     if run.resumable:
         click.echo(_hint(run), err=True)
 
 
-def _hint(run: "Run") -> str:
+def _hint(run: "BundleRun") -> str:
     assert run.bundle is not None
     from shlex import quote
 
     return f"resume with: aiperf run --resume {quote(str(run.bundle.path))}"
 
 
-def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Recalled | None":
+def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "RunRequest | None":
     """What the bundle's run was asked for; None where it is complete. Options that say otherwise are refused."""
-    from aiperf_core.harness import asked
-    from aiperf_core.results import resuming
+    from aiperf_core.harness.run import request, resuming
 
     manifest = bundle.manifest
     if manifest.complete:
@@ -58,7 +57,7 @@ def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Rec
                 f"{what} differs from what '{bundle.path}' was begun with: asked for {_text(given)}, begun with "
                 f"{_text(recorded)}. --resume goes on with what the run was begun with: leave that out, or start a new run."
             )
-    return asked.recall(record, plugins)
+    return request.recall(record, plugins)
 
 
 def _given(
@@ -81,7 +80,7 @@ def _given(
         if name in params:
             yield f"--{name}", {params[name]}, {getattr(one, name) for one in targets}
     if "sizes" in params:
-        from aiperf_core.cli.run import sizes_of
+        from aiperf_core.cli.measuring import sizes_of
 
         given_sizes = sizes_of(params["sizes"])
         yield "--set", [given_sizes] * len(targets), [one.params for one in targets]

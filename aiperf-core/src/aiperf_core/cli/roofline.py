@@ -20,9 +20,9 @@ def roofline(what: str, out: Path) -> None:
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
     machine was measured to reach in that run. Rows that are not believed are left out, and named.
     """
-    from aiperf_core.plots.draw import NAMED, check, draw
-    from aiperf_core.plots.roofline import roofline as collect
-    from aiperf_core.results.look import words
+    from aiperf_core.names import words
+    from aiperf_core.render.draw import NAMED, check, draw
+    from aiperf_core.render.roofline import roofline as collect
 
     check(out)
     bundle, results = _chosen(what)

@@ -1,21 +1,20 @@
 """`aiperf run`: measure targets."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
-from aiperf_core.cli.measuring import executor_option, measuring_options, server_ahead
+from aiperf_core.cli.measuring import executor_option, measuring_options, server_ahead, sizes_of
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.harness.processes import ForkServer
-    from aiperf_core.harness.run import Finished, Run
-    from aiperf_core.harness.session import RunReporter
+    from aiperf_core.harness.processes.child import ForkServer
+    from aiperf_core.harness.run.bundle_run import BundleRun, Finished
+    from aiperf_core.harness.run.planner import RunReporter
     from aiperf_core.targets import Selection
 
 
@@ -92,8 +91,8 @@ def run(
     from aiperf_core.cli.profile import profiling
     from aiperf_core.cli.resuming import carry_out, say_how_to_go_on
     from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.options import Options
-    from aiperf_core.harness.run import Run
+    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.options import Options
 
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
@@ -117,7 +116,9 @@ def run(
             )
             if nodes is not None:
                 options = evolve(options, executors=plugins.known_executors)
-            one = Run(server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view)
+            one = BundleRun(
+                server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view
+            )
         if profiler is not None:
             one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)
         code = carry_out(one, None if as_json else lambda result: _print(screen, result, one))
@@ -128,19 +129,19 @@ def run(
 
 def _resumed(
     context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
-) -> "Run | None":
+) -> "BundleRun | None":
     """The run to go on with; None for one that is complete, which is said."""
     from aiperf_core.cli.resuming import recalled
-    from aiperf_core.harness.run import Run
+    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.look import words
 
     bundle = Bundle.open(path)
     asked = recalled(context, plugins, bundle)
     if asked is None:
         click.echo(f"{words(str(path))} is complete; there is nothing to do.", err=True)
         return None
-    return Run(server, plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
+    return BundleRun(server, plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
@@ -148,14 +149,14 @@ def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str
     return [evolve(one, implementations=one.implementations | {*variants}) for one in plugins.select(patterns)]
 
 
-def _print(screen: "Screen", result: "Finished", one: "Run") -> None:
+def _print(screen: "Screen", result: "Finished", one: "BundleRun") -> None:
     from aiperf_core.cli.run_view import print_result
 
     alone = len(one.results) == 1 and one.total == 1
     print_result(screen, result, one.bundle.path if alone and one.bundle else None)
 
 
-def _print_end(screen: "Screen", one: "Run", as_json: bool) -> None:
+def _print_end(screen: "Screen", one: "BundleRun", as_json: bool) -> None:
     from aiperf_core.cli.run_view import print_json, print_summary
 
     path = one.bundle.path if one.bundle else None
@@ -163,24 +164,3 @@ def _print_end(screen: "Screen", one: "Run", as_json: bool) -> None:
         print_json(screen, one.results, path)
     elif one.total > 1:
         print_summary(screen, one.results, path)
-
-
-def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of `--set`."""
-    params = {}
-    for text in sizes:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
-        params[name] = _number(name, value)
-    return params
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {text!r}.") from None
-    if not math.isfinite(value) or value < 0:
-        raise UsageError(f"--set {name} takes a number from 0; got {text!r}.")
-    return value

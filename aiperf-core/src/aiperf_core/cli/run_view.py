@@ -8,13 +8,14 @@ from typing import Self
 from rich.live import Live
 from rich.text import Text
 
+from aiperf_core import units
 from aiperf_core.cli.screen import Screen, consoles
-from aiperf_core.results import jsontext, records, units
-from aiperf_core.results.look import words
+from aiperf_core.names import words
+from aiperf_core.render.notes import where_of
+from aiperf_core.render.summary import Finished, headline, render_summary
+from aiperf_core.render.table import render, render_skipped
+from aiperf_core.results import jsontext, records
 from aiperf_core.results.models import SkippedTarget, TargetResult
-from aiperf_core.results.notes import where_of
-from aiperf_core.results.summary import Finished, headline, render_summary
-from aiperf_core.results.table import render, render_skipped
 
 __all__ = ["Finished", "RunView", "Screen", "consoles", "print_json", "print_result", "print_summary"]
 

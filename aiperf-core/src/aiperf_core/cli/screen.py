@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from aiperf_core.results.look import NARROWEST, WIDEST, Look
+from aiperf_core.render.look import NARROWEST, WIDEST, Look
 
 
 class Screen:

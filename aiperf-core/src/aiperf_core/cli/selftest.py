@@ -13,11 +13,11 @@ import click
 
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.redteam import catalogue, outcomes
-from aiperf_core.redteam.outcomes import PROVEN, WRONG, Outcome, Proof, Proven
 from aiperf_core.results import jsontext
-from aiperf_core.results.look import words
+from aiperf_core.selftest import outcomes
+from aiperf_core.selftest.outcomes import PROVEN, WRONG, Outcome, Proof, Proven
 from aiperf_core.validity.issues import Issue, UnknownIssueError
 from aiperf_core.validity.registry import CATEGORIES
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.redteam.cases import Case
+    from aiperf_core.validity.cases import Case, Recorded
     from aiperf_core.validity.check import Check
 
 
@@ -56,7 +56,7 @@ def selftest(
         click.echo(str(skipped), err=True)
     issues = [one.record for one in plugins.issues.values()]
     chosen = _chosen(issues, categories, ids)
-    cases = [one.record for one in plugins.attacks]
+    cases, recorded = [one.record for one in plugins.attacks], [one.record for one in plugins.recordings]
     out, err = consoles()
     started, results = time.monotonic(), list[Proven]()
     state = outcomes.state(plugins)
@@ -69,7 +69,7 @@ def selftest(
 
     with _Course(err, quiet) as course:
         try:
-            _prove(issues, chosen, cases, tuple(one.record for one in plugins.checks), device, course, take)
+            _prove(issues, chosen, cases, recorded, tuple(one.record for one in plugins.checks), device, course, take)
         finally:
             outcomes.write(state, results)
     if len(chosen) == len(issues):
@@ -101,25 +101,26 @@ def _prove(
     issues: Sequence[Issue],
     chosen: Sequence[Issue],
     cases: "Sequence[Case]",
+    recorded: "Sequence[Recorded]",
     checks: "tuple[Check, ...]",
     device: str | None,
     course: "_Course",
     take: Callable[[Proven], None],
 ) -> None:
-    from aiperf_core.harness.options import Options
-    from aiperf_core.redteam.proof import Prover
-    from aiperf_core.redteam.trials import ProofSession
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.selftest.proof import Prover
+    from aiperf_core.selftest.trials import ProofPlanner
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with ProofSession(Options(device=device), scratch) as session:
-            if device == "cuda" and not session.hardware.gpus:
+        with ProofPlanner(Options(device=device), scratch) as planner:
+            if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
                     "The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried "
                     "on the CPU; see what is missing with: aiperf doctor"
                 )
-            prover = Prover(session, scratch, issues, device, course, of_plugins=checks)
-            for one in prover.prove(chosen, cases, catalogue.recorded()):
+            prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)
+            for one in prover.prove(chosen, cases, recorded):
                 take(one)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -127,7 +128,7 @@ def _prove(
 
 def _strays(issues: Sequence[Issue], cases: "Sequence[Case]") -> Iterator[Proven]:
     """The cases of issues that nobody registered."""
-    from aiperf_core.redteam.proof import unknown_issues
+    from aiperf_core.selftest.proof import unknown_issues
 
     return unknown_issues(issues, cases)
 

@@ -16,7 +16,7 @@ from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
-    from aiperf_core.harness.link import Nodes
+    from aiperf_core.harness.ranks.link import Nodes
     from aiperf_core.targets import Selection
 
 _SHOWN = 12  # so many digits of a hash tell two apart
@@ -27,7 +27,7 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
 
     The secret is taken out of the environment, where the processes of the run would find it.
     """
-    from aiperf_core.harness.link import LEAST_SECRET, SECRET, Endpoint, Nodes
+    from aiperf_core.harness.ranks.link import LEAST_SECRET, SECRET, Endpoint, Nodes
 
     if endpoint is None:
         raise UsageError("--nnodes and --node-rank need --rdzv-endpoint HOST:PORT, the same on all machines.")
@@ -50,7 +50,7 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
 
 def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
     """What is installed, with a `torchrun` that waits for the other machines."""
-    from aiperf_core.executors.torchrun import SeveralMachines
+    from aiperf_core.harness.ranks.torchrun import SeveralMachines
 
     if not quiet:
         click.echo(f"waiting at {nodes.endpoint} for {nodes.count - 1} more, up to {nodes.wait_s:g} s", err=True)
@@ -62,7 +62,7 @@ def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
 
 def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
     """Serve the first machine until it is done. Raises `AiperfError` where it does not come, refuses this one or is lost."""
-    from aiperf_core.harness.agent import serve
+    from aiperf_core.harness.ranks.node_agent import serve
 
     serve(nodes, number, (lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
     return ExitCode.OK

@@ -32,7 +32,7 @@ def show(plugins: Plugins, what: str, as_json: bool) -> ExitCode:
 
 def _is_path(what: str) -> bool:
     """Whether a bundle is meant. A folder that happens to be called `ch07` is none unless it holds a manifest."""
-    from aiperf_core.results.bundle import MANIFEST
+    from aiperf_core.results.filenames import MANIFEST
 
     return "/" in what or what in (".", "..") or Path(what).is_file() or (Path(what) / MANIFEST).exists()
 
@@ -75,9 +75,9 @@ def _as_json(path: Path, manifest: Any, results: list[Any]) -> str:
 
 def _show_targets(plugins: Plugins, pattern: str, as_json: bool) -> None:
     selections = plugins.select((pattern,))
-    from aiperf_core.benchmark import load_benchmark
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.cli.target_view import chosen, describe, render_target
+    from aiperf_core.loading import load_benchmark
     from aiperf_core.results import jsontext
 
     out, _ = consoles()

@@ -11,11 +11,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
-from aiperf_core.results import units
-from aiperf_core.results.look import Look, words
-from aiperf_core.results.notes import no_gain
+from aiperf_core.names import words
+from aiperf_core.render.look import Look
+from aiperf_core.render.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
 
 # `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.

@@ -7,9 +7,9 @@ import click
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
-from aiperf_core.redteam import catalogue, outcomes
-from aiperf_core.redteam.catalogue import Support
-from aiperf_core.redteam.outcomes import PROVEN, Kept, Outcome
+from aiperf_core.selftest import outcomes
+from aiperf_core.selftest.outcomes import PROVEN, Kept, Outcome
+from aiperf_core.selftest.support import Support, support
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
 from aiperf_core.validity.registry import CATEGORIES, GUARDS
 
@@ -36,10 +36,10 @@ def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) 
     if as_json and markdown:
         raise UsageError("--json and --markdown were both given; a listing has one form. Leave one of them out.")
     chosen = _chosen(name, [one.record for one in plugins.issues.values()])
-    cases, recorded = [one.record for one in plugins.attacks], catalogue.recorded()
+    cases, recorded = [one.record for one in plugins.attacks], [one.record for one in plugins.recordings]
 
     def supports(issue: Issue) -> Support:
-        return catalogue.support(issue.id, cases, recorded)
+        return support(issue.id, cases, recorded)
 
     if markdown:
         click.echo(page(chosen, supports), nl=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 
+from aiperf_core.devices import ceiling_figures
 from aiperf_core.devices.datasheets import datasheet
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.measuring import Page
 from aiperf_core.errors import AiperfError
-from aiperf_core.results import figures
-from aiperf_core.results.models import Ceilings
+from aiperf_core.measurements import Ceilings
 
 # The kernel counts in ticks of 10 ms: over less than this a share says nothing.
 _LEAST_SECONDS = 0.5
@@ -53,14 +53,14 @@ def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = 
     page = Page(tell)
     others = OtherProcesses()
     name = kind.fill_ceilings(page, whole)
-    for key in figures.REQUIRED:
+    for key in ceiling_figures.REQUIRED:
         if key not in page.figures:
             raise AiperfError(f"the bandwidth of {name} could not be measured: {page.missing[key]}")
     sheet, promised = datasheet(name, page.figures)
     found = Ceilings(
         device=name,
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
-        **figures.as_fields(page.figures),
+        **ceiling_figures.as_fields(page.figures),
         whole=whole,
         how=page.how,
         missing=page.missing,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from aiperf_core.devices.timing import Timed, counters, in_a_row, probe
-from aiperf_core.results.models import Flush, Memory
+from aiperf_core.measurements import Flush, Memory
 
 # A working set of so many times the last-level cache evicts itself, and needs no flush.
 _SELF_EVICTING = 4

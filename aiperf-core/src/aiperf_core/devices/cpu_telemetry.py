@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import define
 
 from aiperf_core.devices.rapl import Rapl
-from aiperf_core.devices.telemetry import Reading
+from aiperf_core.measurements import Reading
 
 # The kernel counts time in ticks of 10 ms, rounded for each process: over less than this, a share of a machine with few
 # processors would be noise. It waits for a later reading.

@@ -16,7 +16,7 @@ from aiperf_core.devices.cpu import process_bytes, reset_peak_rss, time_by_wall
 from aiperf_core.devices.timing import Timed, context_switches, in_a_row, probe
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.kernels import cuda_source
-from aiperf_core.results.models import Flush, Memory
+from aiperf_core.measurements import Flush, Memory
 
 _source = cuda_source("hold.cu")
 

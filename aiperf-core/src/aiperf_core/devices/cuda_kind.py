@@ -67,10 +67,10 @@ class CudaKind(DeviceKind):
         """Make the context."""
         import torch
 
-        from aiperf_core.devices import turns
+        from aiperf_core.devices import device_lock
 
         torch.cuda.init()
-        with turns.taken():
+        with device_lock.taken():
             torch.cuda.synchronize()
         torch.zeros(1, device="cuda")  # loads the first kernel
 

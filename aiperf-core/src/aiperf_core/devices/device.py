@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
 
+from aiperf_core.contributed import class_path, make, named, one_line
 from aiperf_core.errors import UsageError
-from aiperf_core.records import class_path, make, named, one_line
 from aiperf_core.targets import is_device
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from attrs import evolve
 from aiperf_core.devices.cpu_telemetry import CpuTelemetry
 from aiperf_core.devices.gpus import MHZ
 from aiperf_core.devices.nvml import Nvml, NvmlMissingError, scaled
-from aiperf_core.devices.telemetry import Reading
+from aiperf_core.measurements import Reading
 
 # The bits of NVML's clocks event reasons, by the names that its header gives them. The last two are in newer drivers.
 REASONS = {

@@ -74,17 +74,6 @@ def hypervisor() -> str:
     return xen or tree or (maker if _VIRTUAL.search(maker) else "")
 
 
-def cache_folder() -> Path:
-    """Where compiled kernels and measured ceilings are kept.
-
-    That is `$AIPERF_CACHE_DIR`, else `aiperf` in `$XDG_CACHE_HOME`, else `~/.cache/aiperf`.
-    """
-    if chosen := os.environ.get("AIPERF_CACHE_DIR"):
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "aiperf"
-
-
 def can_write(folder: Path) -> bool:
     """Whether a folder could be written to, or made where it does not exist yet."""
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from attrs import define, field
 
-from aiperf_core.results.figures import beats
+from aiperf_core.devices.ceiling_figures import beats
 
 Call = Callable[[], Any]
 # Runs a call and returns how long it took, in seconds.

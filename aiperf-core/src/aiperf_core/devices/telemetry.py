@@ -8,39 +8,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
-from attrs import frozen
-
 from aiperf_core.devices.nvml import Nvml
-
-
-@frozen(kw_only=True)
-class Reading:
-    """The machine at one moment. What is not known, or was left out of a light reading, is None.
-
-    at_s: by `time.monotonic`.
-    sm_clock_hz, memory_clock_hz: of the GPU.
-    temperature_c: of the GPU, or of the processor's package where no GPU is measured.
-    power_w: of the GPU, as its driver averages it, which may be over the last second.
-    energy_j: a running total from an arbitrary origin, of the GPU or of the processor's packages and their memory.
-    throttled: what holds the clocks down now (GPU), or did so since the last reading (`cpu_thermal`, `cpu_quota`).
-    other_pids: processes that compute on this GPU and are not among those named as ours.
-    cpu_clock_hz: the fastest of the processors that this process may use; idle ones would hide it.
-    cpu_busy, cpu_own, steal: of all processors' time since the last reading that has these figures, the parts that were
-    worked, worked by the processes named as ours, and taken by a hypervisor for its other guests.
-    """
-
-    at_s: float
-    sm_clock_hz: float | None = None
-    memory_clock_hz: float | None = None
-    temperature_c: float | None = None
-    power_w: float | None = None
-    energy_j: float | None = None
-    throttled: tuple[str, ...] | None = None
-    other_pids: tuple[int, ...] | None = None
-    cpu_clock_hz: float | None = None
-    cpu_busy: float | None = None
-    cpu_own: float | None = None
-    steal: float | None = None
+from aiperf_core.measurements import Reading
 
 
 class Telemetry(Protocol):

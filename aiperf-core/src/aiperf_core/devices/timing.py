@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from aiperf_core.results.models import Flush, Memory
+from aiperf_core.measurements import Flush, Memory
 
 Timer = Callable[[Callable[[], Any]], float]
 

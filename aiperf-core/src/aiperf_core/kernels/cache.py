@@ -10,14 +10,14 @@ import os
 import tempfile
 from pathlib import Path
 
-from aiperf_core.devices import host
+from aiperf_core.folders import cache_folder
 
 _DIGEST_BYTES = 32
 
 
 def kernels_folder() -> Path:
     """Where the entries lie, in the cache's folder."""
-    return host.cache_folder() / "kernels"
+    return cache_folder() / "kernels"
 
 
 def key_of(*parts: str | bytes) -> str:

@@ -6,9 +6,10 @@ from statistics import quantiles
 
 from attrs import frozen
 
+from aiperf_core import units
+from aiperf_core.profiler import Hot
 from aiperf_core.profiling import figures
-from aiperf_core.profiling.models import Hot, NotProfiled, Profile
-from aiperf_core.results import units
+from aiperf_core.profiling.models import NotProfiled, Profile
 
 # The time that is explained: the first that both profiles have.
 _TIMES = ("span_s", "busy_s", "call_s")

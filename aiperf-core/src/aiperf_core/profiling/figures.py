@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-from aiperf_core.results import units
+from aiperf_core import units
 
 
 @frozen

@@ -1,44 +1,10 @@
 """A profile on disk: what a tool saw of one implementation, per call, in SI units."""
 
-from attrs import field, frozen
+from attrs import frozen
+
+from aiperf_core.profiler import Observed
 
 PROFILE_VERSION = 1
-
-
-@frozen(kw_only=True)
-class Hot:
-    """Something that takes time: a kernel, a copy, a fill, an operator or a symbol, all of one name together.
-
-    count, seconds, bytes: in one call, on average. share: of the seconds of all, from 0 to 1. by: the operator that launched it.
-    metrics: of the tool's, by the names of `figures`, or by the tool's own where it has none there.
-    """
-
-    name: str
-    kind: str
-    count: float | None = None
-    seconds: float | None = None
-    share: float | None = None
-    bytes: float | None = None
-    by: str | None = None
-    metrics: dict[str, float] = field(factory=dict)
-
-
-@frozen(kw_only=True)
-class Observed:
-    """What a tool saw.
-
-    version: the tool's. hot: the longest first. figures: of one call, by the names of `figures`. words: what is no number,
-    such as `occupancy_limiter`. missing: what it does not offer, or could not tell here, with the reason. files: what it left in
-    its folder that is worth keeping. notes: what a reader must know to read the figures.
-    """
-
-    version: str
-    hot: list[Hot] = field(factory=list)
-    figures: dict[str, float] = field(factory=dict)
-    words: dict[str, str] = field(factory=dict)
-    missing: dict[str, str] = field(factory=dict)
-    files: list[str] = field(factory=list)
-    notes: list[str] = field(factory=list)
 
 
 @frozen(kw_only=True)

@@ -12,10 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Hot, Job, Observed, Pace
 from aiperf_core.profiling import programs
 from aiperf_core.profiling.figures import STALL
-from aiperf_core.profiling.models import Hot, Observed
-from aiperf_core.profiling.profiler import Job, Pace
 
 REPORT = "profile.ncu-rep"
 # Sections rather than metrics, since ncu knows which counters a GPU has for each.

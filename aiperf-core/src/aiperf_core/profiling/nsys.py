@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Job, Observed, Pace
 from aiperf_core.profiling import programs, timeline
-from aiperf_core.profiling.models import Observed
-from aiperf_core.profiling.profiler import Job, Pace
 from aiperf_core.profiling.timeline import Call, Piece
 
 REPORT = "profile.nsys-rep"

@@ -16,14 +16,14 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from aiperf_core import __version__
+from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.device import Device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.described import DescribedImplementation
-from aiperf_core.harness.session import Plan
+from aiperf_core.harness.run.planner import Plan
 from aiperf_core.plugins import Plugins
+from aiperf_core.profiler import Job, MetricSet, Observed, Pace, Profiler, Tool
 from aiperf_core.profiling import store
-from aiperf_core.profiling.models import NotProfiled, Observed, Profile
-from aiperf_core.profiling.profiler import Job, MetricSet, Pace, Profiler, Tool
+from aiperf_core.profiling.models import NotProfiled, Profile
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.targets import WORLD_SIZE, nearest
 

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Hot, Job, Observed, Pace
 from aiperf_core.profiling import programs
-from aiperf_core.profiling.models import Hot, Observed
-from aiperf_core.profiling.profiler import Job, Pace
 
 COUNTS = "perf.stat.csv"
 SAMPLES = "perf.data"

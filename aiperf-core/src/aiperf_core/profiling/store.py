@@ -14,7 +14,7 @@ from pathlib import Path
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling.models import PROFILE_VERSION, Artifact, Profile
 from aiperf_core.results import atomic, jsontext, records
-from aiperf_core.results.bundle import file_name
+from aiperf_core.results.filenames import file_name
 
 FOLDER = "profiles"
 PAGE = "profile.json"

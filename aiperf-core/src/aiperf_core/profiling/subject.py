@@ -21,15 +21,16 @@ from typing import Any
 import torch
 from attrs import asdict
 
-from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with, load_benchmark
+from aiperf_core import pytree
+from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with
+from aiperf_core.contributed import make, resolve
+from aiperf_core.described import TargetRef
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.timing import TimingDevice, in_a_row
 from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
-from aiperf_core.harness import tree
-from aiperf_core.harness.described import TargetRef
-from aiperf_core.harness.files import InputFile
-from aiperf_core.profiling.profiler import Job, Tool
-from aiperf_core.records import make, resolve
+from aiperf_core.harness.roles.files import InputFile
+from aiperf_core.loading import load_benchmark
+from aiperf_core.profiler import Job, Tool
 from aiperf_core.serving import at_desk
 
 TOLD = "subject.json"
@@ -52,7 +53,7 @@ def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, A
     values = _draw(benchmark, job, kind.torch_device)
     call, finish, restore = _prepared(benchmark, job, values, folder)
     # No output is kept: the calls that are watched allocate theirs as they would anywhere.
-    moved = sum(one.untyped_storage().nbytes() for one in (*tree.tensors(values), *tree.tensors(call())))
+    moved = sum(one.untyped_storage().nbytes() for one in (*pytree.tensors(values), *pytree.tensors(call())))
     device = kind.open(moved, all_streams=True)
     finish()
     seconds = _warm(device, call, finish, restore)
@@ -116,7 +117,7 @@ def _prepared(
         arguments["folder"] = str(own)
     arguments, desk = at_desk(benchmark.task.served, arguments)
     run, finish = _ready(code, arguments, deferred=benchmark.deferred)
-    state = [one for name in benchmark.task.state for one in tree.tensors(values[name])]
+    state = [one for name in benchmark.task.state for one in pytree.tensors(values[name])]
     first = [one.clone() for one in state]
 
     def restore() -> None:

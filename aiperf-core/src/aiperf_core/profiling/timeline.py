@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, field, frozen
 
-from aiperf_core.profiling.models import Hot
+from aiperf_core.profiler import Hot
 
 
 @frozen

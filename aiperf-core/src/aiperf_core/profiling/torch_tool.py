@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.profiler import Hot, Job, Observed, Pace
 from aiperf_core.profiling import timeline
-from aiperf_core.profiling.models import Hot, Observed
-from aiperf_core.profiling.profiler import Job, Pace
 from aiperf_core.profiling.timeline import Call, Piece
 
 TRACE = "torch.trace.json.gz"

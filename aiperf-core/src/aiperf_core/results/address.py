@@ -6,8 +6,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from aiperf_core.errors import UsageError
+from aiperf_core.names import words
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.look import words
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.targets import nearest
 

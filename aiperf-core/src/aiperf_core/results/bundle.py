@@ -13,7 +13,6 @@ may come from anybody: nothing in it is followed out of its folder.
 import errno
 import os
 import re
-import string
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,17 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiperf_core.errors import BundleError
+from aiperf_core.names import words
 from aiperf_core.results import atomic
+from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, file_name, target_name
 
 if TYPE_CHECKING:
     from aiperf_core.results.models import Manifest, TargetResult
 
 DEFAULT_PARENT = Path("artifacts/runs")
-MANIFEST = "manifest.json"
-TARGETS = "targets"
-LOGS = "logs"
-LONGEST_NAME = 240  # bytes; file systems allow 255, and a suffix has to fit
-PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 
 
 class Bundle:
@@ -110,8 +106,6 @@ class Bundle:
         return self._target(name, lambda file: records.read_target(file, self._readable))
 
     def _target(self, name: str, read: Callable[[Path], "TargetResult"]) -> "TargetResult":
-        from aiperf_core.results.look import words
-
         file = self.target_path(name)
         if not os.path.lexists(file):
             known = ", ".join(f"'{words(one)}'" for one in self.targets) or "none"
@@ -234,31 +228,6 @@ class Targets(Mapping[str, "TargetResult"]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def file_name(name: str) -> str:
-    """Spell a name so that it is one plain file name on any system, and no two names share one.
-
-    Letters, digits, dots, dashes and underscores stay; everything else, and a leading dot, becomes `%` and two
-    hexadecimal digits a byte. `target_name` undoes it.
-    """
-    spelled = "".join(
-        chr(byte) if chr(byte) in PLAIN and not (index == 0 and byte == ord(".")) else f"%{byte:02X}"
-        for index, byte in enumerate(name.encode("utf-8", errors="surrogateescape"))
-    )
-    if not 0 < len(spelled) <= LONGEST_NAME:
-        raise BundleError(
-            f"'{name[:40]}{'...' if len(name) > 40 else ''}' cannot name a file: it takes {len(spelled)} bytes; "
-            f"1 to {LONGEST_NAME} are accepted."
-        )
-    return spelled
-
-
-def target_name(spelled: str) -> str:
-    """The name that `file_name` spelled."""
-    from urllib.parse import unquote_to_bytes
-
-    return unquote_to_bytes(spelled).decode("utf-8", errors="surrogateescape")
 
 
 @contextmanager

@@ -21,8 +21,9 @@ import numpy as np
 from attrs import fields, frozen
 from numpy.typing import NDArray
 
+from aiperf_core.measurements import Samples
 from aiperf_core.results.jsontext import JsonError
-from aiperf_core.results.models import Column, Samples
+from aiperf_core.results.models import Column
 
 Array = NDArray[Any]
 

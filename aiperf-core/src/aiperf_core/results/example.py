@@ -3,19 +3,16 @@
 `result()` and `manifest()` are realistic in every field; vary them with `attrs.evolve`.
 """
 
+from aiperf_core.measurements import Ceilings, Estimate, Memory, Samples
 from aiperf_core.results.models import (
-    Ceilings,
-    Estimate,
     Finding,
     Judgement,
     Light,
     Machine,
     Manifest,
-    Memory,
     Overhead,
     Problem,
     Row,
-    Samples,
     SkippedTarget,
     TargetResult,
     Verdict,

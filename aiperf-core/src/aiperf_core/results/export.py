@@ -14,12 +14,12 @@ from typing import Any
 
 from attrs import asdict, fields, frozen
 
+from aiperf_core import units
 from aiperf_core.errors import UsageError
-from aiperf_core.results import jsontext, units
-from aiperf_core.results.look import words
-from aiperf_core.results.models import Manifest, Row, Samples, TargetResult
-from aiperf_core.results.notes import DISBELIEVED
-from aiperf_core.results.table import problem_size
+from aiperf_core.measurements import Samples
+from aiperf_core.names import words
+from aiperf_core.results import jsontext
+from aiperf_core.results.models import DISBELIEVED, Manifest, Problem, Row, TargetResult
 
 FORMATS = ("csv", "markdown", "html", "json", "parquet")
 # A spreadsheet takes a cell that begins so for a formula, and runs it.
@@ -207,7 +207,7 @@ HEADS = ("target", "implementation", "median", "speedup", "verdict", "of light",
 
 def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
     """A row for people: each cell with what stands below it."""
-    from aiperf_core.results.models import Estimate
+    from aiperf_core.measurements import Estimate
 
     def estimate(value: float | None, low: float | None, high: float | None, show: Any) -> tuple[str, str]:
         if value is None or low is None or high is None:
@@ -310,3 +310,10 @@ def _text(value: Any) -> Any:
 def _kind(hint: Any) -> str:
     """The name of a field's type, without that it may be None."""
     return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]
+
+
+def problem_size(problem: Problem) -> str:
+    """The sizes of a workload and of its data: `n=33,554,432 (128 MiB in, 128 MiB out)`."""
+    sizes = " ".join(f"{words(name)}={units.parameter(value)}" for name, value in problem.params.items())
+    data = f"({units.size(problem.input_bytes)} in, {units.size(problem.output_bytes)} out)"
+    return f"{sizes} {data}".strip()

@@ -7,7 +7,8 @@ from pathlib import Path
 from attrs import frozen
 
 from aiperf_core.errors import BundleError, UsageError
-from aiperf_core.results.bundle import LOGS, MANIFEST, TARGETS, Bundle
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
 from aiperf_core.results.models import Manifest
 from aiperf_core.results.signing import SIGNATURE
 from aiperf_core.targets import nearest

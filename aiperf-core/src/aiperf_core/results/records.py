@@ -15,16 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import evolve, fields, frozen
 
 from aiperf_core.errors import BundleError
+from aiperf_core.measurements import Samples
 from aiperf_core.results import jsontext
-from aiperf_core.results.bundle import file_name
-from aiperf_core.results.models import (
-    SAMPLES_IN_JSON,
-    SCHEMA_VERSION,
-    Manifest,
-    SampleFile,
-    Samples,
-    TargetResult,
-)
+from aiperf_core.results.filenames import file_name
+from aiperf_core.results.models import SAMPLES_IN_JSON, SCHEMA_VERSION, Manifest, SampleFile, TargetResult
 from aiperf_core.results.validate import validate, version_of
 
 if TYPE_CHECKING:

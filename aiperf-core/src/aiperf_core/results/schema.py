@@ -18,6 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from aiperf_core import measurements
 from aiperf_core.results import jsontext, models
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -49,16 +50,16 @@ ON_DISK: dict[type, dict[str, Any]] = {
 # Every estimate is of a time or of a ratio of times and thus positive; but the low end of an interval that few samples
 # support may lie below zero, and is kept as it was computed.
 CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
-    (models.Estimate, "value"): {"exclusiveMinimum": 0},
-    (models.Estimate, "high"): {"exclusiveMinimum": 0},
+    (measurements.Estimate, "value"): {"exclusiveMinimum": 0},
+    (measurements.Estimate, "high"): {"exclusiveMinimum": 0},
     (models.Finding, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
     (models.Row, "samples"): {"minimum": 0},
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
     (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
-    (models.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
-    (models.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
+    (measurements.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
+    (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": ["quick", "standard", "audit"]},
     (models.TargetResult, "rounds"): {"minimum": 1},
     (models.Light, "bound"): {"enum": ["memory", "compute"]},
@@ -91,8 +92,8 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
 
 # Fields that older files of this version lack; read as their default.
 LATER: frozenset[tuple[type, str]] = frozenset(
-    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Row, "beside"), (models.Steady, "waited_s")}
-    | {(models.TargetResult, "drift_in_times"), (models.Ceilings, "cache_bytes")}
+    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Row, "beside"), (measurements.Steady, "waited_s")}
+    | {(models.TargetResult, "drift_in_times"), (measurements.Ceilings, "cache_bytes")}
     | {(models.Manifest, name) for name in ("asked", "stretches", "sources", "reproduces")}
 )
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from attrs import frozen
 
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.results import atomic, jsontext, seal
-from aiperf_core.results.bundle import MANIFEST, Bundle
-from aiperf_core.results.look import words
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import MANIFEST
 
 NAMESPACE = "aiperf"
 SIGNATURE = f"{MANIFEST}.sig"

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import fields
 
+from aiperf_core import measurements
 from aiperf_core.results import models, schema
 from aiperf_core.results.jsontext import JsonError, place_name
 
@@ -67,7 +68,7 @@ def version_of(document: Any) -> int:
 
 def _check_sample_file(found: dict[str, Any]) -> None:
     """Every column of samples is described, and no other."""
-    known = [one.name for one in fields(models.Samples)]
+    known = [one.name for one in fields(measurements.Samples)]
     if unlike := set(known) ^ found["columns"].keys():
         what = "no column" if min(unlike) in known else "the unknown column"
         raise JsonError("sample_file.columns", f"{what} '{min(unlike)}'", f"the columns {', '.join(known)}")

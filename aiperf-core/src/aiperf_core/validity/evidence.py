@@ -8,39 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.results.models import Audit, Memory, Samples
-
-
-@frozen(kw_only=True)
-class Census:
-    """A worker's process as the supervisor saw it from outside, between two samples. Linux only; None is what was refused.
-
-    busy_s: processor time that the process and its children spent since the call before ended, in seconds.
-    """
-
-    children: int | None = None
-    threads: int | None = None
-    busy_s: float | None = None
-    nice: int | None = None
-    scheduler: str | None = None
-    affinity: tuple[int, ...] | None = None
-    swapped_bytes: int | None = None
-    major_faults: int | None = None
-    gpus: tuple[str, ...] | None = None
-
-
-@frozen(kw_only=True)
-class Rank:
-    """What one rank of several did in a call. Times in seconds."""
-
-    rank: int
-    device: str
-    work_s: float
-    collectives: dict[str, int] = field(factory=dict)
-    wire_bytes: float = 0.0
-    shard_elements: int = 0
-    buckets: tuple[int, ...] = ()
-    waited_s: float = 0.0
+from aiperf_core.measurements import Audit, Census, Memory, Rank, Samples
 
 
 @frozen(kw_only=True)

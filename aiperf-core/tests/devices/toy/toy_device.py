@@ -139,7 +139,7 @@ class ToyDevice:
 
     def memory(self) -> Any:
         """What `allocate` counted; nothing is reserved ahead."""
-        from aiperf_core.results.models import Memory
+        from aiperf_core.measurements import Memory
 
         return Memory(peak_bytes=the_queue().peak_bytes, allocated_bytes=the_queue().allocated_bytes)
 

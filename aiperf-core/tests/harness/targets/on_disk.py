@@ -89,7 +89,7 @@ class Killed(Saved):
 @bench.variant(device="cpu", why="looks where its input was when the call began")
 class FindsItCold(Saved):
     def prepare(self, folder, data):
-        from aiperf_core.harness import files
+        from aiperf_core.harness.roles import files
 
         super().prepare(folder)
         self.look = files.InputFile()

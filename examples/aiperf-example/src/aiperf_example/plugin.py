@@ -7,8 +7,8 @@ from pathlib import Path
 from aiperf_core.commands import Command
 from aiperf_core.events import TargetFinished
 from aiperf_core.hookspecs import hookimpl
-from aiperf_core.redteam.cases import Case
 from aiperf_core.targets import Target
+from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import HARD, Issue
 
 UNFINISHED = "example.unfinished_rows"

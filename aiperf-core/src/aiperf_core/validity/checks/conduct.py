@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 from typing import Any
 
-from aiperf_core.results.models import Samples
+from aiperf_core.measurements import Samples
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Conduct, Evidence
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 
-from aiperf_core.results.models import Audit, Work
+from aiperf_core.measurements import Audit, Work
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.conduct import call_times
 from aiperf_core.validity.evidence import Evidence

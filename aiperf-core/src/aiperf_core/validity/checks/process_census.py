@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
 
+from aiperf_core.measurements import Census
 from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.evidence import Census, Evidence
+from aiperf_core.validity.evidence import Evidence
 
 # Fewer tell nothing of most.
 MIN_CENSUSES = 3

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 
+from aiperf_core.measurements import Rank
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.conduct import call_times
-from aiperf_core.validity.evidence import Evidence, Rank
+from aiperf_core.validity.evidence import Evidence
 
 # A rank that works less than this, relative to the median or to its share in the baseline, did not do its work.
 _IDLE = 0.02

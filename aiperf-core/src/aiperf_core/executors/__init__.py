@@ -1,1 +1,0 @@
-"""Where workers run: forked here, as ranks of torch's elastic launcher, or however a plugin starts them."""

@@ -1,0 +1,1 @@
+"""Keeping untrusted code apart: the sandbox, the scratch folder, and what is watched from outside."""

@@ -1,0 +1,80 @@
+"""Untrusted code that was caught again and again, by the hash of its content.
+
+Kept in one file of the cache folder. What cannot be read or written there quarantines nobody: it spares the time of
+judging what is known, and no verdict depends on it.
+"""
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cattrs
+from attrs import asdict, frozen
+
+from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.folders import cache_folder
+from aiperf_core.results import atomic
+
+if TYPE_CHECKING:
+    from aiperf_core.harness.isolation.candidate import CandidateSource
+    from aiperf_core.results.models import Row
+
+# Caught so often, it is not judged again. Once may be bad luck; a machine that errs so often on the same code is not to be
+# believed about any.
+OFFENCES = 3
+# The oldest records go first.
+MOST_KEPT = 1000
+
+
+class QuarantineError(AiperfError):
+    """Code is in quarantine."""
+
+    exit_code = ExitCode.INVALID
+
+
+@frozen
+class Record:
+    """How often a content was caught, by which issues, and on which day (UTC) last."""
+
+    times: int
+    issues: list[str]
+    day: str
+
+
+def refuse_known(source: "CandidateSource") -> None:
+    """Raise `QuarantineError` for a candidate whose very content was caught `OFFENCES` times."""
+    known = _read().get(source.sha256)
+    if known is not None and known.times >= OFFENCES:
+        raise QuarantineError(
+            f"'{source.path}' is in quarantine: this very content (sha256 {source.sha256[:12]}) was found invalid "
+            f"{known.times} times, last on {known.day}: {', '.join(known.issues)}. It is judged again once it has changed; "
+            f"removing its record from {_file()} lifts the quarantine."
+        )
+
+
+def note(source: "CandidateSource", row: "Row") -> None:
+    """Count a candidate's row against it, if a finding made it invalid."""
+    issues = [one.issue for one in row.findings if one.severity == "invalid"]
+    if not issues:
+        return
+    records = _read()
+    before = records.pop(source.sha256, Record(0, [], ""))
+    day = datetime.now(UTC).date().isoformat()
+    records[source.sha256] = Record(before.times + 1, list(dict.fromkeys([*before.issues, *issues])), day)
+    kept = dict(list(records.items())[-MOST_KEPT:])
+    with contextlib.suppress(OSError):
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(_file(), json.dumps({sha256: asdict(one) for sha256, one in kept.items()}, indent=1).encode())
+
+
+def _file() -> Path:
+    return cache_folder() / "quarantine.json"
+
+
+def _read() -> dict[str, Record]:
+    try:
+        return cattrs.structure(json.loads(_file().read_text()), dict[str, Record])
+    except (OSError, ValueError, TypeError, AttributeError, cattrs.BaseValidationError):
+        return {}

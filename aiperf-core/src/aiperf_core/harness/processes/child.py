@@ -1,0 +1,301 @@
+"""The supervisor's side of the fork server: start children, ask them things, learn how they end, leave none behind."""
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import define, field
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.harness.processes.channel import (
+    Channel,
+    ChannelClosedError,
+    ChannelTimeoutError,
+    Message,
+    ProtocolError,
+)
+
+START_TIMEOUT_S = 120.0
+_LAST_LINES = 12
+# How `faulthandler` begins to tell where the thread is that a signal interrupted.
+_WHERE = "Current thread "
+_OURS = str(Path(__file__).parents[1])
+
+
+class ChildError(Exception):
+    """A child could not answer: it raised, hung, exited, was killed or ran out of memory.
+
+    `kind` is one of `skip`, `contract`, `memory`, `mistake`, `raised`, `hung`, `exited`, `killed`, `protocol`.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Reaper(Protocol):
+    """Who learns how processes end."""
+
+    def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
+        """The exit code of a process whose channel closed (negative for a signal), or None where it lives on."""
+
+
+@define(eq=False)
+class Child:
+    """A process forked for this run: the judge, a worker, a describer.
+
+    One that is not `guarded` may forge its replies; one that is `paused` runs only while a request of it is open, so that it
+    cannot work when no clock does. It is `idle` when it has answered its last request.
+    """
+
+    name: str
+    pid: int
+    channel: Channel
+    log: Path
+    server: Reaper
+    guarded: bool = True
+    paused: bool = False
+    last_s: list[tuple[float, float]] = field(factory=list)
+    ended: bool = field(default=False, init=False)
+    idle: bool = field(default=False, init=False)
+    _asked: str = field(default="", init=False)
+    _token: str = field(default="", init=False)
+
+    @property
+    def pids(self) -> list[int]:
+        """Its process, as a list."""
+        return [self.pid]
+
+    def ask(
+        self,
+        do: str,
+        *,
+        timeout: float,
+        fds: tuple[int, ...] = (),
+        on_notice: Callable[[str], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Send a request and return the reply's result; `timeout` in seconds. Raises `ChildError` for all else."""
+        self.post(do, fds=fds, **arguments)
+        return self.collect(timeout=timeout, on_notice=on_notice)
+
+    def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
+        """Send a request whose reply is collected later."""
+        self.idle, self._asked, self._token = False, do, secrets.token_hex(8)
+        self._signal(signal.SIGCONT)
+        try:
+            self.channel.send({"do": do, "token": self._token, **arguments}, fds)
+        except ChannelClosedError:
+            raise self._gone() from None
+
+    def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
+        """Return the result of the request that was posted. Raises `ChildError` where there is none."""
+        deadline = time.monotonic() + timeout
+        try:
+            while "notice" in (reply := self.read(deadline)):
+                if on_notice is not None:
+                    on_notice(str(reply["notice"]))
+                if time.monotonic() > deadline:  # which one that goes on saying something never lets pass
+                    raise ChannelTimeoutError
+        except ChannelTimeoutError:
+            raise self._hung(timeout) from None
+        finally:
+            self._signal(signal.SIGSTOP)
+        return self.result(reply)
+
+    def read(self, deadline: float) -> Message:
+        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline, of `time.monotonic`."""
+        try:
+            return self._receive(deadline)
+        except ChannelClosedError:
+            raise self._gone() from None
+        except ProtocolError as error:
+            self.kill()
+            raise ChildError("protocol", f"sent what no worker sends: {error}") from None
+
+    @staticmethod
+    def result(reply: Message) -> Any:
+        """The result of a reply. Raises `ChildError` for one of an error."""
+        if "error" in reply:
+            raise _child_error(reply["error"])
+        result = reply.get("ok")
+        if "fds" in reply and isinstance(result, dict):
+            result["fds"] = reply["fds"]
+        return result
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Stop a paused child, or let it go on, with all processes of its group."""
+        if self.paused and not self.ended:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    def _receive(self, deadline: float) -> Message:
+        message = self.channel.receive(deadline - time.monotonic())
+        # Code in a worker can write to every descriptor of its process; what it does not know is the token.
+        if message.get("token") != self._token and self.guarded:
+            raise ProtocolError("a message that answers no request")
+        self.idle = "notice" not in message
+        return message
+
+    def last_lines(self) -> list[str]:
+        """The last lines that the process wrote."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - 16384))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return []
+        lines = [line[:500] for line in text.splitlines() if line.strip()]
+        # Of a process that hung, the log ends with where it was: the innermost calls come first, the harness's own last.
+        where = [index for index, line in enumerate(lines) if line.startswith(_WHERE)]
+        if not where:
+            return lines[-_LAST_LINES:]
+        return list(takewhile(lambda line: _OURS not in line, lines[where[-1] :]))[:_LAST_LINES]
+
+    def kill(self) -> None:
+        """End the process and the group that it leads."""
+        self.channel.close()
+        self.destroy()
+        self.ended = True
+
+    def destroy(self) -> None:
+        """End the processes, and let whoever asks them next find out; for other threads."""
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(self.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+    def _hung(self, timeout: float) -> ChildError:
+        try:
+            os.kill(self.pid, signal.SIGUSR1)
+            time.sleep(0.2)  # for the traceback to be written
+        except ProcessLookupError:
+            pass
+        self.kill()
+        return ChildError(
+            "hung", f"gave no answer within {timeout:g} s (during {self._asked!r}) and was killed; --timeout gives more"
+        )
+
+    def _gone(self) -> ChildError:
+        code = self.server.exit_code(self.pid)
+        self.kill()
+        if code is None:
+            return ChildError("exited", f"closed its channel during {self._asked!r} without a result")
+        if code >= 0:
+            return ChildError(
+                "exited", f"its process exited with status {code} during {self._asked!r}, without a result"
+            )
+        name = signal.Signals(-code).name
+        hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
+        return ChildError("killed", f"its process was killed by {name} during {self._asked!r}{hint}")
+
+
+def _child_error(error: Any) -> ChildError:
+    if not isinstance(error, dict):
+        return ChildError("protocol", "sent an error that is not one")
+    kind, kind_of = str(error.get("kind", "raised")), str(error.get("type", "Exception"))
+    message = str(error.get("message", ""))
+    if kind == "raised":
+        message = f"raised {kind_of}: {message}" if message else f"raised {kind_of}"
+    elif kind == "memory":
+        message = f"ran out of memory: {message}"
+    return ChildError(kind, message)
+
+
+class ForkServer:
+    """A running fork server. Use as a context manager: leaving it ends the server and every process under it.
+
+    Importing torch takes it a while. Nobody waits for that before the first child is asked for.
+    """
+
+    def __init__(self) -> None:
+        self._control, theirs = Channel.pair()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
+        command = [sys.executable, "-P", "-m", "aiperf_core.harness.processes.fork_server", str(theirs.fileno())]
+        # A session of its own keeps the terminal's Ctrl-C for the supervisor, which ends the run in order.
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._ready = False
+        self._exits: dict[int, int] = {}
+        self._children: list[Child] = []
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> Child:
+        """Fork a child of a role. `log` is the file that gets what it prints."""
+        self._wait_ready()
+        ours, theirs = Channel.pair()
+        request = {"role": role, "log": str(log), "memory_limit_bytes": memory_limit_bytes}
+        self._control.send(request, (theirs.fileno(),))
+        theirs.close()
+        while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
+            self._note_exit(reply)
+        child = Child(name, int(reply["spawned"]), ours, log, self)
+        self._children.append(child)
+        return child
+
+    def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
+        """The exit code of a child whose channel closed (negative for a signal), or None where it lives on."""
+        deadline = time.monotonic() + timeout
+        while pid not in self._exits:
+            try:
+                self._note_exit(self._control.receive(deadline - time.monotonic()))
+            except (ChannelTimeoutError, ChannelClosedError):
+                return None
+        return self._exits[pid]
+
+    def close(self) -> None:
+        """End every child and the server."""
+        for child in self._children:
+            if not child.ended:
+                child.kill()
+        self._control.close()
+        if not self._ready:
+            # It may still import, and has nothing to end in order.
+            self._process.kill()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._said.close()
+
+    def _wait_ready(self) -> None:
+        if self._ready:
+            return
+        try:
+            self._control.receive(START_TIMEOUT_S)
+        except (ChannelClosedError, ChannelTimeoutError):
+            self._process.kill()
+            self._process.wait()
+            self._said.seek(0)
+            last = self._said.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            raise AiperfError(
+                f"the process that imports torch did not start: {last[0]}. See what is missing with: aiperf doctor"
+            ) from None
+        self._ready = True
+
+    def _note_exit(self, message: Message) -> None:
+        if "exited" in message:
+            self._exits[int(message["exited"])] = int(message["code"])

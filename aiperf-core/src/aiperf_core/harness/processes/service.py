@@ -1,0 +1,67 @@
+"""The child's side of the protocol: requests in, one reply each.
+
+A request is `{"do": NAME, "token": T, ...arguments}`. A reply is `{"token": T, "ok": RESULT}`, or `"error": {...}` with the
+kind of the error, its type and message. Before its reply a child may send notices, `{"token": T, "notice": NAME}`.
+"""
+
+import traceback
+from pathlib import Path
+
+from aiperf_core.errors import AiperfError, ContractError, SkipError
+from aiperf_core.harness.processes.channel import Channel, Message
+
+_OURS = str(Path(__file__).parents[1])
+
+
+class Service:
+    """Answers requests by calling its own `do_*` methods, until the other side closes the channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._token = ""
+
+    def notify(self, notice: str) -> None:
+        """Tell the other side something before the reply."""
+        self._channel.send({"token": self._token, "notice": notice})
+
+    def serve(self) -> None:
+        """Answer requests."""
+        while True:
+            request = self._channel.receive()
+            self._token, name = request.pop("token"), request.pop("do")
+            try:
+                reply: Message = {"ok": getattr(self, f"do_{name}")(**request)}
+            except BaseException as error:
+                # SystemExit and KeyboardInterrupt too: benchmark code must not end the process unsaid.
+                _show(error)
+                reply = {"error": describe_error(error)}
+            fds = tuple(reply["ok"].pop("fds", ())) if isinstance(reply.get("ok"), dict) else ()
+            self._channel.send({"token": self._token, **reply}, fds)
+
+
+def describe_error(error: BaseException) -> Message:
+    """Return an exception as a message: kind (`skip`, `contract`, `memory`, `mistake` or `raised`), type and text."""
+    return {"kind": _kind(error), "type": type(error).__name__, "message": str(error)[:4000]}
+
+
+def _show(error: BaseException) -> None:
+    """Print a traceback to the log, from the first frame that is not the harness's own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    # An error of the harness itself keeps all its frames.
+    traceback.print_exception(type(error), error, trace or error.__traceback__)
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, SkipError):
+        return "skip"
+    if isinstance(error, ContractError):
+        return "contract"
+    if isinstance(error, AiperfError):
+        return "mistake"
+    # torch has a type for the GPU's memory only; on the host it raises RuntimeError with this text.
+    words = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
+    if isinstance(error, MemoryError) or any(word in str(error) for word in words):
+        return "memory"
+    return "raised"

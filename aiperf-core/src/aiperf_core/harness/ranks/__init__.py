@@ -1,0 +1,1 @@
+"""Targets of several processes: ranks on this machine and on others."""

@@ -1,0 +1,222 @@
+"""The first machine's side of several: it waits for the agents of the others, and has them start ranks and end them."""
+
+import contextlib
+import select
+import signal
+import socket
+import time
+from collections.abc import Mapping
+
+from attrs import asdict, define, evolve, field
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.harness.processes.channel import ChannelClosedError, ChannelTimeoutError, Message, ProtocolError
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.ranks.link import Link, Nodes, RefusedError, interface_of, listen, welcome
+from aiperf_core.harness.ranks.rank_launcher import EPITAPH_S, Meeting
+
+_HELLO_S = 5.0
+
+
+@define(eq=False)
+class Peer:
+    """The agent of another machine. `lost` once its connection has closed."""
+
+    number: int
+    host: str
+    link: Link
+    lost: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"node {self.number} ({self.host})"
+
+    def tell(self, do: str, **arguments: object) -> None:
+        """Send a request that has no reply; to one that is lost, none."""
+        if self.lost:
+            return
+        try:
+            self.link.send({"do": do, **arguments})
+        except ChannelClosedError:
+            self.lost = True
+
+    def ask(self, do: str, timeout: float, **arguments: object) -> Message:
+        """Send a request and return the reply; an empty one of an agent that is lost."""
+        self.tell(do, **arguments)
+        try:
+            return {} if self.lost else self.link.receive(timeout)
+        except (ChannelClosedError, ChannelTimeoutError, ProtocolError):
+            self.lost = True
+            return {}
+
+
+@define(eq=False)
+class Coordinator:
+    """The connections of a run to its other machines. `host` is this machine's name, `address` where it listens."""
+
+    nodes: Nodes
+    host: str
+    listening: socket.socket
+    peers: dict[int, Peer] = field(factory=dict, init=False)
+    _arrived: dict[str, list[tuple[Link, Message]]] = field(factory=dict, init=False)
+    _turned_away: list[str] = field(factory=list, init=False)
+
+    @staticmethod
+    def open(nodes: Nodes) -> "Coordinator":
+        """Listen, and wait for all other machines.
+
+        Raises `AiperfError` where one does not come in time or is not like this one, and `UsageError` where nobody can listen.
+        """
+        hub = Coordinator(nodes, socket.gethostname(), listen(nodes.endpoint))
+        try:
+            hub._wait()
+        except BaseException:
+            hub.close()
+            raise
+        return hub
+
+    @property
+    def address(self) -> str:
+        """The address of this machine that the others use."""
+        return str(self.listening.getsockname()[0])
+
+    def meeting(self, run_id: str) -> Meeting:
+        """Where the launchers of an implementation's ranks meet: at a store that the one here opens."""
+        return Meeting(
+            run_id=run_id,
+            nodes=self.nodes.count,
+            address=self.address,
+            interface=interface_of(self.address),
+            host=self.address,
+        )
+
+    def close(self) -> None:
+        """Let the agents go."""
+        for one in self.peers.values():
+            one.tell("leave")
+            one.link.close()
+        for waiting in self._arrived.values():
+            for link, _ in waiting:
+                link.close()
+        self.listening.close()
+
+    # --- machines that come
+
+    def _wait(self) -> None:
+        until = time.monotonic() + self.nodes.wait_s
+        while missing := sorted({*range(1, self.nodes.count)} - set(self.peers)):
+            ready, _, _ = select.select([self.listening], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise AiperfError(self._who_is_missing(missing))
+            self.admit()
+
+    def _who_is_missing(self, missing: list[int]) -> str:
+        which = ", ".join(map(str, missing))
+        tried = f" Turned away: {'; '.join(self._turned_away)}." if self._turned_away else ""
+        # Many machines know their own name as an address that only they can reach.
+        where = f", which is {self.address} here," if self.address != self.nodes.endpoint.host else ""
+        return (
+            f"--nnodes {self.nodes.count} needs {self.nodes.count - 1} more; node {which} did not come to "
+            f"{self.nodes.endpoint}{where} within {self.nodes.wait_s:g} s.{tried} Start the same command there with "
+            f"--node-rank {missing[0]}."
+        )
+
+    def admit(self) -> None:
+        """Let in the next one that connects: a machine's agent, or a rank. Whoever has no secret is turned away.
+
+        Raises `AiperfError` for an agent of a machine that is not like this one.
+        """
+        connection, (place, *_) = self.listening.accept()
+        try:
+            link = welcome(connection, self.nodes.secret)
+        except RefusedError as error:
+            self._turned_away.append(f"{place}, since {error}")
+            return
+        try:
+            hello = link.receive(_HELLO_S)
+            if "group" in hello:
+                self._arrived.setdefault(str(hello["group"]), []).append((link, hello))
+            else:
+                self._admit_agent(link, int(hello["node"]), str(hello["host"]), dict(hello["identity"]))
+        except (ChannelClosedError, ChannelTimeoutError, ProtocolError, KeyError, TypeError, ValueError) as error:
+            self._turned_away.append(f"{place}, since it did not say who it is ({error!r})")
+            link.close()
+
+    def _admit_agent(self, link: Link, number: int, host: str, identity: dict[str, str]) -> None:
+        differing = _differences(f"node 0 ({self.host})", self.nodes.identity, f"node {number} ({host})", identity)
+        expected = number not in self.peers and 0 < number < self.nodes.count
+        if not expected:
+            reason = (
+                f"There is no place for node {number}: --nnodes is {self.nodes.count}, and each --node-rank comes once."
+            )
+        elif differing:
+            reason = f"The machines of a run must be alike, and two are not: {differing}. Install the same on both."
+        else:
+            reason = None
+        with contextlib.suppress(ChannelClosedError):
+            link.send({"refused": reason})
+        if reason is None:
+            self.peers[number] = Peer(number, host, link)
+            return
+        link.close()
+        if expected:
+            raise AiperfError(reason)
+        self._turned_away.append(f"node {number} ({host}), since there is no place for it")
+
+    def arrivals(self, group: str) -> list[tuple[Link, Message]]:
+        """The ranks of an implementation that have come since the last call."""
+        return self._arrived.pop(group, [])
+
+
+@define(eq=False)
+class RemoteNode:
+    """The ranks of one implementation on another machine, by its agent. `lines` are the last that each wrote, once it ended."""
+
+    peer: Peer
+    group: str
+    lines: dict[int, list[str]] = field(factory=dict, init=False)
+    _ended: bool = field(default=False, init=False)
+
+    def start(self, name: str, count: int, memory_limit_bytes: int | None, meeting: Meeting) -> None:
+        """Have the agent start so many ranks."""
+        told = asdict(evolve(meeting, address="", interface=None))
+        arguments = {"name": name, "count": count, "memory_limit_bytes": memory_limit_bytes, "meeting": told}
+        self.peer.tell("start", group=self.group, **arguments)
+        if self.peer.lost:
+            raise ChildError("exited", f"{self.peer.name} is gone: its agent closed the connection")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes there."""
+        self.peer.tell("signal", group=self.group, number=int(number))
+
+    def interrupt(self, rank: int) -> None:
+        """Have a rank write to its log where it is."""
+        self.peer.tell("interrupt", group=self.group, rank=rank)
+
+    def kill(self) -> None:
+        """End the ranks and their launcher, and keep their last lines."""
+        if self._ended:
+            return
+        self._ended = True
+        self._keep(self.peer.ask("end", 2 * EPITAPH_S, group=self.group))
+
+    def last_lines(self, rank: int) -> list[str]:
+        """The last lines that a rank wrote."""
+        if not self._ended:
+            self._keep(self.peer.ask("lines", EPITAPH_S, group=self.group))
+        return self.lines.get(rank, [])
+
+    def _keep(self, told: Message) -> None:
+        found = told.get("lines", {})
+        self.lines.update({int(rank): [str(line) for line in lines] for rank, lines in found.items()})
+
+
+def _differences(here: str, ours: Mapping[str, str], there: str, theirs: Mapping[str, str]) -> str:
+    """What differs between two machines, in words; nothing where they are alike."""
+    found = []
+    for name in sorted({*ours, *theirs}):
+        mine, other = ours.get(name, "nothing"), theirs.get(name, "nothing")
+        if mine != other:
+            found.append(f"{name} is {mine} on {here} and {other} on {there}")
+    return "; ".join(found)

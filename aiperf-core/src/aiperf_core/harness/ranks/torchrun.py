@@ -1,0 +1,48 @@
+"""Ranks that torch's elastic launcher starts, on this machine or on several."""
+
+from attrs import field, frozen
+
+from aiperf_core.executor import TORCHRUN, Executor, ExecutorKind, ProcessServer, WorkerHandle, WorkerSpec
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.ranks.coordinator import Coordinator
+from aiperf_core.harness.ranks.link import Nodes
+from aiperf_core.harness.ranks.rank_group import RankGroup
+
+
+class Torchrun(ExecutorKind):
+    """A launcher for each implementation and machine, which starts its ranks.
+
+    With `nodes` it waits for the agents of the other machines when it is made, and lets them go when the run ends.
+    """
+
+    takes_one = False
+    takes_ranks = True
+
+    def __init__(self, server: ProcessServer, nodes: Nodes | None = None) -> None:
+        super().__init__(server)
+        assert isinstance(server, ForkServer)  # whose children the ranks' launchers are
+        self._forks = server
+        self._hub = Coordinator.open(nodes) if nodes is not None else None
+
+    def start(self, spec: WorkerSpec) -> WorkerHandle:
+        """Have launchers start so many ranks."""
+        return RankGroup.start(self._forks, spec.name, spec.log, spec.ranks, spec.memory_limit_bytes, self._hub)
+
+    def close(self) -> None:
+        """Let the other machines go."""
+        if self._hub is not None:
+            self._hub.close()
+
+
+@frozen(kw_only=True)
+class SeveralMachines(Executor):
+    """`torchrun` on the machines of one run."""
+
+    name: str = TORCHRUN.name
+    summary: str = TORCHRUN.summary
+    load: str = TORCHRUN.load
+    nodes: Nodes = field()
+
+    def resolve(self, server: ProcessServer) -> ExecutorKind:
+        """Wait for the other machines. Raises `AiperfError` where one does not come."""
+        return Torchrun(server, self.nodes)

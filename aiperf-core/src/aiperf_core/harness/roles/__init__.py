@@ -1,0 +1,1 @@
+"""What the processes of a run do: worker, judge, describer, prober, linter, and what they share."""

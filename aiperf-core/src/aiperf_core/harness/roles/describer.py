@@ -1,0 +1,75 @@
+"""A process that imports benchmarks to tell what they declare, so that the supervisor need not import them."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+import torch
+from attrs import asdict
+
+from aiperf_core.benchmark import Benchmark, call_with
+from aiperf_core.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.service import Service
+from aiperf_core.kernelbench import kernelbench_file
+from aiperf_core.loading import load_benchmark
+
+
+class Describer(Service):
+    """The handler of a describer's requests."""
+
+    def do_describe(self, target: Message) -> Message:
+        """Import one target; its declarations."""
+        ref = TargetRef(**target)
+        return asdict(_describe(load_benchmark(ref), ref.module))
+
+    def do_inputs(self, target: Message) -> list[str]:
+        """The names of a target's inputs and static arguments, in the order in which the workload returns them."""
+        task = load_benchmark(TargetRef(**target)).task
+        given = {**task.presets["smoke"], "device": "cpu", "generator": torch.Generator().manual_seed(0)}
+        drawn = [call_with(draw, given) for draw in (task.inputs, task.static) if draw]
+        return [name for one in drawn for name in one]
+
+
+def _describe(benchmark: Benchmark, module: str) -> Described:
+    return Described(
+        goal=benchmark.goal,
+        clock=benchmark.clock,
+        cache=benchmark.cache,
+        threads=benchmark.threads,
+        presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
+        tolerance=str(benchmark.tolerance),
+        module=module,
+        sha256=hashlib.sha256(_source_of(module).read_bytes()).hexdigest(),
+        implementations=[
+            DescribedImplementation(
+                name=one.name,
+                role=one.role,
+                device=one.device,
+                where=one.where,
+                why=one.why,
+                kind=one.kind,
+                requires=list(one.requires),
+                builds_on=one.builds_on,
+                lossy=asdict(one.lossy) if one.lossy else None,
+            )
+            for device in benchmark.devices
+            for one in benchmark.on(device)
+        ],
+        folder=benchmark.folder,
+        files=list(benchmark.task.files),
+        deferred=benchmark.deferred,
+        prepare_timeout_s=benchmark.prepare_timeout_s,
+        served=list(benchmark.task.served),
+        no_gain_on=dict(benchmark.no_gain_on),
+    )
+
+
+def _source_of(module: str) -> Path:
+    reference = kernelbench_file(module)
+    return reference or Path(str(sys.modules[module].__file__))
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    Describer(channel).serve()

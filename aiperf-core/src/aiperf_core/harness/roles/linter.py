@@ -1,0 +1,633 @@
+"""Proof that a benchmark's own judge is worth something: it must refuse wrong answers and accept honest ones.
+
+Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicable`. Everything is tried on several
+draws of the inputs, from fixed seeds, so that two runs on one machine agree.
+
+workload.*  The same seed draws the same values; another seed changes every floating-point input (static ones excepted:
+            a value that does not change can be computed ahead) and no shape.
+reference.* It leaves its arguments alone, returns finite values of one form, agrees with itself, and passes the
+            tolerance when computed in the precision of the inputs: a tolerance that refuses it refuses honest code.
+judge.*     Wrong answers, each put into one leaf of an otherwise right output, must be refused. That a wrong answer is
+            right by the nature of the data is no excuse: data that cannot tell should be other data.
+budget.*    The quality metric of a lossy variant must refuse the grossest of them too.
+cost.*      Declared work against work that was seen; `_test_flops`, `_test_read` and `_test_written` say what is
+            allowed, and why.
+form.*      What readers need. Notes only, except where the contents page contradicts the file.
+
+Precision is tested by rounding to as many significant bits as a format has, not to its range: what overflows in fp16 is
+refused for that, and shows nothing. A format is tested where it is coarser than the output's dtype and also both
+coarser and cheaper than the precision that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
+"""
+
+import math
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+from attrs import asdict, frozen
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from aiperf_core import pytree
+from aiperf_core.benchmark import Implementation, bind, call_with
+from aiperf_core.described import TargetRef
+from aiperf_core.errors import BenchmarkError
+from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.roles.judge import Judge, rank_name
+from aiperf_core.harness.roles.output_check import compare_numbers, compare_tensors
+from aiperf_core.loading import load_benchmark
+from aiperf_core.serving import Desk, at_desk
+from aiperf_core.targets import WORLD_SIZE
+from aiperf_core.tolerance import exact
+from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
+
+SEEDS = range(1, 6)
+# The reference is called so many times for one input, on an element of its own each.
+PROBES = 32
+# Figures that are computed by hand from the same sizes should agree; this is for what an author may round or leave out.
+SLACK = 1.02
+BYTES_SLACK = 1.05
+# The most operations that one torch operation counts for an element, by the usual reckoning: layer norm, softmax, GELU.
+OPERATIONS_AN_ELEMENT = 8
+
+# For each precision that a cost may declare: the formats that are cheaper and coarser, with their significant bits.
+_HALF, _BF16, _FP8, _FP4 = ("tf32 or fp16", 11), ("bf16", 8), ("fp8", 4), ("fp4", 2)
+_COARSER = {
+    "fp64": (("fp32", 24), _HALF, _BF16, _FP8),
+    "fp32": (_HALF, _BF16, _FP8),
+    "tf32": (_BF16, _FP8),
+    "fp16": (_FP8,),
+    "bf16": (_FP8,),
+    "fp8": (_FP4,),
+    "int8": (_FP4,),
+}
+_PARAGRAPHS = ("Workload", "Baseline", "Variants", "Breaks")
+_VAGUE = {"v1", "v2", "v3", "fast", "faster", "fastest", "optimized", "optimised", "improved", "better", "new"}
+# Without these nothing can be compared.
+_NEEDED = ("workload.shapes", "reference.pure", "reference.shapes")
+
+Answer = dict[str, torch.Tensor]  # the leaves of an output by path; numbers as tensors without dimensions
+
+
+@frozen
+class Outcome:
+    """How one test ended. `found` says what was seen, `remedy` what the author can do about it."""
+
+    test: str
+    verdict: str
+    found: str = ""
+    remedy: str = ""
+
+
+def ok(test: str) -> Outcome:
+    """Nothing to complain of."""
+    return Outcome(test, "ok")
+
+
+def problem(test: str, found: str, remedy: str) -> Outcome:
+    """The benchmark should not be believed as it is."""
+    return Outcome(test, "problem", found, remedy)
+
+
+def note(test: str, found: str, remedy: str) -> Outcome:
+    """Something that may be right, and that a reader should know."""
+    return Outcome(test, "note", found, remedy)
+
+
+def not_applicable(test: str, why: str) -> Outcome:
+    """There is nothing here to test."""
+    return Outcome(test, "not applicable", why)
+
+
+def _bits(dtype: torch.dtype) -> int:
+    """Significant bits of a floating-point format."""
+    return 1 - round(math.log2(torch.finfo(dtype).eps))
+
+
+# --- inputs and outputs, a leaf at a time
+
+
+def _coarsened(one: torch.Tensor, bits: int) -> torch.Tensor:
+    return round_to(one, bits) if rounds(one) else one
+
+
+def _half_zeroed(one: torch.Tensor, chosen: torch.Tensor, dim: int) -> torch.Tensor:
+    if one is not chosen:
+        return one
+    zeroed, half = one.clone(), one.shape[dim] // 2
+    zeroed.narrow(dim, half, one.shape[dim] - half).zero_()
+    return zeroed
+
+
+def _poisoned(one: torch.Tensor, chosen: torch.Tensor, place: int) -> torch.Tensor:
+    if one is not chosen:
+        return one
+    flat = one.reshape(-1).clone()
+    flat[place] = math.nan
+    return flat.view_as(one)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two leaves agree in every bit."""
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+        return bool(type(one) is type(other) and one == other)
+    alike = (one.dtype, one.shape) == (other.dtype, other.shape)
+    return alike and compare_tensors("", one, other, exact).error is None
+
+
+def _finite(leaf: Any) -> bool:
+    if isinstance(leaf, torch.Tensor):
+        return bool(leaf.to(wide(leaf)).isfinite().all())
+    return leaf is None or math.isfinite(leaf)
+
+
+class _Work(TorchDispatchMode):
+    """Counts operations: `products` by torch's own formulas for them, `elements` of the results of all others.
+
+    In place of torch's `FlopCounterMode`, which imports its compiler at the first operation: seconds, in each process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        from torch.utils.flop_counter import flop_registry  # costs as much as all else that a small target needs
+
+        self._formulas = flop_registry
+        self.products = 0
+        self.elements = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or the compiler is imported for this mode too
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        formula = self._formulas.get(function._overloadpacket)
+        if formula is not None:
+            self.products += formula(*args, **kwargs, out_val=result)
+        elif not function.is_view:
+            self.elements += max((one.numel() for one in pytree.tensors([args, result])), default=0)
+        return result
+
+
+# --- the linter
+
+
+class Linter(Judge):
+    """A judge on trial: its own comparisons are what is tested."""
+
+    def do_lint(self, target: Message, device: Message, params: dict[str, float], listed: Message) -> list[Message]:
+        """Test one target's workload, reference, tolerance, cost and form.
+
+        `listed` has the `goal` and the `devices` of the contents page. Raises what the benchmark raises.
+        """
+        self._take_device(device)
+        self._name, self._params = target["name"], params
+        self._world = int(params.get(WORLD_SIZE, 0))
+        self._benchmark = load_benchmark(TargetRef(**target))
+        outcomes = [*self._test_workload(), *self._test_reference()]
+        shaky = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
+        if shaky:
+            why = f"nothing can be compared before this is mended: {', '.join(shaky)}"
+            outcomes += [not_applicable("judge", why), not_applicable("cost", why)]
+        else:
+            self._opened = self.do_open(target, device, params, 0, 0)
+            outcomes += [*self._test_judge(), *self._test_cost()]
+        outcomes += self._test_form(target["module"], listed)
+        return [asdict(one) for one in outcomes]
+
+    def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
+        """Run an implementation on several draws, renewed in place; what was wrong. Raises what it raises."""
+        self.do_open(target, device, params, 0, 0)
+        code = next(one for one in self._benchmark.on(device["name"]) if one.name == implementation)
+        self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
+        inputs, static = (pytree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
+        arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
+        with tempfile.TemporaryDirectory(prefix="aiperf-lint-") as folder:
+            arguments |= {"folder": folder} if self._benchmark.folder else {}
+            return self._try(code, *at_desk(self._benchmark.task.served, arguments))
+
+    def _try(self, code: Implementation, arguments: dict[str, Any], desk: Desk | None) -> str | None:
+        """Run an implementation with these arguments on several draws."""
+        run = code.code
+        if code.is_class:
+            instance = code.code()
+            if hasattr(instance, "prepare"):
+                call_with(instance.prepare, arguments)
+            run = instance.run
+        for draw, seed in enumerate(SEEDS, 1):
+            arguments.update(self.do_renew(seed))
+            call: Callable[[], Any] = bind(run, arguments)
+            output = call() if desk is None else pytree.mapped(desk.serving(call)(), lambda one: one.to(self._device))
+            if self._benchmark.deferred:
+                instance.finish()
+                output = instance.output()
+            self._timer.synchronize()
+            pytree.match(self._output_shape, output, self._device)
+            changed = self.do_changed(thorough=True)
+            if changed:
+                return f"changes its inputs {', '.join(changed)}, which the workload does not declare as state"
+            if refused := self._refused(output, asdict(code.lossy) if code.lossy else None):
+                return f"gives a wrong answer on draw {draw} of {len(SEEDS)}: {refused[0]}"
+        return None
+
+    # --- the workload
+
+    def _test_workload(self) -> Iterator[Outcome]:
+        task = self._benchmark.task
+        first, again = self._draw(task.inputs, SEEDS[0]), self._draw(task.inputs, SEEDS[0])
+        self._fresh, self._static = first, self._draw(task.static, SEEDS[0]) if task.static else {}
+        static_again = self._draw(task.static, SEEDS[0]) if task.static else {}
+        yield _verdict(
+            "workload.repeats",
+            [*self._unlike(first, again), *self._unlike(self._static, static_again)],
+            "the same seed draws other values for {}",
+            "Draw everything from the `generator` that the workload is given.",
+        )
+        still: set[str] = set()
+        shapes: set[str] = set()
+        for seed in SEEDS[1:]:
+            other = self._draw(task.inputs, seed)
+            shapes |= _form(self._nodes(first)) ^ _form(self._nodes(other))
+            still |= {path for path, _, _ in self._nodes(first)} - set(self._unlike(first, other))
+        yield _verdict(
+            "workload.shapes", sorted(shapes), "seeds differ in {}", "Return the same shapes for every seed; pad."
+        )
+        floating = [path for path, _, one in self._nodes(first) if isinstance(one, torch.Tensor) and rounds(one)]
+        inputs = floating or [path for path, _, one in self._nodes(first) if one is not None]
+        unmoved = still & set(inputs)
+        # Integers are often structure, such as indices; but something must change.
+        stuck = sorted(unmoved) if floating or unmoved == set(inputs) else []
+        yield _verdict(
+            "workload.renewed",
+            stuck,
+            "another seed does not change {}, so what is computed from it ahead of time stays right",
+            "Draw it from the `generator`, or declare it with @bench.static if it may be prepared ahead.",
+        )
+
+    def _nodes(self, values: Any) -> list[tuple[str, pytree.Shape, Any]]:
+        """Path, description and leaf of everything in a tree."""
+        try:
+            return list(pytree.pairs(pytree.describe(values, pytree.Layout()), values))
+        except TypeError as error:
+            raise BenchmarkError(
+                f"{self._name!r}: the workload or the reference returned what cannot be used: {error}."
+            ) from None
+
+    def _unlike(self, one: Any, other: Any) -> list[str]:
+        """Paths of the leaves that differ in any bit, or in form."""
+        there = {path: leaf for path, _, leaf in self._nodes(other)}
+        return [path for path, _, leaf in self._nodes(one) if not _same(leaf, there.get(path))]
+
+    # --- the reference
+
+    def _test_reference(self) -> Iterator[Outcome]:
+        task = self._benchmark.task
+        changed: set[str] = set()
+        forms: set[frozenset[str]] = set()
+        infinite: set[str] = set()
+        for seed in SEEDS:
+            self._fresh = self._draw(task.inputs, seed)
+            arguments = self._arguments(wide=False)
+            before = pytree.mapped(arguments, torch.clone)
+            nodes = self._nodes(self._benchmark.answer(self._params, arguments))
+            changed.update(
+                *(
+                    self._unlike({name: before[name]}, {name: arguments[name]})
+                    for name in arguments.keys() - set(task.state)
+                )
+            )
+            forms.add(_form(nodes))
+            infinite |= {path or "the answer" for path, _, leaf in nodes if not _finite(leaf)}
+        yield _verdict(
+            "reference.pure",
+            sorted(changed),
+            "the reference changes {}",
+            "Let it work on copies, or name as state what a call may change.",
+        )
+        differing = frozenset.union(*forms) - frozenset.intersection(*forms)
+        yield _verdict(
+            "reference.shapes", sorted(differing), "seeds differ in {}", "Return the same shapes for every seed; pad."
+        )
+        yield _verdict(
+            "reference.finite",
+            sorted(infinite),
+            "NaN or infinity in {}, in the precision of the inputs",
+            FINITE,
+        )
+
+    # --- the judge
+
+    def _test_judge(self) -> Iterator[Outcome]:
+        leaves = {path: node for path, node in self._output_leaves() if node["type"] == "number" or node.get("bytes")}
+        if not leaves:
+            found = "the reference returns no numbers and no elements, so nothing is compared"
+            yield problem("judge.compares", found, "Return what the implementations compute.")
+            return
+        yield ok("judge.compares")
+        own: list[str] = []
+        unsteady: list[str] = []
+        tried: Counter[str] = Counter()
+        believed: Counter[tuple[str, str]] = Counter()
+        right = self._right()
+        for seed in SEEDS:
+            self.do_renew(seed)
+            own += self._refused(self._right_answer(wide=False))
+            unsteady += self._unsteady()
+            stale, right = right, self._right()
+            for test, label, accepted in chain(self._wrong_leaves(leaves, right, stale), self._wrong_wholes()):
+                tried[test] += 1
+                believed[test, label] += accepted
+        yield _verdict(
+            "reference.own_precision",
+            own[:1],
+            "the tolerance refuses the reference itself, computed in the precision of the inputs: {}",
+            "Take a wider tolerance, or sum in a wider dtype within the reference.",
+        )
+        yield _verdict(
+            "reference.repeats",
+            unsteady[:1],
+            "a second call on the same values gives another answer: {}",
+            "Let it depend on its arguments alone: no random numbers, no memory between calls.",
+        )
+        for wrong in WRONG:
+            labels = [
+                f"{label} ({n} of {len(SEEDS)} draws)"
+                for (test, label), n in believed.items()
+                if n and test == wrong.test
+            ]
+            if tried[wrong.test]:
+                yield _verdict(wrong.test, labels, "the judge accepts {}", wrong.remedy)
+            else:
+                yield not_applicable(wrong.test, wrong.needs)
+        yield from self._test_budgets(leaves, right, stale)
+
+    def _unsteady(self) -> list[str]:
+        """How a second answer of the reference differs from the one that the judge has, before either is rounded."""
+        second = self._right_answer(wide=not self._exact)
+        tolerance, differences = self._benchmark.tolerance, []
+        with torch.no_grad():
+            here = {path: leaf for path, _, leaf in pytree.pairs(self._output_shape, second)}
+            for path, node, right in pytree.pairs(self._output_shape, self._judged_by()):
+                if node["type"] == "tensor":
+                    differences.append(compare_tensors(path, here[path], right, tolerance).error)
+                elif node["type"] == "number":
+                    differences.append(compare_numbers(path, here[path], right, tolerance).error)
+        return [one for one in differences if one]
+
+    def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
+        """Put wrong answers into one leaf after the other."""
+        for path in leaves:
+            leaf = self._leaf(right[path], stale[path])
+            for wrong in WRONG:
+                for label, value in wrong.make(leaf):
+                    accepted = not self._judged({**right, path: value})
+                    yield wrong.test, f"{label} as {path or 'the output'}", accepted
+
+    def _wrong_wholes(self) -> Iterator[tuple[str, str, bool]]:
+        """Answer for inputs that were made coarser, or of which a part was left out."""
+        finest = max((_bits(one.dtype) for _, one in self._input_tensors() if rounds(one)), default=0)
+        outputs = max((_bits(one.dtype) for one in self._right().values() if rounds(one)), default=0)
+        for name, bits in self._coarser(min(finest, outputs)):
+            accepted = self._accepts_for(partial(_coarsened, bits=bits))
+            yield "judge.rounded_inputs", f"the answer for inputs rounded to {name}", accepted
+        if self._opened["cost"]["bytes_read"] * BYTES_SLACK < self._opened["input_bytes"]:
+            return
+        floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
+        # Integers beside floating-point inputs are indices, and zeros there may say something else altogether.
+        for path, one in floating or self._input_tensors():
+            for dim in sorted({0, one.dim() - 1}):
+                if one.dim() and one.shape[dim] > 1:
+                    accepted = self._accepts_for(partial(_half_zeroed, chosen=one, dim=dim))
+                    yield "judge.skipped_work", f"zeros for the last half of {path!r} along dimension {dim}", accepted
+
+    def _accepts_for(self, alter: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+        """Whether the judge accepts the answer for other inputs, where there is one."""
+        answer = self._answer_to(alter)
+        return answer is not None and not self._judged(answer)
+
+    def _test_budgets(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[Outcome]:
+        """Whether the metric of each lossy variant refuses what is grossly wrong, for one draw."""
+        for one in self._benchmark.on(self._device_name):
+            if one.lossy is None:
+                continue
+            believed = []
+            for make in GROSS:
+                made = {path: next(make(self._leaf(right[path], stale[path])), None) for path in leaves}
+                values = {path: pair[1] for path, pair in made.items() if pair}
+                if values and not self._judged({**right, **values}, asdict(one.lossy)):
+                    believed.append(next(pair[0] for pair in made.values() if pair))
+            yield _verdict(
+                f"budget.{one.name}",
+                believed,
+                f"{one.lossy.metric} within {one.lossy.budget:g} accepts {{}}",
+                "Lower the budget, or take a metric that tells them from the answer.",
+            )
+
+    def _input_tensors(self) -> list[tuple[str, torch.Tensor]]:
+        leaves = self._nodes({**self._fresh, **self._static})
+        return [(path, one) for path, _, one in leaves if isinstance(one, torch.Tensor) and one.numel()]
+
+    def _leaf(self, right: torch.Tensor, stale: torch.Tensor) -> Leaf:
+        inputs = self._input_tensors()
+        alike = [(path, one) for path, one in inputs if (one.dtype, one.shape) == (right.dtype, right.shape)]
+        return Leaf(right, stale, alike, self._coarser(_bits(right.dtype)) if rounds(right) else [])
+
+    def _coarser(self, bits: int) -> list[tuple[str, int]]:
+        """The formats that must not pass for the declared precision, and can be told from one of so many bits."""
+        return [one for one in _COARSER[self._opened["cost"]["precision"]] if one[1] < bits]
+
+    def _judged_by(self) -> Any:
+        """The answer that the judge compares with, as the reference returned it."""
+        if self._answer is None:
+            self.do_compare(None, {})  # makes the answer, whatever lies in the outputs
+        return self._answer
+
+    def _output_leaves(self) -> list[tuple[str, pytree.Shape]]:
+        return [(path, node) for path, node, _ in pytree.pairs(self._output_shape, self._judged_by())]
+
+    def _right(self) -> Answer:
+        """The answer that the judge compares with, in the dtypes of the output."""
+        return self._cast(self._judged_by())
+
+    def _cast(self, answer: Any) -> Answer:
+        cast = {}
+        for path, node, leaf in pytree.pairs(self._output_shape, answer):
+            if node["type"] == "tensor":
+                cast[path] = leaf.detach().to(getattr(torch, node["dtype"]), copy=True)
+            elif node["type"] == "number":
+                cast[path] = torch.tensor(leaf, dtype=torch.float64 if isinstance(leaf, float) else None)
+        return cast
+
+    def _refused(self, output: Any, lossy: Message | None = None) -> list[str]:
+        """What the judge says against an output; nothing where it accepts it."""
+        return self._judged(self._cast(output), lossy)
+
+    def _judged(self, leaves: Answer, lossy: Message | None = None) -> list[str]:
+        numbers = {}
+        with torch.no_grad():
+            for path, node in self._output_leaves():
+                if node["type"] == "tensor":
+                    self._out(node).copy_(leaves[path])
+                elif node["type"] == "number":
+                    numbers[path] = leaves[path].item()
+        error = self.do_compare(lossy, numbers)["error"]
+        return [] if error is None else [str(error)]
+
+    def _answer_to(self, alter: Callable[[torch.Tensor], torch.Tensor]) -> Answer | None:
+        """The reference's answer, as the judge asks for it, with each input tensor replaced.
+
+        None where it raises or returns other shapes, as it may for values that the workload never draws.
+        """
+        right = self._right()
+        fresh, static = self._fresh, self._static
+        self._fresh, self._static = pytree.mapped(fresh, alter), pytree.mapped(static, alter)
+        try:
+            answer = self._cast(self._right_answer(wide=not self._exact))
+        except Exception:
+            return None
+        finally:
+            self._fresh, self._static = fresh, static
+        return answer if all(leaf.shape == right[path].shape for path, leaf in answer.items()) else None
+
+    # --- cost
+
+    def _test_cost(self) -> Iterator[Outcome]:
+        yield self._test_flops()
+        yield self._test_read()
+        yield self._test_written()
+
+    def _test_flops(self) -> Outcome:
+        """Compare the declared operations with those of the reference's matrix products and convolutions.
+
+        More than was seen makes honest code look faster than light; beyond the products, which are counted exactly,
+        each element that another operation handles may account for a few. Fewer is right where the reference does
+        more than it must (it masks what a kernel would skip), so it is only noted.
+        """
+        test = "cost.flops"
+        try:
+            with _Work() as work:  # of all ranks, where there are several
+                self._right_answer(wide=False)
+        except Exception as error:  # the reference is known to work: some operation cannot be looked at
+            return not_applicable(test, f"the reference cannot be counted: {type(error).__name__}: {error}")
+        counted, declared = work.products, self._opened["cost"]["flops"] * max(1, self._world)
+        if not counted:
+            return not_applicable(test, "the reference has no matrix products or convolutions, which can be counted")
+        most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
+        found = f"declares {declared:,.0f} FLOP; the reference's products are {counted:,.0f}"
+        if declared > most:
+            found = f"{found}, and with all else at most {most:,.0f}"
+            return problem(test, found, "Count a multiply-add as two, and nothing that need not be done.")
+        if declared * SLACK < counted:
+            return note(test, found, "Right where the reference does more than it must; say so beside the cost.")
+        return ok(test)
+
+    def _test_read(self) -> Outcome:
+        """Compare the declared bytes read with the inputs.
+
+        By its definition a cost counts every input once, so more than the inputs makes honest code look faster than
+        light. Fewer is right where an answer needs only a part (a gather), and wrong where it needs everything: that
+        is tried by putting a NaN into single elements. Too low a cost lets what is faster than light pass.
+        """
+        test, declared = "cost.bytes_read", self._opened["cost"]["bytes_read"]
+        inputs = self._opened["input_bytes"] // max(1, self._world)
+        found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
+        if declared > BYTES_SLACK * inputs:
+            return problem(test, found, "Count every input once: what is read again can stay in a cache.")
+        if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
+            return ok(test)
+        needed = {path: one.numel() * one.element_size() for path, one in self._needed() if self._of_first_rank(path)}
+        if declared * BYTES_SLACK < sum(needed.values()):
+            found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
+            return problem(test, found, "Count every input once.")
+        return note(test, found, "Right where the answer needs only a part of them; say so beside the cost.")
+
+    def _test_written(self) -> Outcome:
+        """Compare the declared bytes written with the output, and with the state, which a call may also write.
+
+        With state an output may be a part of it that was there before, so that fewer is right.
+        """
+        test, declared, output = (
+            "cost.bytes_written",
+            self._opened["cost"]["bytes_written"],
+            self._opened["output_bytes"] // max(1, self._world),
+        )
+        items = self._inputs_shape["items"]
+        items = items[rank_name(0)]["items"] if self._world else items
+        state = sum(pytree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
+        found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
+        if declared > BYTES_SLACK * (output + state):
+            return problem(test, found, "Count every output once: what lies between stays in registers.")
+        if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
+            return problem(test, found, "Count every output once.")
+        return ok(test)
+
+    def _of_first_rank(self, path: str) -> bool:
+        return not self._world or path.startswith(f"{rank_name(0)}.")
+
+    def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The floating-point inputs of which every element that was tried matters to the answer."""
+        right = self._right()
+        generator = torch.Generator().manual_seed(0)
+        for path, one in self._input_tensors():
+            if rounds(one):
+                places = torch.randint(one.numel(), (PROBES,), generator=generator).tolist()
+                answers = (self._answer_to(partial(_poisoned, chosen=one, place=place)) for place in places)
+                if all(other is None or _differs(right, other) for other in answers):
+                    yield path, one
+
+    # --- form
+
+    def _test_form(self, module: str, listed: Message) -> Iterator[Outcome]:
+        bench = self._benchmark
+        devices = {one.device for one in bench.implementations}
+        said = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
+        if devices != set(listed["devices"]):
+            said.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
+        yield _verdict("form.contents", said, "the contents page says {}", "Let plugin.py say what the file does.")
+        text = sys.modules[module].__doc__ or ""
+        missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in text.splitlines())]
+        yield _noted(
+            "form.docstring", missing, "the file's docstring has no {}", f"Readers look for {', '.join(_PARAGRAPHS)}."
+        )
+        vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
+        yield _noted("form.names", vague, "named for no mechanism: {}", "Say what it does, as in 'tiled' or 'fused'.")
+        silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
+        yield _noted("form.yardsticks", silent, "no `why` for the yardstick {}", "Say which library does what.")
+        sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
+        even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
+        yield _noted(
+            "form.sizes",
+            even,
+            "the sizes of 'smoke' are powers of two: {}",
+            "Take a prime: the last block then overhangs.",
+        )
+
+
+def _differs(one: Answer, other: Answer) -> bool:
+    return any(not _same(leaf, other[path]) for path, leaf in one.items())
+
+
+def _form(nodes: list[tuple[str, pytree.Shape, Any]]) -> frozenset[str]:
+    """What each leaf is: a tensor of some dtype and shape, or a number."""
+    return frozenset(f"{path or 'the answer'} ({pytree.expected(node)})" for path, node, _ in nodes)
+
+
+def _verdict(test: str, wrong: Sequence[str], found: str, remedy: str) -> Outcome:
+    """A problem where something is wrong."""
+    return problem(test, found.format(", ".join(wrong)), remedy) if wrong else ok(test)
+
+
+def _noted(test: str, wrong: Sequence[str], found: str, remedy: str) -> Outcome:
+    """A note where something is not as it should be."""
+    return note(test, found.format(", ".join(wrong)), remedy) if wrong else ok(test)
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    Linter(channel).serve()

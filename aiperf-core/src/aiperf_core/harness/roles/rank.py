@@ -1,0 +1,80 @@
+"""What a worker does as one rank of several; nothing at all where it is alone.
+
+Torch's elastic launcher starts the ranks and gives each its number and the address of the others, in the environment. The
+ranks meet on the host before a clock starts (gloo), and their GPUs once more on the device (NCCL), so that no rank's time
+counts how late another was started.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from aiperf_core import pytree
+from aiperf_core.devices.device import DeviceKind
+from aiperf_core.harness.processes.channel import Message
+
+# Longer than the supervisor waits for any answer: it is the one that ends a rank that hangs.
+_TIMEOUT = timedelta(hours=1)
+_MEETING: list[torch.Tensor] = []
+_ALIGNING: list[Callable[[], Any]] = []
+
+
+def join(kind: DeviceKind) -> None:
+    """Join the other ranks, if the launcher says that there are any."""
+    if "RANK" not in os.environ:
+        return
+    _ALIGNING.extend(kind.join_ranks(_TIMEOUT))
+    _MEETING.append(torch.zeros(1))
+    meet()
+
+
+def joined() -> bool:
+    """Whether this worker is one rank of several."""
+    return bool(_MEETING)
+
+
+def meet() -> None:
+    """Wait until all ranks are here, on the host."""
+    if _MEETING:
+        dist.all_reduce(_MEETING[0])
+
+
+def align() -> None:
+    """Queue what lets the devices of all ranks go on together."""
+    for one in _ALIGNING:
+        one()
+
+
+def collectives(call: Callable[[], Any]) -> Message:
+    """Make a call; how often it communicates in which way, and the bytes of the tensors that it hands to it."""
+    with _Communication() as seen:
+        call()
+    meet()
+    return {"collectives": dict(seen.counts), "wire_bytes": seen.sent_bytes}
+
+
+class _Communication(TorchDispatchMode):
+    """Counts operations of torch.distributed and of symmetric memory."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts: Counter[str] = Counter()
+        self.sent_bytes = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or the compiler is imported for this mode too
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation, and count it if it communicates."""
+        if function.namespace in ("c10d", "_c10d_functional", "symm_mem"):
+            name = function._schema.name.partition("::")[2].strip("_")
+            self.counts[name] += 1
+            self.sent_bytes += sum(one.numel() * one.element_size() for one in pytree.tensors(list(args)))
+        return function(*args, **(kwargs or {}))

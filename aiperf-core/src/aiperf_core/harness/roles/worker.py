@@ -1,0 +1,404 @@
+"""A worker: one process that runs one implementation and times its calls.
+
+It is told what to run and where its inputs lie. It is not told seeds, the reference, the tolerance, or which of its samples
+will be judged: that question comes after the clock has stopped.
+"""
+
+import contextlib
+import gc
+import math
+import os
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from attrs import asdict
+
+from aiperf_core import pytree
+from aiperf_core.benchmark import Implementation, bind, call_with
+from aiperf_core.described import TargetRef
+from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
+from aiperf_core.devices.device import Device
+from aiperf_core.devices.timing import Timed
+from aiperf_core.errors import ContractError
+from aiperf_core.harness.isolation.process_state import midway, objects, snapshot
+from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.service import Service
+from aiperf_core.harness.roles import rank, shared_buffers
+from aiperf_core.kernelbench import KERNELBENCH
+from aiperf_core.loading import load_benchmark
+from aiperf_core.measurements import Memory
+from aiperf_core.serving import at_desk
+from aiperf_core.validity.checks.global_state import MIDWAY_IN_256
+
+_POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
+_WINDOW_WORDS = 1 << 21
+# So many calls are queued before waiting for them, where calls follow each other without pause.
+_STEADY_CALLS = 8
+
+
+class Worker(Service):
+    """The handler of a worker's requests."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self._output: Any = None
+        self._place = 0.0
+        self._print: list[int] = []
+        self._sealed: list[Any] | None = None
+        self._first_used: Memory | None = None
+
+    def do_begin(
+        self,
+        target: Message,
+        implementation: str,
+        device: Message,
+        processors: list[int],
+        off: list[str],
+        candidate: Message | None,
+    ) -> Message:
+        """Import the code and wake the device; all that takes no data.
+
+        Return the state of this process before, and for a candidate what holds it.
+
+        `device` has the fields of a `Device`. `off` names guards of the worker's that are switched off.
+        """
+        self._off = frozenset(off)
+        if processors:  # before torch makes its threads, which inherit this
+            os.sched_setaffinity(0, processors)
+            torch.set_num_threads(len(processors))
+        self._candidate, self._kind = candidate, Device(**device).resolve()
+        confined = self._confine(candidate, device["name"]) if candidate and "sandbox" not in self._off else None
+        if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
+        rank.join(self._kind)
+        self._kind.preload()
+        before = snapshot()
+        if not candidate:
+            # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
+            self._code = _find(load_benchmark(TargetRef(**target)).on(device["name"]), implementation)
+        self._kind.wake()
+        return {"confined": confined, "state": before}
+
+    def _confine(self, candidate: Message, device: str) -> Message:
+        from aiperf_core.harness.isolation.sandbox import Limits, confine
+
+        scratch, left_out = Path(candidate["scratch"]), tuple(candidate["without"])
+        held = confine(Limits(scratch, (self._channel.fileno(),), cuda=device == "cuda", without=left_out))
+        return {"applied": list(held.applied), "lacking": held.lacking}
+
+    def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> Message:
+        """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
+        self._problem = problem
+        inputs_fd, outputs_fd = fds or (None, None)
+        self._data = shared_buffers.attach_inputs(problem["inputs_arenas"][0], inputs_fd, self._kind)
+        self._inputs = self._data.bytes
+        self._outputs = shared_buffers.attach(problem["outputs_arenas"][0], outputs_fd, self._kind)
+        self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
+        self._arguments = {
+            **({} if self._candidate else problem["params"]),
+            **({"folder": problem["folder"]} if problem.get("folder") else {}),
+            **problem.get("files", {}),
+            **pytree.build(problem["inputs"], self._inputs),
+            **pytree.build(problem["static"], self._inputs),
+        }
+        given = self._arguments
+        self._arguments, self._desk = at_desk(problem.get("served", ()), given)
+        self._given = given if self._desk else self._arguments
+        before = objects(self, self._channel, self._device)
+        if self._candidate:
+            from aiperf_core.harness.isolation.candidate import load_candidate
+
+            text, kind = self._candidate["text"], self._candidate["format"]
+            code = load_candidate(text, kind, list(problem["inputs"]["items"]))
+            self._code = Implementation("candidate", "variant", problem["device"], code, "")
+        return before
+
+    def do_prepare(self) -> Message:
+        """Run the implementation's untimed preparation; return how long it took."""
+        if self._kind.seals:  # or the kernels of sums would be loaded behind a call that is held back
+            for words in (1, _WINDOW_WORDS):
+                int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
+        give_back_freed_memory()
+        timed = self._device.time(self._prepare, "wall")
+        gc.collect()
+        if self._flushes:  # whose memory is none of the implementation's
+            self._device.flush()
+        self._device.reset_memory()
+        return {"prepare_s": timed.wall_s}
+
+    def _prepare(self) -> None:
+        if self._code.is_class:
+            self._instance = self._code.code()
+            if hasattr(self._instance, "prepare"):
+                call_with(self._instance.prepare, self._arguments)
+            self._run = self._instance.run
+        else:
+            self._run = self._code.code
+        self._names = tuple(bind(self._run, self._arguments).keywords)
+
+    def do_ready(self) -> None:
+        """Leave nothing of the last call behind: poison its output, let go of it, release what it made persist in caches."""
+        if "poison" not in self._off:
+            self._poison()
+        if "cold_cache" not in self._off:
+            self._device.release_cache()
+
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, sealed: bool) -> Message:
+        """Time a sample, of so many calls, on the values that now lie in the inputs.
+
+        `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
+        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying,
+        whether or not it will be judged; that takes as long as the output's form makes it, and is announced.
+        """
+        self._fetch_inputs()
+        if self._first_used is None:  # once more: the kernel may have taken pages from a process that waits
+            give_back_freed_memory()
+            self._device.reset_memory()
+        call = self._call(numbers)
+        if calls > 1:  # the first of calls in a row has no call before it
+            call()
+        self._place, self._sealed = random.random(), None
+        # What is served or put off has its output only later.
+        seals = (
+            (sealed or (clock == "wall" and self._kind.seals))
+            and self._desk is None
+            and not self._problem.get("deferred")
+        )
+        time: Callable[..., Timed] = self._device.time
+        if seals:
+            time = partial(time, seal=self._seal)
+        if "gc_paused" not in self._off:
+            gc.disable()
+        try:
+            self._device.make_ready()
+            rank.meet()
+            self.notify("start")
+            timed = time(call, clock, calls, rank.align)
+            self.notify("stop")
+            # By chance, which nobody can foresee: what is put back behind the call is in its place now.
+            looked = deliver and os.urandom(1)[0] < MIDWAY_IN_256
+            seen = midway(self, self._channel, self._device) if looked else None
+        finally:
+            gc.enable()
+        beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
+        if self._problem.get("deferred"):
+            # Here, because a process that is not asked anything is stopped.
+            finish_s = wall_of(self._instance.finish)
+            if timed.wall_s is not None:
+                beside["until_done_s"] = timed.wall_s + finish_s
+        else:
+            self._output = timed.result
+        if self._first_used is None:  # before the harness touches more memory of its own
+            self._first_used = self._device.memory()
+            keep_freed_memory()
+        if self._desk is not None:  # an answer was there when it lay in the host's memory; here is where it is judged
+            self._output = pytree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
+        self._data.hand_back()
+        if "judged_output" not in self._off:
+            self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
+        if deliver:
+            self.notify("sealed")
+        return {
+            "device_s": timed.device_s,
+            "wall_s": timed.wall_s,
+            "cpu_s": timed.cpu_s,
+            "hidden": timed.hidden,
+            "voluntary_switches": timed.voluntary_switches,
+            "involuntary_switches": timed.involuntary_switches,
+            "beside": beside,
+            "latencies_s": self._desk.latencies_s if self._desk is not None else [],
+            "output": self.do_output() if deliver else None,
+            "midway": seen,
+        }
+
+    def _fetch_inputs(self) -> None:
+        """Copy what the judge has written to the device, where it cannot write there itself, and leave the caches as declared."""
+        if self._data.in_process:
+            self._data.fetch()
+        if self._flushes:
+            self._device.flush()
+
+    @property
+    def _flushes(self) -> bool:
+        """Whether this process evicts its inputs itself: elsewhere the judge does."""
+        return bool(self._data.in_process and self._problem["cold"])
+
+    def do_output(self) -> Message:
+        """Copy the last call's output to the judge's memory, after checking its form.
+
+        `late` says whether it changed since the clock stopped.
+        """
+        shape = self._problem["output"]
+        if self._problem.get("deferred"):
+            self._output = self._instance.output()
+            self._print = self._fingerprint(self._place)
+        pytree.match(shape, self._output, self._kind.torch_device)
+        numbers = {}
+        with torch.no_grad():
+            for path, node, leaf in pytree.pairs(shape, self._output):
+                if node["type"] == "tensor":
+                    pytree.view(node, self._outputs).copy_(leaf)
+                elif node["type"] == "number" and math.isfinite(leaf):
+                    # NaN and infinities are no JSON; to the judge a number that is missing is wrong.
+                    numbers[path] = leaf
+        self._device.synchronize()
+        late = self._fingerprint(self._place) != self._print
+        return {"numbers": numbers, "late": late, "aliases": self._aliases()}
+
+    def _aliases(self) -> list[str]:
+        """Paths of the output that lie in the memory of inputs which the call may not change."""
+        inputs = {**self._problem["inputs"]["items"], **self._problem["static"].get("items", {})}
+        taken = [
+            pytree.view(node, self._inputs)
+            for name, one in inputs.items()
+            if name not in self._problem["state"]
+            for _, node, _ in pytree.pairs(one, self._given[name])
+            if node["type"] == "tensor"
+        ]
+        leaves = pytree.pairs(self._problem["output"], self._output)
+        tensors = [(path, leaf) for path, node, leaf in leaves if node["type"] == "tensor"]
+        return [path for path, leaf in tensors if any(pytree.overlap(leaf, one) for one in taken)]
+
+    def _call(self, numbers: Message | None = None) -> Callable[[], Any]:
+        """The call, bound to the present arguments. Nothing of the implementation's runs here: its signature was read before."""
+        self._arguments.update(numbers or {})
+        call = partial(self._run, **{name: self._arguments[name] for name in self._names})
+        return call if self._desk is None else self._desk.serving(call)
+
+    def do_audit(self, calls: int, flush: bool) -> Message:
+        """Run some calls under CUPTI; see `devices.ledger.audit`. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
+        from aiperf_core.devices.ledger import audit
+
+        assert isinstance(self._device, CudaDevice)
+        self._poison()
+        several = {"meet": rank.meet, "align": rank.align} if rank.joined() else {}
+        return audit(self._device, self._call(), calls, flush=flush, **several)
+
+    def do_start_audit(self) -> None:
+        """Start CUPTI, which takes a while, while others may do the same. Only on a GPU."""
+        from aiperf_core.devices.cuda import CudaDevice
+        from aiperf_core.devices.ledger import start
+
+        assert isinstance(self._device, CudaDevice)
+        start(self._device)
+
+    def do_probe_flush(self) -> Message | None:
+        """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
+        found = self._device.probe_flush()
+        return asdict(found) if found else None
+
+    def do_steady(self, calls: int, profiled: bool = False) -> None:
+        """Make so many calls without a pause, for a clock outside of this process; under CUPTI if they are `profiled`."""
+        call = self._call()
+        with _profiler() if profiled else contextlib.nullcontext():
+            self._device.make_ready()
+            rank.meet()
+            self.notify("start")
+            for first in range(0, calls, _STEADY_CALLS):
+                for _ in range(min(_STEADY_CALLS, calls - first)):
+                    self._output = call()
+                self._device.synchronize()
+            self.notify("stop")
+
+    def do_collectives(self) -> Message:
+        """Make a call that is not timed; what it sends to other ranks."""
+        return rank.collectives(self._call())
+
+    def do_state(self) -> Message:
+        """The state of this process now."""
+        return {**snapshot(), "objects": objects(self, self._channel, self._device)}
+
+    def do_memory(self) -> Message:
+        """Memory used since `prepare`.
+
+        Of the host, that is what the first call took, for which malloc gave back what was freed; or what all calls have left
+        behind by now, if that is more. Between the two malloc has kept what was freed, and the gaps in its heap would count.
+        A candidate, which could take less while it is looked at, is held for its peak in all calls, gaps included.
+        """
+        if not self._candidate:
+            give_back_freed_memory()
+            reset_peak_rss()
+        used, first = self._device.memory(), self._first_used or Memory()
+        keep_freed_memory()
+        most = {name: _larger(getattr(first, name), getattr(used, name)) for name in ("peak_bytes", "host_peak_bytes")}
+        return {**asdict(used), **most}
+
+    def _poison(self) -> None:
+        """Overwrite the last output and let go of it.
+
+        A buffer that the implementation keeps then holds NaN; one that it does not keep goes back to the allocator,
+        which hands it out for the next output. What else lies in the same storage is the implementation's, and memory of the
+        harness is left alone: the judge renews it.
+        """
+        for one in pytree.tensors(self._output):
+            storage = one.untyped_storage()
+            if storage.data_ptr() in (self._inputs.data_ptr(), self._outputs.data_ptr()):
+                continue
+            first, end = pytree.extent(one)
+            with torch.inference_mode():
+                torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage, first, (end - first,), (1,)).fill_(
+                    _POISON
+                )
+        self._output = None
+        self._device.synchronize()
+
+    def _seal(self, output: Any) -> None:
+        """Queue a look at what the output holds when the clock stops."""
+        if "judged_output" not in self._off:
+            self._sealed = self._sums(output, self._place)
+
+    def _fingerprint(self, place: float) -> list[int]:
+        """What the output's tensors hold now."""
+        return _read(self._sums(self._output, place))
+
+    def _sums(self, output: Any, place: float) -> list[Any]:
+        """Sums over the bits of an output's tensors, which a device may still have to compute.
+
+        Of a large tensor of the host only a window is read, which lies at `place` between 0 and 1; a sum over all
+        of it could take longer than the call. One thread reads it: the call's own may still spin, and torch's would wait for
+        a processor.
+        """
+        sums = []
+        for one in pytree.tensors(output):
+            if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided or one.is_meta:
+                raise ContractError(f"the output holds {pytree.summary(one)}; accepted are plain dense tensors")
+            storage, (first, end) = one.untyped_storage(), pytree.extent(one)
+            # Whole words, of which the first and the last may begin before it or end behind it.
+            first //= 8
+            count = max(0, min(-(-end // 8), storage.nbytes() // 8) - first)
+            window = min(count, _WINDOW_WORDS) if self._kind.on_host else count
+            words = torch.empty(0, dtype=torch.int64, device=one.device)
+            words = words.set_(storage, first + int(place * (count - window)), (window,), (1,))
+            sums.append(np.add.reduce(words.numpy()) if self._kind.on_host else words.sum())
+        return sums
+
+
+def _profiler() -> contextlib.AbstractContextManager[Any]:
+    from aiperf_core.devices.ledger import profiler
+
+    context: contextlib.AbstractContextManager[Any] = profiler()
+    return context
+
+
+def _read(sums: list[Any]) -> list[int]:
+    return [int(one) for one in sums]
+
+
+def _larger(*figures: int | None) -> int | None:
+    return max((one for one in figures if one is not None), default=None)
+
+
+def _find(implementations: list[Implementation], name: str) -> Implementation:
+    return next(one for one in implementations if one.name == name)
+
+
+def main(channel: Channel) -> None:
+    """Serve a supervisor."""
+    Worker(channel).serve()

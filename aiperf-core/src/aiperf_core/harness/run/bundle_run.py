@@ -1,0 +1,324 @@
+"""A whole run: what `aiperf run` does between its command line and its tables."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+from aiperf_core.devices import ceiling_figures, nvml
+from aiperf_core.errors import UsageError
+from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run import request, resuming
+from aiperf_core.harness.run.manifest import new_manifest
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
+from aiperf_core.measurements import Ceilings
+from aiperf_core.plugins import Plugins
+from aiperf_core.results import lock, validate
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.exit_codes import exit_code
+from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
+from aiperf_core.results.sources import of_modules, package_hashes
+from aiperf_core.stats.speed_of_light import under
+from aiperf_core.targets import Selection
+
+Finished = TargetResult | SkippedTarget
+
+
+@define(eq=False)
+class BundleRun:
+    """The selected targets, one after the other, into a bundle.
+
+    server: the process from which the others are forked. name: what a new bundle is called. out: the bundle's folder, or
+    None for a new one in the default place. reporter: who is told of the run's course, beside the plugins' observers. each:
+    options of single targets, where a record has them; one that no longer fits costs its own target only. resumes: the bundle
+    of a run to go on with. reproduces: the bundle that is to be repeated. after: called when a target was measured and its
+    file is on disk, such as for a profile of it.
+    """
+
+    server: ForkServer
+    plugins: Plugins
+    selections: Sequence[Selection]
+    name: str
+    options: Options
+    out: Path | None
+    reporter: RunReporter
+    each: Mapping[str, Options] = field(factory=dict, kw_only=True)
+    resumes: Bundle | None = field(default=None, kw_only=True)
+    reproduces: BundleRef | None = field(default=None, kw_only=True)
+    after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
+    bundle: Bundle | None = field(default=None, init=False)
+    results: list[Finished] = field(factory=list, init=False)
+    total: int = field(default=0, init=False)
+    _manifest: Manifest | None = field(default=None, init=False)
+
+    def execute(self, on_result: Callable[[Finished], None] | None = None) -> int:
+        """Run everything and return the exit code. `on_result` is told of each target as it is done.
+
+        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run cannot
+        be gone on with.
+        """
+        scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+        try:
+            with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
+                drafted = self._drafted()  # while the planner's processes start
+                plans, skipped = self._plan(planner)
+                self.bundle = self.resumes or self._create_bundle(plans, skipped)
+                with lock.held(self.bundle.path, required=self.resumes is not None):
+                    self._begin(drafted, plans, skipped)
+                    return self._measure(planner, plans, on_result)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a bundle that somebody can go on with."""
+        return self._manifest is not None and self._manifest.asked is not None and not self._manifest.complete
+
+    def _with_plugins(self, options: Options) -> Options:
+        """The options, with what plugins add to the rules of a run."""
+        checks = tuple(one.record for one in self.plugins.checks)
+        return evolve(
+            options,
+            checks=checks,
+            severities={one.record.id: one.record.severity for one in self.plugins.issues.values()},
+            devices=self.plugins.known_devices,
+            executors=self.plugins.known_executors,
+        )
+
+    def _options_of(self, target: str) -> Options:
+        return self._with_plugins(self.each.get(target, self.options))
+
+    # --- planning
+
+    def _drafted(self) -> Manifest:
+        """The manifest without what is to be measured; all that a run can know and make ready before it has torch."""
+        validate.prepare()
+        sources = package_hashes(one.target.module for one in self.selections)
+        return evolve(new_manifest(plugins=self.plugins), sources=sources, reproduces=self.reproduces)
+
+    def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
+        if not self.each:
+            return planner.plan(self.selections)
+        plans: list[Plan] = []
+        skipped: list[SkippedTarget] = []
+        for selection in self.selections:
+            name = selection.target.name
+            planner.options = self._options_of(name)
+            if planner.options.device == "cuda" and not planner.hardware.gpus:
+                raise UsageError(
+                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a target that "
+                    "was measured on a processor. See what is missing with: aiperf doctor"
+                )
+            try:
+                found, left = planner.plan([evolve(selection, implementations=frozenset())])
+            except UsageError as error:
+                found, left = [], [SkippedTarget(name, Verdict.FAILED, str(error))]
+            for one in found:
+                narrowed = _narrowed(one, selection)
+                plans.append(narrowed) if isinstance(narrowed, Plan) else skipped.append(narrowed)
+            skipped += left
+        return plans, skipped
+
+    # --- the bundle
+
+    def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
+        if self.out is not None:
+            return Bundle.create_at(self.out)
+        names = [one.name for one in plans] + [one.target for one in skipped]
+        return Bundle.create(name=names[0] if len(names) == 1 else self.name)
+
+    def _begin(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
+        """Write the manifest of a run that begins, or goes on."""
+        assert self.bundle is not None
+        now = self._planned(drafted, plans, skipped)
+        if self.resumes is None:
+            self._write(now)
+            return
+        then = self.resumes.manifest
+        resuming.check(self.resumes, then, now)
+        kept = resuming.finished(self.resumes, then)
+        self.results += kept
+        self._write(resuming.reopened(then, now.stretches[0], kept, skipped))
+        resuming.clear(self.resumes, {one.target for one in kept})
+
+    def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
+        """The manifest with what is to be measured."""
+        state = resuming.state(drafted.machine.hostname, drafted.machine.gpus)
+        return evolve(
+            drafted,
+            files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
+            skipped=skipped,
+            asked=request.record(self.selections, self.options, self.each),
+            stretches=[Stretch(_now(), _now(), None, [], state)],
+            sources=of_modules(drafted.sources, (one.described.module for one in plans)),
+        )
+
+    def _candidate(self) -> dict[str, str]:
+        source = self.options.candidate
+        return {str(source.path): source.sha256} if source else {}
+
+    def _write(self, manifest: Manifest) -> None:
+        assert self.bundle is not None
+        self.bundle.write_manifest(manifest)
+        self._manifest = manifest
+
+    def _note(self, planner: Planner, finished: Finished | None = None, ending: str | None = None) -> Manifest:
+        """The manifest with what is known now: a target that is done, how this stretch of the run ended."""
+        assert self._manifest is not None
+        manifest, stretch = self._manifest, self._manifest.stretches[-1]
+        skipped, targets = list(manifest.skipped), list(stretch.targets)
+        if isinstance(finished, SkippedTarget):
+            skipped = [*(one for one in skipped if one != finished), finished]
+        elif finished is not None and finished.complete and finished.target not in targets:
+            targets.append(finished.target)
+        stretch = evolve(stretch, ended=_now(), ending=ending, targets=targets)
+        return evolve(
+            manifest,
+            skipped=skipped,
+            ceilings=_better(planner.measured_ceilings, manifest.ceilings),
+            stretches=[*manifest.stretches[:-1], stretch],
+        )
+
+    # --- measuring
+
+    def _measure(self, planner: Planner, plans: list[Plan], on_result: Callable[[Finished], None] | None) -> int:
+        assert self.bundle is not None
+        assert self._manifest is not None
+        hook, path = self.plugins.hook, str(self.bundle.path)
+        kept = {one.target for one in self.results}
+        unplanned = [one for one in self._manifest.skipped if one.target not in kept]
+        plans = [one for one in plans if one.name not in kept]
+        devices = ", ".join(sorted({one.device for one in plans}))
+        hook.aiperf_run_started(run=RunStarted(targets=tuple(one.name for one in plans), device=devices, bundle=path))
+        self.total = total = len(kept) + len(unplanned) + len(plans)
+        for index, one in enumerate(unplanned, start=1 + len(kept)):
+            self.reporter.target_started(one.target, index, total)
+            self._finish(one, on_result)
+        interrupted, result = False, None
+        try:
+            for index, plan in enumerate(plans, start=1 + len(self.results)):
+                result = self._measure_one(planner, plan, index, total)
+                interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
+                if result is not None:
+                    self._keep(planner, result)
+                    self._finish(result, on_result)
+                if interrupted:
+                    break
+                if self.after is not None and isinstance(result, TargetResult):
+                    self.after(plan, planner)
+        except KeyboardInterrupt:  # between two targets, or while one was being written
+            interrupted = True
+            if result is not None and result not in self.results:
+                self._keep(planner, result)
+                self.results.append(result)
+        code = exit_code(self.results, interrupted=interrupted)
+        closed = self._note(planner, ending="interrupted" if interrupted else "finished")
+        self._compare_with(closed.ceilings)
+        self._write(evolve(closed, complete=not interrupted, exit_code=code))
+        hook.aiperf_run_finished(bundle=RunFinished(path=path, exit_code=code))
+        return code
+
+    def _measure_one(self, planner: Planner, plan: Plan, index: int, total: int) -> Finished | None:
+        """The result of a target; None where Ctrl-C came before anything was measured."""
+        assert self.bundle is not None
+        self.reporter.target_started(plan.name, index, total)
+        self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=total))
+        planner.options = self._options_of(plan.name)
+        try:
+            return planner.run(plan, self.bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
+        except KeyboardInterrupt:
+            return None
+
+    def _keep(self, planner: Planner, result: Finished) -> None:
+        """Have a target that is done on disk, whatever comes next.
+
+        The ceilings go first: without them nobody could compute its fractions of light again.
+        """
+        assert self.bundle is not None
+        assert self._manifest is not None
+        noted = self._note(planner)
+        if noted.ceilings != self._manifest.ceilings:
+            self._write(noted)
+        if isinstance(result, TargetResult):
+            self.bundle.write_target(result)
+        self._write(self._note(planner, result))
+
+    def _compare_with(self, ceilings: Mapping[str, Ceilings]) -> None:
+        """Have all fractions of light be of the same ceilings: these may have been measured again after a target was done."""
+        assert self.bundle is not None
+        for index, result in enumerate(self.results):
+            if isinstance(result, TargetResult):
+                compared = under(result, ceilings.get(result.device))
+                if compared != result:
+                    self.bundle.write_target(compared)
+                    self.results[index] = compared
+
+    def _finish(self, result: Finished, on_result: Callable[[Finished], None] | None) -> None:
+        assert self.bundle is not None
+        measured = isinstance(result, TargetResult)
+        path = self.bundle.target_path(result.target) if measured else self.bundle.path
+        self.results.append(result)
+        self.reporter.target_finished(result)
+        verdicts = {row.name: str(row.verdict) for row in result.rows} if isinstance(result, TargetResult) else {}
+        finished = TargetFinished(name=result.target, verdicts=verdicts, path=str(path))
+        self.plugins.hook.aiperf_target_finished(result=finished)
+        if on_result is not None:
+            on_result(result)
+
+
+def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:
+    """The plan with those of the wanted implementations that are still there."""
+    wanted = selection.implementations
+    there = wanted & {one.name for one in plan.described.on(plan.device)}
+    if wanted and not there:
+        names = ", ".join(sorted(wanted))
+        return SkippedTarget(plan.name, Verdict.FAILED, f"none of its implementations is there any more: {names}")
+    return evolve(plan, selection=evolve(selection, implementations=there))
+
+
+def _better(found: Mapping[str, Ceilings], before: Mapping[str, Ceilings]) -> dict[str, Ceilings]:
+    """The ceilings by device; of those that were measured in two stretches of a run, the better."""
+    both = {name: ceiling_figures.better(one, before[name]) for name, one in found.items() if name in before}
+    return {**before, **found, **both}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@define
+class _Relay:
+    """Passes a target's course on to the reporter and to the plugins' observers."""
+
+    target: str
+    reporter: RunReporter
+    plugins: Plugins
+    _phase: str = ""
+    _implementation: str | None = None
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """A new phase begins."""
+        self._phase, self._implementation = text, implementation
+        self.reporter.phase(text, implementation)
+        self._observe(None, None, None)
+
+    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        """Sampling goes on."""
+        self.reporter.progress(block, blocks, seconds_left)
+        self._observe(block, blocks, seconds_left)
+
+    def _observe(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
+        progress = Progress(
+            target=self.target,
+            phase=self._phase,
+            implementation=self._implementation,
+            block=block,
+            blocks=blocks,
+            seconds_left=seconds_left,
+        )
+        self.plugins.hook.aiperf_progress(progress=progress)

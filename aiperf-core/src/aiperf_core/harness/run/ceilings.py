@@ -1,0 +1,73 @@
+"""What is kept of a machine's ceilings between runs: one file for each state that a machine was measured in."""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from pathlib import Path
+
+import attrs
+import cattrs
+
+from aiperf_core.devices.gpus import gpus
+from aiperf_core.devices.host import processor
+from aiperf_core.devices.probe import nvidia
+from aiperf_core.folders import cache_folder
+from aiperf_core.measurements import Ceilings
+from aiperf_core.requirements import Hardware
+from aiperf_core.results import atomic
+
+# Counts up when figures are measured in another way, so that older ones are measured again.
+FORMAT = 4
+_CLOCKS = ("power_limit_w", "sm_clock_max_hz", "memory_clock_max_hz")
+
+
+def state_of(device: str, hardware: Hardware) -> dict[str, str]:
+    """What the figures of a device depend on, as far as the machine tells; the state that it is measured in."""
+    state = {"format": str(FORMAT), "torch": importlib.metadata.version("torch")}
+    if device == "cuda":
+        state |= {"gpu": str(hardware.gpu), "gpus": str(hardware.gpus), "driver": nvidia().driver}
+        alike = [one for one in gpus()[0] if one.get("name") == hardware.gpu]
+        for name in _CLOCKS:
+            state[name] = ", ".join(sorted({f"{one[name]:.0f}" for one in alike if one.get(name) is not None}))
+        return state
+    usable = sorted(os.sched_getaffinity(0))
+    return state | {
+        "processor": processor(),
+        "cpus": f"{usable[0]} to {usable[-1]}, {len(usable)} of them",
+        "memory_bytes": str(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        "threads": os.environ.get("OMP_NUM_THREADS", ""),
+        "governor": _governor(usable[0]),
+    }
+
+
+def read(device: str, state: dict[str, str]) -> Ceilings | None:
+    """The figures that were kept of a device in this state."""
+    try:
+        kept = cattrs.structure(json.loads(_file(device, state).read_text()), Ceilings)
+    except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
+        # Kept figures are a convenience: without them they are measured.
+        return None
+    return kept if kept.state == state else None
+
+
+def write(device: str, ceilings: Ceilings) -> None:
+    """Keep figures, under the state that they were measured in. A folder that cannot be written costs time only."""
+    file = _file(device, ceilings.state)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(file, json.dumps(attrs.asdict(ceilings), indent=1).encode())
+    except OSError:
+        pass
+
+
+def _file(device: str, state: dict[str, str]) -> Path:
+    digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+    return cache_folder() / "ceilings" / f"{device}-{digest[:12]}.json"
+
+
+def _governor(cpu: int) -> str:
+    try:
+        return Path(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor").read_text().strip()
+    except OSError:
+        return ""

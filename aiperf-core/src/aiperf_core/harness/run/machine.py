@@ -1,0 +1,266 @@
+"""The machine that a run takes place on: its devices, what they reach, and the processes that a run starts on it."""
+
+import contextlib
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import cattrs
+from attrs import asdict, define, evolve, field
+
+from aiperf_core.devices import ceiling_figures
+from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
+from aiperf_core.errors import AiperfError, SkipError, UsageError
+from aiperf_core.executor import ExecutorKind, known_executor
+from aiperf_core.harness.isolation.sandbox import OPTIONAL, relaxations
+from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
+from aiperf_core.harness.run import ceilings as kept
+from aiperf_core.harness.run.options import Options
+from aiperf_core.measurements import Ceilings
+from aiperf_core.requirements import Hardware
+
+IMPORT_TIMEOUT_S = 60.0
+_CEILINGS_TIMEOUT_S = 120.0
+
+
+@define(eq=False)
+class Machine:
+    """The processes and the knowledge of a machine that the targets of one run share.
+
+    Use as a context manager; leaving it ends every process. `log_folder` takes the logs of processes that belong to no
+    target. `server` is the fork server, where one was started ahead.
+    """
+
+    options: Options
+    log_folder: Path
+    _server: ForkServer = field(factory=ForkServer, kw_only=True)
+    _hardware: Hardware | None = field(default=None, init=False)
+    _left_out: tuple[str, ...] | None = field(default=None, init=False)
+    _prober: Child | None = field(default=None, init=False)
+    _no_cuda: str = field(default="", init=False)
+    _kinds: dict[str, DeviceKind] = field(factory=dict, init=False)
+    _probed: dict[str, Found | str] = field(factory=dict, init=False)
+    _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
+    _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._executors.values():
+            one.close()
+        self._server.close()
+
+    def require(self, device: str | None) -> None:
+        """Raise `UsageError` where a device was asked for that nobody knows or that is not here."""
+        if device is None:
+            return
+        known_device(device, self.options.devices)
+        absent = self.absent(device)
+        if absent is not None:
+            raise UsageError(
+                f"The device {device!r} was asked for, but there is none here: {absent}. "
+                "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
+            )
+
+    def kind(self, device: str) -> DeviceKind:
+        """What the harness asks of a device of that name. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
+        if device not in self._kinds:
+            try:
+                self._kinds[device] = known_device(device, self.options.devices).resolve()
+            except SkipError as error:
+                raise UsageError(f"The device {device!r} cannot be used: {error}.") from error
+        return self._kinds[device]
+
+    def absent(self, device: str) -> str | None:
+        """Why there is no device of that name here; None where there is one."""
+        if device == CPU.name:
+            return None
+        if device == CUDA.name:
+            return None if self.hardware.gpus else self._no_cuda or "none was found"
+        found = self._probe(device)
+        return found if isinstance(found, str) else None
+
+    def count(self, device: str) -> int:
+        """How many of a device that is here."""
+        if device == CUDA.name:
+            return self.hardware.gpus
+        found = self._probe(device)
+        return found.count if isinstance(found, Found) else 0
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the devices that are here, in the order of the alphabet."""
+        return tuple(name for name in sorted(self.options.devices) if self.absent(name) is None)
+
+    def found(self, device: str) -> Found | None:
+        """What is here of a plugin's device; None where nothing is."""
+        found = self._probe(device)
+        return found if isinstance(found, Found) else None
+
+    def _probe(self, device: str) -> Found | str:
+        """Ask a process of its own for a device: what is here, or why nothing is."""
+        if device not in self._probed:
+            prober = self.spawn("prober", f"prober-{device}")
+            try:
+                told = prober.ask("probe", timeout=IMPORT_TIMEOUT_S, device=asdict(self.options.devices[device]))
+                self._probed[device] = cattrs.structure(told, Found)
+            except ChildError as error:
+                self._probed[device] = str(error)
+            finally:
+                prober.kill()
+        return self._probed[device]
+
+    def _look_for_hardware(self) -> None:
+        """Ask a process of its own for the GPU; the answer is collected when it is needed."""
+        if self._hardware is None and self._prober is None:
+            self._prober = self.spawn("prober", "prober")
+            with contextlib.suppress(ChildError):  # collecting will tell
+                self._prober.post("probe", device=asdict(CUDA))
+
+    @property
+    def hardware(self) -> Hardware:
+        """The GPU that torch sees."""
+        if self._hardware is None:
+            self._look_for_hardware()
+            assert self._prober is not None
+            try:
+                found = self._prober.collect(timeout=IMPORT_TIMEOUT_S)
+                self._hardware = Hardware(found["name"], found["arch"], found["count"])
+            except ChildError as error:
+                self._no_cuda = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
+                self._hardware = Hardware()
+            self._prober.kill()
+        return self._hardware
+
+    def left_out(self, device: str) -> tuple[str, ...]:
+        """The protections of a candidate's process under which the device does not start here: the fewest that must go."""
+        if device != "cuda":
+            return ()
+        if self._left_out is None:
+            self._left_out = next((one for one in relaxations() if self._starts_without(one)), OPTIONAL)
+        return self._left_out
+
+    def _starts_without(self, left_out: tuple[str, ...]) -> bool:
+        prober, scratch = self.spawn("prober", "confined"), tempfile.mkdtemp(prefix="aiperf-confined-")
+        try:
+            return not prober.ask("confined_cuda", timeout=IMPORT_TIMEOUT_S, scratch=scratch, without=list(left_out))
+        except ChildError:
+            return False
+        finally:
+            prober.kill()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
+        """What a device reaches: measured once, kept on disk; `again` measures anew and keeps the better figures.
+
+        None where measuring failed, or where the device has no ceilings; results then carry no fraction of light.
+        """
+        if not self.kind(device).has_ceilings:
+            return None
+        if device not in self._ceilings or again:
+            before = self._ceilings.get(device) or kept.read(device, self._state(device))
+            if before is None or again:
+                # The log of the prober says what went wrong.
+                with contextlib.suppress(ChildError):
+                    before = self._measure_ceilings(device, before)
+            self._ceilings[device] = before
+        return self._ceilings[device]
+
+    def all_ceilings(
+        self, device: str | None, refresh: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> tuple[Ceilings, bool]:
+        """The whole page of a device, and whether it was kept from before; None takes the GPU where there is one.
+
+        `refresh` measures anew and forgets what was kept. `tell` is told what is measured next. Raises `UsageError`
+        for a device that is not there, and `AiperfError` where it cannot be measured.
+        """
+        self.require(device)
+        device = device or (CUDA.name if self.hardware.gpus else CPU.name)
+        if not self.kind(device).has_ceilings:
+            raise AiperfError(f"The device {device!r} has no ceilings: its plugin does not say how to measure any.")
+        before = None if refresh else kept.read(device, self._state(device))
+        if before is None or not before.whole:
+            try:
+                return self._measure_ceilings(device, before, whole=True, tell=tell), False
+            except ChildError as error:
+                raise AiperfError(f"The ceilings of {device!r} could not be measured: {error}") from None
+        return before, True
+
+    @property
+    def measured_ceilings(self) -> dict[str, Ceilings]:
+        """The ceilings that this run used, by device."""
+        return {device: one for device, one in self._ceilings.items() if one is not None}
+
+    def _measure_ceilings(
+        self,
+        device: str,
+        before: Ceilings | None,
+        whole: bool = False,
+        tell: Callable[[str], None] | None = None,
+    ) -> Ceilings:
+        """Measure, put it together with what was measured before, and keep it. Raises `ChildError`."""
+        prober = self.spawn("prober", f"ceilings-{device}")
+        try:
+            told = asdict(self.options.devices[device])
+            answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, whole=whole)
+        finally:
+            prober.kill()
+        found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
+        if whole and device == "cuda" and self.hardware.gpus > 1:
+            found = self._with_all_reduce(found, tell)
+        if before is not None:
+            found = ceiling_figures.better(found, before)
+        kept.write(device, found)
+        return found
+
+    def _with_all_reduce(self, found: Ceilings, tell: Callable[[str], None] | None) -> Ceilings:
+        """Measure all-reduces in a process for each GPU."""
+        world = self.hardware.gpus
+        if tell is not None:
+            tell(f"all-reduce of {world} GPUs")
+        store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
+        ranks = [self.spawn("prober", f"all-reduce-{rank}") for rank in range(world)]
+        try:
+            for rank, prober in enumerate(ranks):
+                prober.post("all_reduce", device="cuda", rank=rank, world=world, store=store)
+            answers = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in ranks]
+        except ChildError as error:
+            return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
+        finally:
+            for prober in ranks:
+                prober.kill()
+        how = {f"all_reduce_bytes_per_s.{count}": said for count, (_, said) in answers[0].items()}
+        rates = {count: rate for count, (rate, _) in answers[0].items()}
+        return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
+
+    def _state(self, device: str) -> dict[str, str]:
+        """What the ceilings depend on; figures that were kept of another state are not used."""
+        state = kept.state_of(device, self.hardware)
+        if device in (CPU.name, CUDA.name):
+            return state
+        found = self.found(device)
+        return {**state, "device": found.name if found else "", **self.kind(device).state()}
+
+    def executor(self, name: str) -> ExecutorKind:
+        """What starts workers. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
+        if name not in self._executors:
+            try:
+                self._executors[name] = known_executor(name, self.options.executors).resolve(self._server)
+            except SkipError as error:
+                raise UsageError(f"The executor {name!r} cannot be used: {error}.") from error
+        return self._executors[name]
+
+    def hardware_of(self, device: str) -> Hardware:
+        """What an implementation's requirements are held against."""
+        if device in (CPU.name, CUDA.name):
+            return self.hardware
+        found = self.found(device)
+        return evolve(self.hardware, capabilities=found.capabilities if found else ())
+
+    def spawn(self, role: str, name: str) -> Child:
+        """Fork a child of a role; its log lies in the log folder."""
+        return self._server.spawn(role, name, self.log_folder / f"{name}.log")

@@ -1,0 +1,258 @@
+"""A run: the selected targets one after the other, into a bundle."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+import cattrs
+from attrs import frozen
+
+from aiperf_core.described import Described, TargetRef
+from aiperf_core.devices.device import CPU, CUDA, DeviceKind
+from aiperf_core.errors import AiperfError, SkipError, UsageError
+from aiperf_core.executor import HERE, TORCHRUN
+from aiperf_core.harness.isolation.candidate import check_inputs
+from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
+from aiperf_core.harness.run.target_run import Reporter, TargetRun
+from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
+from aiperf_core.targets import WORLD_SIZE, Selection
+
+
+class RunReporter(Reporter, Protocol):
+    """Who is told how a run goes on."""
+
+    def target_started(self, name: str, index: int, total: int) -> None:
+        """A target's turn has come; `index` counts from 1."""
+
+    def target_finished(self, result: TargetResult | SkippedTarget) -> None:
+        """A target is done."""
+
+
+@frozen
+class Plan:
+    """A target that is to be run: its declarations, device and sizes."""
+
+    selection: Selection
+    described: Described
+    device: str
+    size: str
+    params: dict[str, float]
+    executor: str = HERE.name
+
+    @property
+    def name(self) -> str:
+        """The target's name."""
+        return self.selection.target.name
+
+
+class Planner(Machine):
+    """Decides on which device and at which sizes the targets of a run are measured, and measures them on its machine."""
+
+    # --- planning, before anything is written
+
+    def plan(self, selections: Iterable[Selection]) -> tuple[list[Plan], list[SkippedTarget]]:
+        """Decide device and sizes of each target.
+
+        Returns what will be run, and what cannot be with its reason. Raises `UsageError` for options that a target does
+        not take.
+        """
+        self._look_for_hardware()
+        plans, skipped = [], []
+        describer: Child | None = None
+        for selection in selections:
+            target = selection.target
+            if describer is None or describer.ended:
+                describer = self.spawn("describer", "describer")
+            ref = {"name": target.name, "module": target.module}
+            try:
+                described = cattrs.structure(describer.ask("describe", timeout=IMPORT_TIMEOUT_S, target=ref), Described)
+            except ChildError as error:
+                text = str(error)
+                text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
+                skipped.append(SkippedTarget(target.name, Verdict.FAILED, text))
+                continue
+            self._check_candidate(describer, ref)
+            plan = self._plan(selection, described)
+            plans.append(plan) if isinstance(plan, Plan) else skipped.append(plan)
+        if describer is not None:
+            describer.kill()
+        return plans, skipped
+
+    def _check_candidate(self, describer: Child, target: dict[str, str]) -> None:
+        """Raise `UsageError` where the candidate cannot be called with the target's inputs."""
+        if self.options.candidate is None:
+            return
+        try:
+            names = describer.ask("inputs", timeout=IMPORT_TIMEOUT_S, target=target)
+        except ChildError as error:
+            raise AiperfError(f"{target['name']!r} cannot be used: {error}") from None
+        check_inputs(self.options.candidate, names)
+
+    def _plan(self, selection: Selection, described: Described) -> Plan | SkippedTarget:
+        name = selection.target.name
+        device = self._device_for(described)
+        known = {one.name for one in described.implementations}
+        unknown = sorted(selection.implementations - known)
+        if unknown:
+            raise UsageError(
+                f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}."
+            )
+        if not described.on(device):
+            return SkippedTarget(name, Verdict.SKIPPED, self._without(device, described))
+        kind = self.kind(device)
+        usable = len(os.sched_getaffinity(0))
+        if kind.on_host and (described.threads or 0) > usable:
+            reason = f"needs {described.threads} processors ({usable} are usable here)"
+            return SkippedTarget(name, Verdict.SKIPPED, reason)
+        self._check_baseline(name, described, device)
+        size = self._size_for(name, described, device)
+        params = {**described.presets[size], **self._overrides(name, described.presets[size])}
+        world_size = params.get(WORLD_SIZE, 1)
+        if WORLD_SIZE in params and not kind.on_host:
+            too_many = self._no_ranks(device, kind, world_size)
+            if too_many:
+                return SkippedTarget(name, Verdict.SKIPPED, too_many)
+        if self.options.candidate is not None and not kind.confines:
+            raise UsageError(
+                f"Code that nobody trusts cannot be judged on {device!r}: nothing confines it there. "
+                "Judge it on cpu or cuda: --device cpu"
+            )
+        if WORLD_SIZE in params and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} is a workload of {world_size:g} ranks; a candidate is one process. Judge it against another target: aiperf list"
+            )
+        if (described.folder or described.files or described.deferred) and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} works with files or goes on after the call; a candidate is given no files, and is timed until it is "
+                "done. Judge it against another target: aiperf list"
+            )
+        if described.served and self.options.candidate is not None:
+            raise UsageError(
+                f"{name!r} hands out requests one by one; a candidate is given all inputs at once. "
+                "Judge it against another target: aiperf list"
+            )
+        executor = self.options.executor or (TORCHRUN if WORLD_SIZE in params else HERE).name
+        unfit = self._unfit(executor, params)
+        if unfit:
+            return SkippedTarget(name, Verdict.SKIPPED, unfit)
+        return Plan(selection, described, device, size, params, executor)
+
+    def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
+        """Why an executor cannot start what a target needs; None where it can. Raises `UsageError` for what nobody should ask."""
+        kind = self.executor(executor)
+        if self.options.candidate is not None and not kind.confines:
+            raise UsageError(
+                f"Code that nobody trusts cannot be judged by the executor {executor!r}: nothing confines it there. "
+                "Leave out --executor to judge it here."
+            )
+        if WORLD_SIZE in params and not kind.takes_ranks:
+            return (
+                f"is a workload of {params[WORLD_SIZE]:g} ranks; the executor {executor!r} starts one process at a time"
+            )
+        if WORLD_SIZE not in params and not kind.takes_one:
+            return f"is a workload of one process; the executor {executor!r} starts ranks"
+        return None
+
+    def _check_baseline(self, name: str, described: Described, device: str) -> None:
+        names = [one.name for one in described.on(device)]
+        if self.options.baseline not in (None, *names):
+            raise UsageError(
+                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has {', '.join(names)}."
+            )
+
+    def _device_for(self, described: Described) -> str:
+        """The device that was asked for; else one that is here and of use: a GPU, one of a plugin, the processor."""
+        self.require(self.options.device)
+        if self.options.device:
+            return self.options.device
+        useful = {one.device for one in described.implementations}
+        others = [name for name in self.options.devices if name not in (CUDA.name, CPU.name)]
+        usable = (name for name in (CUDA.name, *others) if name in useful and self.absent(name) is None)
+        return next(usable, CPU.name)
+
+    def _without(self, device: str, described: Described) -> str:
+        """Why a target cannot be run on a device that it has nothing for, or on those that it has something for."""
+        there = sorted({one.device for one in described.implementations})
+        reason = f"has no implementation for {device}; it runs on {', '.join(there)}"
+        absent = {name: self._why_not(name) for name in there} if self.options.device is None else {}
+        said = [f"{name}: {why}" for name, why in absent.items() if why and name != CUDA.name]
+        return f"{reason} ({'; '.join(said)})" if said else reason
+
+    def _why_not(self, device: str) -> str | None:
+        if device not in self.options.devices:
+            return f"no plugin provides it; known are {', '.join(sorted(self.options.devices))}"
+        return self.absent(device)
+
+    def _no_ranks(self, device: str, kind: DeviceKind, world_size: float) -> str | None:
+        """Why a workload cannot have so many ranks on a device; None where it can."""
+        if not kind.ranks:
+            return f"is a workload of {world_size:g} ranks; several of {device!r} cannot be told to work together"
+        count, what = self.count(device), "GPUs" if device == CUDA.name else repr(device)
+        if world_size <= count:
+            return None
+        return f"needs {world_size:g} {what}, one for each rank ({count} here); --set world_size=2 asks for fewer"
+
+    def _size_for(self, name: str, described: Described, device: str) -> str:
+        size = self.options.size or (device if device in described.presets else "smoke")
+        if size not in described.presets:
+            raise UsageError(f"{name!r} has no size {size!r}; it has {', '.join(described.presets)}.")
+        return size
+
+    def _overrides(self, name: str, preset: dict[str, float]) -> dict[str, float]:
+        unknown = sorted(set(self.options.params) - set(preset))
+        if unknown:
+            raise UsageError(
+                f"{name!r} has no size parameter {', '.join(map(repr, unknown))}; it has {', '.join(sorted(preset))}."
+            )
+        for key, value in self.options.params.items():
+            if isinstance(preset[key], int) and value != int(value):
+                raise UsageError(f"{name!r} takes a whole number for {key}; --set gave {value:g}.")
+        return {
+            key: int(value) if isinstance(preset[key], int) else value for key, value in self.options.params.items()
+        }
+
+    # --- running
+
+    def run(self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter) -> TargetResult | SkippedTarget:
+        """Run one target. A target whose workload is at fault becomes a `SkippedTarget` that says so."""
+        target = plan.selection.target
+        if self._ceilings.get(plan.device) is None:
+            reporter.phase("measure ceilings")
+            self.ceilings(plan.device)
+        try:
+            return TargetRun(
+                target=TargetRef(target.name, target.module),
+                summary=target.summary,
+                described=plan.described,
+                wanted=plan.selection.implementations,
+                device=self.options.devices[plan.device],
+                kind=self.kind(plan.device),
+                size=plan.size,
+                params=plan.params,
+                options=self.options,
+                hardware=self.hardware_of(plan.device),
+                server=self._server,
+                executor=self.executor(plan.executor),
+                executor_name=plan.executor,
+                log_path=lambda name: log_path(target.name, name),
+                reporter=reporter,
+                ceilings=lambda again: self.ceilings(plan.device, again),
+                left_out=self.left_out(plan.device) if self.options.candidate else (),
+                seed=secrets.randbits(62),
+            ).execute()
+        except SkipError as error:
+            return SkippedTarget(target.name, Verdict.SKIPPED, str(error))
+        except AiperfError as error:
+            return SkippedTarget(target.name, Verdict.FAILED, str(error))
+
+    def run_whole(
+        self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter
+    ) -> TargetResult | SkippedTarget:
+        """Run one target for somebody who has no use for a part of it. Raises `KeyboardInterrupt` where Ctrl-C ended it."""
+        result = self.run(plan, log_path, reporter)
+        if isinstance(result, TargetResult) and not result.complete:
+            raise KeyboardInterrupt
+        return result

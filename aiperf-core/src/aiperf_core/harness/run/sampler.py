@@ -1,0 +1,570 @@
+"""Sampling: passes over all implementations in the order A B B A, until the answer is known.
+
+A pass gives every implementation one block of samples; every second pass runs in reverse, so that what drifts in the
+machine touches all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
+share the renewal: within a pass all are given the same new values.
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from attrs import define, evolve, field
+
+from aiperf_core.devices.telemetry import waiting_s
+from aiperf_core.executor import WorkerHandle
+from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.measurements import Steady
+from aiperf_core.results.models import Finding, Verdict
+from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
+
+WARMUP_SAMPLES = 2
+# An implementation whose calls take so long needs no more of them to be warm.
+WARMUP_S = 0.1
+# A sample lasts so many times what timing it costs, or a call is timed several times in a row; as one sample only where
+# that changes nothing: not with a cold cache, nor where a call changes its own inputs.
+LEAST_COSTS, MOST_CALLS = 50, 1000
+# Of a sample that cannot be made longer, the clock may be so large a part; above the first, a warning.
+NOTED_COST, MOST_COST = 0.2, 0.8
+# Short calls are taken in blocks of about this length, after one that is not counted, since a process that was not
+# running needs a moment; longer calls one at a time, which lets all implementations share each renewal of the inputs.
+BLOCK_S = 0.001
+MAX_BLOCK = 16
+MIN_PASSES = 4
+JUDGED_FRACTION = 0.25
+# Of blocks of short calls so many have one sample more, which is sealed; of calls so long every sample is.
+SEALED_BLOCKS, SEALED_S = 0.3, 0.01
+# Also judged when as many samples went by without: chance must not leave an implementation unexamined.
+LONGEST_UNJUDGED = 12
+MIN_ISOLATED, MAX_ISOLATED = 5, 200
+# Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
+LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 2.0
+ISOLATED_S = 0.2
+_SEED_BITS = 62
+# So many seeds, in turn, where nobody guards them.
+_GUESSABLE = 4
+# A single call may be so many times shorter when others precede it; so many are tried then.
+_WOKEN, _TRIED_CALLS = 20, 8
+# Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
+_REPETITIONS, _MOST_REPETITIONS, _FASTER = 6, 30, 0.8
+# What a worker says in the course of a sample.
+_NOTICES = ("start", "stop", "sealed")
+_MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
+
+
+class JudgeError(Exception):
+    """The judge itself failed: the fault lies with the workload, and no implementation can be measured."""
+
+
+@define
+class Clockwork:
+    """Where the time of a sampling loop went, in seconds."""
+
+    samples: int = 0
+    timed_s: float = 0.0
+    renew_s: float = 0.0
+    judge_s: float = 0.0
+
+
+@define(eq=False)
+class Sampler:
+    """Takes samples of a target's implementations and has them judged.
+
+    `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock
+    only; with `both_clocks` each block ends with a sample by the other. `after_block` is called while the device is as the
+    block left it. `first_seed` is that of the values that the inputs had when they were made, `off` names the guards that are
+    switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
+    before anybody knows whether it is judged.
+
+    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there can move the stop
+    by microseconds, so that of short calls only some samples are sealed, which are judged and not counted.
+    """
+
+    judge: Child
+    implementations: list[ImplementationRun]
+    clock: str
+    both_clocks: bool
+    clock_cost_s: float
+    has_state: bool
+    cold: bool
+    first_seed: int
+    off: frozenset[str]
+    untrusting: bool
+    seals: bool
+    timeout_s: float
+    rng: random.Random
+    after_block: Callable[[ImplementationRun], None]
+    clockwork: Clockwork = field(factory=Clockwork)
+    round_number: int = 0
+    order: list[str] = field(factory=list)
+    seeds: list[int] = field(factory=list)
+    _surely: int = field(init=False)
+    _present: int | None = None
+    _numbers: dict[str, float] = field(factory=dict)
+    _steps: int = 0
+
+    @_surely.default
+    def _one_of_the_first(self) -> int:
+        return self.rng.randrange(MIN_PASSES)
+
+    @property
+    def active(self) -> list[ImplementationRun]:
+        """The implementations that are still measured."""
+        return [one for one in self.implementations if one.active]
+
+    def warm_up(self, on_sample: Callable[[ImplementationRun], None]) -> None:
+        """Take samples that look like timed ones and are not counted; the first of each implementation is judged."""
+        for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
+            seed = self._new_seed()
+            for one in self.active:
+                # The first call may compile, and malloc keeps memory only after it; what the next one takes is what calls take.
+                if index <= 1 or one.warmup_s[-1] < WARMUP_S:
+                    on_sample(one)
+                    self._warm_up_once(one, seed, judged=index == 0)
+        for one in self.active:
+            if not one.warmup_s:
+                one.calls = one.block_length = 1
+                continue
+            if not one.calls:
+                self._choose_calls(one)
+            one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.calls * one.warmup_s[-1], 1e-9))))
+
+    def _choose_calls(self, one: ImplementationRun) -> None:
+        """Decide how many calls a sample has, or that they are too short for the clock."""
+        one.calls = 1
+        if self.cold or self.has_state:
+            self._refuse_short_calls(one)
+        elif one.warmup_s[-1] < _WOKEN * LEAST_COSTS * self.clock_cost_s:
+            self._take_in_a_row(one)
+
+    def _take_in_a_row(self, one: ImplementationRun) -> None:
+        """Find how many calls make a sample long enough. A call by itself, in a process that has just woken, tells too little."""
+        least = LEAST_COSTS * self.clock_cost_s
+        one.calls = _TRIED_CALLS
+        self._warm_up_once(one, self._new_seed(), judged=False)
+        while one.active and one.calls < MOST_CALLS and (taken := one.calls * one.warmup_s[-1]) < least:
+            one.calls = min(MOST_CALLS, max(2 * one.calls, math.ceil(one.calls * least / max(taken, least / 100))))
+            self._warm_up_once(one, self._new_seed(), judged=False)
+        if one.active and one.warmup_s[-1] >= least:
+            one.calls = 1
+
+    def _refuse_short_calls(self, one: ImplementationRun) -> None:
+        """Warn of, or take out, an implementation whose calls are too short for the clock and cannot be taken in a row."""
+        call_s, cost = one.warmup_s[-1], self.clock_cost_s
+        share = cost / (max(call_s, 0.0) + cost)
+        if share <= NOTED_COST:
+            return
+        message = (
+            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of a "
+            "sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then timed "
+            "several at a time"
+        )
+        evidence = {"call_s": call_s, "clock_cost_s": cost}
+        if share > MOST_COST:
+            one.stop(Verdict.UNTRUSTED, message, Finding("timing.timer_granularity", "invalid", message, evidence))
+        else:
+            one.findings.append(Finding("timing.timer_granularity", "warning", message, evidence))
+
+    def isolate(self, one: ImplementationRun) -> None:
+        """Take samples of one implementation after the other, to see whether taking turns disturbs it."""
+        until = time.monotonic() + ISOLATED_S
+        while one.active and len(one.isolated_samples_s) < MAX_ISOLATED:
+            if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
+                return
+            sample = self._sample(one, self._new_seed(), self.clock)
+            if sample is None or not self._plausible(one, sample) or not self._inspect(one, None):
+                return
+            one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
+
+    def look_again(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
+        """Take samples that are not counted, of an implementation and of the baseline in turns, while they keep it suspected.
+
+        On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
+        the process, or this one, from running is taken off. For code that nobody trusts, that is between the request and the
+        answer, what the process's own threads did meanwhile is no excuse, and where more is to be taken off than there is,
+        nothing can be told. Other code has the benefit of the doubt: processes may still have been about to stop.
+        """
+        if not suspected():
+            return
+        one.looks, one.bracket_looks = ([], []), ([], [])
+        watchers = [
+            process_monitor.ProcessMonitor(looked_at.child.pid)
+            for looked_at in (baseline, one)
+            if looked_at.child is not None
+        ]
+        until = time.monotonic() + LOOK_AGAIN_S
+        for number in range(MOST_LOOKS):
+            if number >= LEAST_LOOKS and (not suspected() or time.monotonic() >= until):
+                return
+            sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
+            for side, brackets, looked_at, watcher in sides:
+                before, own_before = watcher.standing(), process_monitor.own_wait_s()
+                sample = self._sample(looked_at, self._new_seed(), self.clock, watcher=watcher)
+                after, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
+                if sample is None or not self._inspect(looked_at, None):
+                    return
+                waited_s = after.kept_waiting_s(before) if before and after else 0.0
+                if self.untrusting:
+                    waited_s, own_s = sample["kept_waiting_s"]
+                wall_s, bracket_s = sample["wall_s"], sample["bracket_s"] - own_s
+                if wall_s is not None and (bracket_s >= wall_s or not self.untrusting):
+                    brackets.append((wall_s, bracket_s))
+                answer = looked_at.answer_of(sample)
+                beside_s, begun_s = answer.beside_s - waited_s - own_s, answer.begun_s
+                if begun_s is not None:
+                    begun_s = max(0.0, begun_s - waited_s - own_s)
+                if beside_s >= 0 or not self.untrusting:
+                    side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
+
+    def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
+        sample = self._sample(one, seed, self.clock, sealed=judged)
+        if sample is not None:
+            one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
+            self._inspect(one, sample if judged else None)
+
+    def repeat(self, one: ImplementationRun) -> None:
+        """Take samples of fresh values, each followed by one that repeats them: code that remembers gives itself away.
+
+        Of one call each: of several in a row only the first has fresh values, and it does not count. Where a few say so, many
+        are asked.
+        """
+        for number in range(_MOST_REPETITIONS):
+            if number >= _REPETITIONS and not _faster(one.repeated_s, one.fresh_s):
+                return
+            for times, fresh in ((one.fresh_s, True), (one.repeated_s, False)):
+                seed = self._new_seed() if fresh else self._present or 0
+                # Written anew even if they are the same: what renewing does to caches and clocks shall be the same too.
+                self._present = None
+                sample = self._sample(one, seed, self.clock, fresh=fresh, calls=1)
+                if sample is None or not self._inspect(one, None):
+                    return
+                times.append(one.per_call(self.clock, _by_clock(sample), 1))
+
+    def run_steadily(self, one: ImplementationRun, least_s: float) -> None:
+        """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
+        assert one.child is not None
+        calls = max(1, one.calls)
+        for _ in range(_STEADY_RUNS):
+            before = waiting_s(one.child.pid)
+            taken = self.bracket_steady(one, calls)
+            while taken is not None and taken < least_s and calls < _MOST_STEADY:
+                # A supervisor that reads both messages late sees next to no time between them: no giant steps.
+                wanted = math.ceil(1.2 * calls * least_s / max(taken, 1e-9))
+                calls = min(_MOST_STEADY, _STEADY_STEP * calls, max(2 * calls, wanted))
+                before = waiting_s(one.child.pid)
+                taken = self.bracket_steady(one, calls)
+            if taken is None:
+                return
+            after = waiting_s(one.child.pid)
+            waited = None if before is None or after is None else max(0.0, after - before)
+            one.steady.append(Steady(calls, taken, waited))
+
+    def run_profiled(self, one: ImplementationRun) -> list[Steady]:
+        """The same runs under CUPTI: as many calls without a pause, as often."""
+        runs = []
+        for usual in one.steady[-_STEADY_RUNS:]:
+            taken = self.bracket_steady(one, usual.calls, profiled=True)
+            if taken is None:
+                break
+            runs.append(Steady(usual.calls, taken))
+        return runs
+
+    def bracket_steady(self, one: ImplementationRun, calls: int, *, profiled: bool = False) -> float | None:
+        """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
+        assert one.child is not None
+        notices = _Notices(one.child.guarded)
+        try:
+            one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)
+            return notices.bracket_s
+        except (ChildError, KeyError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "did not say when it began"))
+            return None
+
+    def run_pass(
+        self, number: int, on_block: Callable[[ImplementationRun], None], *, only: ImplementationRun | None = None
+    ) -> None:
+        """Give every active implementation one block, or `only` one of them."""
+        places = list(enumerate(self.implementations))
+        seeds = [self._new_seed() for _ in range(max(one.block_length for one in self.active))]
+        # Of what nobody trusts every sample is judged; of all others some by chance, and one of the first ones for certain.
+        judged = [self.untrusting or self.rng.random() < JUDGED_FRACTION for _ in seeds]
+        if number == self._surely:
+            judged[0] = True
+        first_step, self._steps = self._steps, self._steps + len(seeds)
+        for place, one in places if number % 2 == 0 else reversed(places):
+            if one.active and only in (None, one):
+                on_block(one)
+                self.order.append(one.name)
+                block = number * len(places) + place
+                self._run_block(one, block, first_step, seeds[: one.block_length], judged)
+                self.after_block(one)
+
+    def _run_block(
+        self, one: ImplementationRun, block: int, first_step: int, seeds: list[int], judged: list[bool]
+    ) -> None:
+        if len(seeds) > 1:
+            self._warm_up_once(one, self._new_seed(), judged=False)
+        long = bool(one.warmup_s) and one.warmup_s[-1] >= SEALED_S
+        extra = self.seals and not long and self.rng.random() < SEALED_BLOCKS
+        sealed = self.rng.randrange(len(seeds)) if extra else None
+        for index, seed in enumerate(seeds):
+            if index == sealed and one.active:
+                self._warm_up_once(one, self._new_seed(), judged=True)
+            if not one.active:
+                return
+            sample = self._sample(one, seed, self.clock, sealed=long)
+            if sample is None:
+                return
+            chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
+            one.record((self.round_number, block, first_step + index), sample, judged=chosen)
+            self.clockwork.samples += 1
+            self.clockwork.timed_s += sample["bracket_s"]
+            if not self._plausible(one, sample) or not self._inspect(one, sample if chosen else None):
+                return
+        if self.both_clocks:
+            self._other_clock(one, block, first_step)
+
+    def _other_clock(self, one: ImplementationRun, block: int, step: int) -> None:
+        """One sample by the clock that the benchmark is not about, so that both are recorded."""
+        sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
+        if sample is not None:
+            one.record((self.round_number, block, step), sample, judged=False)
+            self.clockwork.samples += 1
+            self.clockwork.timed_s += sample["bracket_s"]
+            self._inspect(one, None)
+
+    def _sample(
+        self,
+        one: ImplementationRun,
+        seed: int,
+        clock: str,
+        *,
+        fresh: bool = True,
+        calls: int | None = None,
+        sealed: bool = False,
+        watcher: process_monitor.ProcessMonitor | None = None,
+    ) -> dict[str, Any] | None:
+        """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
+
+        A `watcher` sees how long others kept the process, and this one, from running between the request and the answer.
+        An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
+        fingerprint that is queued behind the clock's stop.
+        """
+        assert one.child is not None
+        notices = _Notices(one.child.guarded, one.child.pid if self.untrusting else None)
+        try:
+            one.child.ask("ready", timeout=self.timeout_s)
+            watched = self._wait_stopped(one.child)
+            stopped = process_monitor.process_s(one.child.pid) if watched else None
+            self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
+            # Without waiting again: one that somebody continued is not given the time to stop.
+            continued = process_monitor.process_s(one.child.pid) if watched else None
+            self._wait_stopped(self.judge)  # whose threads would take processors from the call
+            standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
+            asked = time.perf_counter()
+            answer = one.child.ask(
+                "sample",
+                timeout=self.timeout_s,
+                on_notice=notices.note,
+                clock=clock,
+                numbers=self._numbers,
+                calls=calls or one.calls or 1,
+                deliver=self.untrusting,
+                sealed=sealed and self.seals,
+            )
+            answered = time.perf_counter()
+            told = answers.sample(answer)
+            if self.untrusting and "global_state" not in self.off and one.look_midway(told["midway"]):
+                return None
+            return {
+                **told,
+                "bracket_s": notices.bracket_s,
+                "begun_s": notices.begun_s(asked) if self.untrusting else None,
+                "answered_s": notices.sealed(answered) - asked,
+                "replied_s": answered - asked if self.untrusting and told["midway"] is None else None,
+                "ahead_s": notices.used_s(continued),
+                "stopped_s": None if stopped is None or continued is None else continued - stopped,
+                "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
+            }
+        except (ChildError, KeyError, ValueError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
+            self._present = None
+            return None
+
+    def _wait_stopped(self, child: WorkerHandle | Child) -> bool:
+        """Give a process the time to stop, in a run that trusts nobody. Whether it is one that is to be stopped."""
+        watched = self.untrusting and child.paused
+        if watched:
+            process_monitor.wait_stopped(child.pid)
+        return watched
+
+    def _renew(self, seed: int, *, own: bool) -> None:
+        """Put the values of a seed in place, and the caches into the declared state.
+
+        An untrusted process is stopped meanwhile, and never shares its values with another one.
+        """
+        start = time.perf_counter()
+        if self.untrusting:
+            self._ask_judge("clear")
+        if own or seed != self._present:
+            self._present = self._new_seed() if own else seed
+            self._numbers = self._ask_judge("renew", seed=self._present)
+        elif self.has_state:
+            self._ask_judge("restore")
+        if self.cold:
+            self._ask_judge("flush")
+        self.clockwork.renew_s += time.perf_counter() - start
+
+    def _plausible(self, one: ImplementationRun, sample: dict[str, Any]) -> bool:
+        """Refuse a time that no clock can give, instead of clamping it."""
+        reported = _by_clock(sample)
+        if reported > 0 and one.per_call(self.clock, reported, one.calls) > 0:
+            return True
+        cost_s = one.clock_cost_s.get(self.clock, 0.0)
+        message = (
+            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} us; "
+            "a time must be positive"
+        )
+        return not one.find("timing.event_gaps", message, {"reported_s": reported})
+
+    def _inspect(self, one: ImplementationRun, chosen: dict[str, Any] | None) -> bool:
+        """Check the inputs after a sample and, of a chosen one, its output. Return whether the implementation stays."""
+        start = time.perf_counter()
+        judged = chosen is not None and "judged_output" not in self.off
+        try:
+            return self._inputs_intact(one, judged) and (not judged or self._output_right(one, chosen))
+        except (ChildError, ValueError) as error:
+            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no output: {error}"))
+            return False
+        finally:
+            one.since_judged = 0 if judged else one.since_judged + 1
+            self.clockwork.judge_s += time.perf_counter() - start
+
+    def _inputs_intact(self, one: ImplementationRun, judged: bool) -> bool:
+        if "inputs_intact" in self.off:
+            return True
+        changed = self._ask_judge("changed", thorough=judged)
+        if not changed:
+            return True
+        self._ask_judge("repair")
+        message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
+        return not one.find("memory.input_mutation", message, {"inputs": changed})
+
+    def _output_right(self, one: ImplementationRun, chosen: dict[str, Any] | None) -> bool:
+        assert one.child is not None
+        delivered = chosen["output"] if chosen and self.untrusting else None
+        copied = delivered or answers.output(one.child.ask("output", timeout=self.timeout_s))
+        one.aliases = sorted({*(one.aliases or []), *copied["aliases"]})
+        compared = self._ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
+        one.judged += 1
+        if compared["quality"] is not None:
+            one.quality = max(one.quality or 0.0, compared["quality"])
+        if compared["error"] is not None:
+            one.worst = compared["worst"]
+            issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
+            return not one.find(issue, compared["error"], {})
+        one.worst = max(one.worst or 0.0, compared["worst"])
+        if copied["late"] and "late_write" not in self.off:
+            message = "the output changed after the clock had stopped: the work was not finished within the timed call"
+            return not one.find("timing.incomplete_async", message, {})
+        return True
+
+    def _ask_judge(self, do: str, **arguments: Any) -> Any:
+        try:
+            return self.judge.ask(do, timeout=self.timeout_s, **arguments)
+        except ChildError as error:
+            raise JudgeError(str(error)) from error
+
+    def _new_seed(self) -> int:
+        if "fresh_values" in self.off:
+            return self.first_seed
+        guessable = "seeds" in self.off
+        self.seeds.append(len(self.seeds) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
+        return self.seeds[-1]
+
+
+@define
+class _Notices:
+    """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock.
+
+    One that is `guarded` may say each once, in this order; of another the first of each counts. Of a `watched` process it is known
+    what it had used of the processor by the start.
+    """
+
+    _guarded: bool
+    _watched: int | None = None
+    _seen: dict[str, int] = field(factory=dict)
+    _used_s: float | None = None
+
+    def note(self, notice: str) -> None:
+        """Raises `ChildError` for one that does not come next."""
+        if self._guarded and notice not in _NOTICES[len(self._seen) : len(self._seen) + 1]:
+            raise ChildError("protocol", f"sent the notice {notice!r} after {', '.join(self._seen) or 'none'}")
+        self._seen.setdefault(notice, time.perf_counter_ns())
+        if notice == "start" and self._watched is not None:
+            self._used_s = process_monitor.process_s(self._watched)
+
+    @property
+    def bracket_s(self) -> float:
+        """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
+        return (self._seen["stop"] - self._seen["start"]) / 1e9
+
+    def sealed(self, answered: float) -> float:
+        """When the output was there, by `time.perf_counter`: before it was delivered, or with the answer."""
+        return self._seen["sealed"] / 1e9 if "sealed" in self._seen else answered
+
+    def begun_s(self, asked: float) -> float:
+        """Seconds from a time of `time.perf_counter` to the start."""
+        return self._seen["start"] / 1e9 - asked
+
+    def used_s(self, before: float | None) -> float | None:
+        """Processor time that the process had used by the start, beyond `before`; None where either is unknown."""
+        return None if self._used_s is None or before is None else self._used_s - before
+
+
+def _kept_waiting(
+    watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]
+) -> tuple[float, float]:
+    """How long others kept a process, and this one, from running since then.
+
+    The process's other threads may have kept this one: what they used is taken off.
+    """
+    before, own_before = then
+    now, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
+    if before is None or now is None:
+        return 0.0, own_s
+    return now.kept_waiting_s(before), max(0.0, own_s - now.others_s(before))
+
+
+def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:
+    return median(repeated_s) < _FASTER * median(fresh_s)
+
+
+def _by_clock(sample: dict[str, Any]) -> float:
+    """A sample's time by the clock that it was taken with, in seconds."""
+    return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])
+
+
+def known(implementations: list[ImplementationRun], clock: str, width: float, round_number: int) -> bool:
+    """Whether, by the samples of one round, the speedup of all active implementations is known closely enough to stop."""
+    baseline = implementations[0]
+    if not baseline.active:
+        return False
+    length = len(implementations)
+    top = _of_round(baseline.blocks(clock, length), round_number)
+    for one in implementations[1:]:
+        if one.active:
+            interval = ratio_interval(top, _of_round(one.blocks(clock, length), round_number))
+            if interval is None or half_width(interval) > width:
+                return False
+    return True
+
+
+def _of_round(blocks: Blocks, round_number: int) -> Blocks:
+    return blocks.only(blocks.rounds == round_number)

@@ -1,0 +1,21 @@
+"""Names and messages that come from elsewhere, made safe to show."""
+
+import re
+import unicodedata
+
+# Colour sequences first, as a whole: without its escape character the rest of one would stay behind as litter.
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+
+
+def words(content: str) -> str:
+    """Somebody else's text on one line, without control characters."""
+    if not (content.isascii() and content.isprintable()):
+        content = "".join(map(_visible, _SEQUENCE.sub("", content)))
+    return " ".join(content.split())
+
+
+def _visible(character: str) -> str:
+    # Cc: controls; Cf: marks that turn the direction of text; Cs: undecodable bytes; Co, Cn: no glyph.
+    if character in "\t\n\r":
+        return " "
+    return "?" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn") else character

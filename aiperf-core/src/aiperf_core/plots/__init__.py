@@ -1,1 +1,0 @@
-"""Pictures of results. Drawing needs matplotlib, from the extra `aiperf-core[plots]`."""

@@ -1,0 +1,1 @@
+"""Results for people: terminal tables, notes, pictures and report pages. Nothing here measures or judges."""

@@ -1,0 +1,48 @@
+"""A report as PDF: the HTML page, printed by WeasyPrint, which the extra `aiperf-core[report]` brings."""
+
+import importlib
+import logging
+import re
+from typing import Any
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.render.report.html import picture_style
+
+
+def check() -> None:
+    """Raise where WeasyPrint is missing, or a system library that it needs."""
+    try:
+        importlib.import_module("weasyprint")
+    except ImportError:
+        raise AiperfError(
+            "--format pdf needs the package 'weasyprint': pip install 'aiperf-core[report]'. "
+            "Without it, print the page of --format html from a browser."
+        ) from None
+    except OSError as error:  # of Pango
+        raise AiperfError(
+            f"weasyprint is installed but lacks a library of the system: {error}. "
+            "On Debian: apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0"
+        ) from None
+
+
+def render(page: str) -> bytes:
+    """The printed page."""
+    weasyprint: Any = importlib.import_module("weasyprint")
+    # It tells of every property of a screen that paper does not have.
+    logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
+    document = weasyprint.HTML(string=_with_styles(page), url_fetcher=_nothing)
+    data: bytes = document.write_pdf()
+    return data
+
+
+def _with_styles(page: str) -> str:
+    """The page with a style sheet in each picture: WeasyPrint draws them apart from the page, and knows no variables there."""
+    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", picture_style())
+    # Only our own markup has these quotes; a bundle's are escaped.
+    opening = 'xmlns="http://www.w3.org/2000/svg">'
+    return page.replace(opening, f"{opening}<style>{plain}</style>")
+
+
+def _nothing(url: str, *_: object, **__: object) -> Any:
+    """A page of ours needs nothing from elsewhere; one that asks is not ours."""
+    raise ValueError(f"a report loads nothing; {url[:80]!r} was asked for")

@@ -1,0 +1,110 @@
+"""Many targets at a glance: one line each, and how often each verdict was reached."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from aiperf_core import units
+from aiperf_core.names import words
+from aiperf_core.render.grid import Column, Line, draw, fold, heading, total, widths
+from aiperf_core.render.look import VERDICT_STYLES, Look
+from aiperf_core.render.notes import best_of
+from aiperf_core.render.table import less_memory
+from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+
+Finished = TargetResult | SkippedTarget
+FOLDS = (60, 40, 30, 22, 16)  # how long a line of a name may be, tried in this order
+TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
+# What a target's line shows where nothing was faster: the news that matters most first.
+PRECEDENCE = (
+    Verdict.INCONCLUSIVE,
+    Verdict.SAME,
+    Verdict.SLOWER,
+    Verdict.LARGER,
+    Verdict.INVALID,
+    Verdict.UNTRUSTED,
+    Verdict.FAILED,
+    Verdict.SKIPPED,
+)
+
+
+def chosen(result: TargetResult) -> Row | None:
+    """The variant that stands for a target: the fastest that is FASTER or the SMALLER one with the least memory, else the first of the best verdict reached."""
+    variants = [row for row in result.rows if row.role == "variant"]
+    ranked = sorted(
+        (row for row in variants if row.verdict in PRECEDENCE), key=lambda row: PRECEDENCE.index(row.verdict)
+    )
+    return best_of(result) or next(iter(ranked), None)
+
+
+def headline(result: Finished, look: Look) -> Text:
+    """One line for a target that is done: `ch07.memory_access  wide 8.67x FASTER`."""
+    line = Text(words(result.target), "bold")
+    if isinstance(result, SkippedTarget):
+        return line.append("  ").append_text(look.verdict(result.verdict)).append(f"  {words(result.reason)}")
+    row = chosen(result)
+    if row is None:
+        return line.append("  no variant ran", "dim")
+    line.append(f"  {words(row.name)} ")
+    gain = less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
+    line.append(f"{gain} " if gain else "")
+    line.append_text(look.verdict(row.verdict))
+    troubled = [one for one in result.rows if one is not row and one.verdict in TROUBLED]
+    for verdict, count in Counter(one.verdict for one in troubled).items():
+        line.append(f", {count} ").append_text(look.verdict(verdict))
+    return line
+
+
+def render_summary(results: Sequence[Finished], look: Look, width: int) -> RenderableType:
+    """A line a target, and below it the count of verdicts over all variants."""
+    columns = [
+        Column(("target",)),
+        Column(("best variant",)),
+        Column(("speedup",), right=True),
+        Column(("95 % interval",)),
+        Column(("verdict",)),
+    ]
+    for limit in FOLDS:
+        lines = [_cells(result, look, limit) for result in results]
+        if total(columns, lines) <= width:
+            break
+    wide = widths(columns, lines)
+    rule = Text(look.rule * total(columns, lines), "dim")
+    table = [
+        *draw(columns, heading(columns), wide),
+        rule,
+        *(text for line in lines for text in draw(columns, line, wide)),
+    ]
+    skipped = [
+        Text.assemble(words(one.target), ": ", words(one.reason)) for one in results if isinstance(one, SkippedTarget)
+    ]
+    return Group(*table, Text(), *skipped, _counts(results))
+
+
+def _cells(result: Finished, look: Look, limit: int) -> Line:
+    target = [*map(Text, fold(words(result.target), limit))]
+    if isinstance(result, SkippedTarget):
+        return [target, [], [], [], [look.verdict(result.verdict)]]
+    row = chosen(result)
+    if row is None:
+        return [target, [Text("none", "dim")], [], [], []]
+    memory = less_memory(row)
+    if memory:
+        shown = units.Shown(memory, "memory")
+    else:
+        shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
+    name = [*map(Text, fold(words(row.name), limit))]
+    return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
+
+
+def _counts(results: Iterable[Finished]) -> Text:
+    counted: Counter[Verdict] = Counter()
+    for result in results:
+        if isinstance(result, SkippedTarget):
+            counted[result.verdict] += 1
+        else:
+            counted.update(row.verdict for row in result.rows if row.role == "variant")
+    parts = [Text(f"{counted[one]} {one.value}", VERDICT_STYLES[one]) for one in Verdict if counted[one]]
+    return Text(", ").join(parts) if parts else Text("nothing was measured")

@@ -1,0 +1,378 @@
+"""Proof of the registry: that each attack gains with its guard off, is caught with it on, and honest code is left alone.
+
+Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`; with
+all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
+`standard` one, whose rounds and controls are part of the harness too; only then is it missed. Two guards have no switch in
+the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain in a run and be refused by
+`aiperf lint`; one on `own_process` must gain in a harness of one process.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from attrs import define, evolve, field
+
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.run.planner import Plan
+from aiperf_core.harness.run.target_run import Reporter
+from aiperf_core.results.models import Verdict
+from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
+from aiperf_core.selftest.support import name_of
+from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Run, Trials
+from aiperf_core.targets import DEVICES
+from aiperf_core.validity.assess import assess, built_in
+from aiperf_core.validity.cases import Case, Recorded
+from aiperf_core.validity.check import Check
+from aiperf_core.validity.issues import Issue
+from aiperf_core.validity.policy import Policy
+
+TIERS = ("quick", "standard")
+# An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a quick
+# run; a harness of one process, in which allocators and caches decide, is asked as often.
+LOOK_LONGER = 4
+LOOK_AGAIN = 2
+# Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
+CLEAR = 2.0
+# In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its own.
+NO_GAIN = 1.05
+LIGHT = "faster_than_light"
+LINT = "task_lint"
+PROCESS = "own_process"
+# Off in both runs of an attack, unless it is on them. Light would refuse most attacks on any guard, and so hide whether
+# theirs is worth something; the others look at what the harness itself does, and see that a guard is off.
+BESIDE = frozenset({LIGHT, "conduct", "versions"})
+
+_REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
+
+
+class ProofReporter(Reporter, Protocol):
+    """Who is told how the proving goes on."""
+
+    def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
+        """A case's turn has come; `index` counts from 1."""
+
+    def case_finished(self, proof: Proof) -> None:
+        """A case is done."""
+
+
+@define(eq=False)
+class Prover:
+    """Proves cases one after the other, in one planner.
+
+    issues: the registry, that of plugins included. device: the only one to use; None takes every one that is here.
+    checks: those that recorded evidence is shown to. of_plugins: the checks of plugins.
+    """
+
+    planner: ProofPlanner
+    logs: Path
+    issues: Sequence[Issue]
+    device: str | None
+    reporter: ProofReporter
+    checks: Sequence[Check] = field(factory=built_in)
+    of_plugins: tuple[Check, ...] = ()
+    _trials: Trials = field(init=False)
+    _guards: dict[str, str] = field(init=False)
+    _policy: Policy = field(init=False)
+    _crowds: dict[tuple[object, ...], list[Case]] = field(factory=lambda: defaultdict(list), init=False)
+    _index: int = field(default=0, init=False)
+    _total: int = field(default=0, init=False)
+
+    @_trials.default
+    def _in_session(self) -> Trials:
+        severities = {one.id: one.severity for one in self.issues}
+        return Trials(self.planner, self.logs, self.device, self.reporter, self.of_plugins, severities)
+
+    @_guards.default
+    def _by_issue(self) -> dict[str, str]:
+        return {one.id: one.guard for one in self.issues}
+
+    @_policy.default
+    def _of_issues(self) -> Policy:
+        return Policy(severities={one.id: one.severity for one in self.issues})
+
+    def prove(self, chosen: Iterable[Issue], cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proven]:
+        """Try the cases of the chosen issues, issue by issue. Raises `KeyboardInterrupt` for Ctrl-C."""
+        work: list[tuple[Issue, list[Case], list[Recorded]]] = []
+        cases, recorded = tuple(cases), tuple(recorded)
+        for issue in chosen:
+            # Attacks first: a look-alike is tried in the tier that they need.
+            of_it = sorted((one for one in cases if one.issue == issue.id), key=lambda one: one.honest)
+            work.append((issue, of_it, [one for one in recorded if one.issue == issue.id]))
+            for case in of_it:
+                self._crowds[self._together(case, off=True)].append(case)
+                self._crowds[self._together(case, off=False)].append(case)
+        self._index, self._total = 0, sum(len(tried) + len(shown) for _, tried, shown in work)
+        for issue, tried, shown in work:
+            yield Proven(issue=issue.id, guard=issue.guard, proofs=tuple(self._prove(issue, tried, shown)))
+
+    def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
+        """What cases that share a run have in common."""
+        guard = self._guards.get(case.issue, "")
+        alike = guard if off else "" if case.honest else str(sorted(BESIDE - {guard}))
+        return case.module, case.device, case.tier, case.honest, off, alike
+
+    def _prove(self, issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proof]:
+        tiers = dict.fromkeys(DEVICES, TIERS[0])
+        for case in cases:
+            proof = self._tell(case, issue, tiers[case.device])
+            if proof.tier and not case.honest:
+                tiers[case.device] = max(proof.tier, tiers[case.device], key=TIERS.index)
+            yield proof
+        for evidence in recorded:
+            yield from self._tell_recorded(evidence)
+
+    def _tell(self, case: Case, issue: Issue, tier: str) -> Proof:
+        """Try a case, and tell the reporter."""
+        self._index += 1
+        kind = "look-alike" if case.honest else "attack"
+        self.reporter.case_started(issue.id, f"{kind} {name_of(case)}", case.device, self._index, self._total)
+        started = time.monotonic()
+        try:
+            plan = self._trials.plan(case, issue)
+            proof = self._clear(case, plan, tier) if case.honest else self._attack(case, plan)
+        except NotTriedError as error:
+            proof = self._proof(case, error.outcome, reason=str(error))
+        proof = evolve(proof, seconds=time.monotonic() - started)
+        self.reporter.case_finished(proof)
+        return proof
+
+    # --- attacks
+
+    def _attack(self, case: Case, plan: Plan) -> Proof:
+        """See whether an attack gains without its guard and is caught with it, in as many tiers as that takes."""
+        tiers = TIERS[TIERS.index(case.tier) :] if case.tier in TIERS else TIERS
+        reasons: dict[str, str] = {}
+        for tier in tiers:
+            proof = self._attack_in(case, plan, tier)
+            if proof.outcome in (*PROVEN, Outcome.NOT_OBSERVABLE):
+                return proof
+            reasons[tier] = proof.reason
+        if len(set(reasons.values())) == 1:
+            return proof
+        return evolve(proof, reason="; ".join(f"in the {tier} tier: {reason}" for tier, reason in reasons.items()))
+
+    def _attack_in(self, case: Case, plan: Plan, tier: str) -> Proof:
+        guard = self._guards[case.issue]
+        without = self._without(case, plan, tier)
+        if void := self._void(case, without):
+            outcome = Outcome.ERROR if _noisy(without) else Outcome.VOID
+            return self._proof(case, outcome, tier, off=str(without), reason=void)
+        if guard == LINT:
+            return self._refused(case, plan, tier, without)
+        whole = self._run(case, plan, tier, BESIDE - {guard}, self._crowds[self._together(case, off=False)])
+        outcome = self._caught(case, without, whole)
+        if whole.crowd > 1 and (outcome is Outcome.MISSED or (outcome is Outcome.PREVENTED and _unsure(whole))):
+            whole = self._run(case, plan, tier, BESIDE - {guard}, fresh=True)
+            outcome = self._caught(case, without, whole)
+        reason = f"{whole} with all guards on, {without} without {guard!r}"
+        if outcome is Outcome.PREVENTED and case.gains != "word" and _noisy(whole):
+            outcome = Outcome.ERROR
+        if outcome is Outcome.MISSED and (weak := _weak(case, whole)):
+            outcome, reason = Outcome.NOT_OBSERVABLE, weak
+        reason = "" if outcome in PROVEN else reason
+        return self._proof(case, outcome, tier, off=str(without), on=str(whole), reason=reason)
+
+    def _without(self, case: Case, plan: Plan, tier: str) -> Run:
+        """A run without the guard. Where it shows no gain beside others, the attack is tried by itself."""
+        guard = self._guards[case.issue]
+        if guard == PROCESS:
+            run = self._trials.one_process(case, plan)
+            for _ in range(LOOK_AGAIN):
+                if not self._void(case, run):
+                    break
+                run = self._trials.one_process(case, plan)
+            return run
+        crowd = self._crowds[self._together(case, off=True)]
+        run = self._run(case, plan, tier, BESIDE | {guard}, crowd, gaining=True)
+        if run.crowd > 1 and self._void(case, run):
+            run = self._run(case, plan, tier, BESIDE | {guard}, gaining=True, fresh=True)
+        return run
+
+    def _refused(self, case: Case, plan: Plan, tier: str, without: Run) -> Proof:
+        """See whether a linter refuses the benchmark that an attack gains in."""
+        if problems := self._lint(plan):
+            return self._proof(case, Outcome.FOUND, tier, off=str(without), on=problems[0])
+        reason = f"{without}, and lint finds nothing wrong with the judge"
+        return self._proof(case, Outcome.MISSED, tier, off=str(without), reason=reason)
+
+    def _lint(self, plan: Plan) -> list[str]:
+        self.reporter.phase("lint")
+        try:
+            return self.planner.lint(plan)
+        except ChildError as error:
+            raise NotTriedError(Outcome.ERROR, f"could not be linted: {error}") from None
+
+    def _void(self, case: Case, run: Run) -> str:
+        """Why an attack gains nothing without its guard; empty where it does."""
+        guard, row = self._guards[case.issue], run.row
+        because = f": {row.reason}" if row.reason else ""
+        if case.gains == "silence":
+            told = row.verdict in _REFUSED or run.tells_of(case.issue)
+            return f"is not silent without {guard!r}: {run}{because}" if told else ""
+        if case.gains == "word":
+            return "" if run.has_word else f"does not get what it is after without {guard!r}: {run}{because}"
+        return "" if row.verdict is Verdict.FASTER else f"is not FASTER without {guard!r}: {run}{because}"
+
+    def _caught(self, case: Case, without: Run, whole: Run) -> Outcome:
+        """What became of an attack that gains without its guard."""
+        guard = self._guards[case.issue]
+        if case.gains == "word":
+            return Outcome.MISSED if whole.has_word else Outcome.PREVENTED
+        own = {issue for issue in whole.issues if self._guards.get(issue) == guard}
+        # What is found without the guard is not found by it.
+        if {*own, *whole.invalid} - set(without.issues):
+            return Outcome.FOUND
+        if whole.tells_of(case.issue) and not without.tells_of(case.issue):
+            return Outcome.FOUND
+        if whole.row.verdict is Verdict.FAILED or (case.gains == "verdict" and whole.row.verdict is not Verdict.FASTER):
+            return Outcome.PREVENTED
+        return Outcome.MISSED
+
+    # --- look-alikes
+
+    def _clear(self, case: Case, plan: Plan, tier: str) -> Proof:
+        """See whether a look-alike is left alone. One that is struck by something else is tried once more, by itself."""
+        if self._guards[case.issue] == LINT and (problems := self._lint(plan)):
+            return self._proof(case, Outcome.FLAGGED, on="refused by lint", reason=problems[0])
+        run = self._run(case, plan, tier, frozenset(), self._crowds[self._together(case, off=False)])
+        struck = self._struck(case, run)
+        if struck and not run.tells_of(case.issue):
+            run, first = self._run(case, plan, tier, frozenset(), fresh=True), struck
+            struck = self._struck(case, run)
+            if not struck:
+                reason = f"only when tried again; at first {first}"
+                return self._proof(case, Outcome.CLEARED, tier, on=str(run), reason=reason)
+        if struck:
+            return self._proof(case, Outcome.FLAGGED, tier, on=str(run), reason=struck)
+        if run.row.verdict is Verdict.FAILED:
+            return self._proof(case, Outcome.ERROR, tier, on=str(run), reason=run.row.reason or "failed")
+        return self._proof(case, Outcome.CLEARED, tier, on=str(run))
+
+    @staticmethod
+    def _struck(case: Case, run: Run) -> str:
+        """What is held against a look-alike; empty where nothing is."""
+        found = {*run.invalid, *((case.issue,) if run.tells_of(case.issue) else ())}
+        if not found and run.row.verdict not in (Verdict.INVALID, Verdict.UNTRUSTED):
+            return ""
+        said = [one.message for one in (*run.row.findings, *run.baseline.findings) if one.issue in found]
+        return f"{run}: {said[0] if said else run.row.reason}"
+
+    # --- runs
+
+    def _run(
+        self,
+        case: Case,
+        plan: Plan,
+        tier: str,
+        off: frozenset[str],
+        beside: Iterable[Case] = (),
+        *,
+        gaining: bool = False,
+        fresh: bool = False,
+    ) -> Run:
+        """A run of a case beside its baseline, and beside those that share it; one that was made before, unless `fresh`.
+
+        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick one:
+        what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else noise that
+        hides a gain is looked through.
+        """
+        light = self._guards[case.issue] == LIGHT
+        together = beside if tier == case.tier else ()
+        run = self._trials.run(case, plan, tier, off, beside=together, light=light, fresh=fresh)
+        counts = case.gains == "verdict" and not case.honest and run.crowd == 1
+        quick = tier == TIERS[0]
+        for look in range(LOOK_AGAIN if counts else 0):
+            if gaining:
+                unsettled = run.row.verdict is Verdict.INCONCLUSIVE
+            else:
+                unsettled = _unsure(run) if quick and look == 0 else _noisy(run)
+            if not unsettled:
+                break
+            longer = LOOK_LONGER if quick else 1.0
+            run = self._trials.run(case, plan, tier, off, light=light, longer=longer, fresh=True)
+        return run
+
+    @staticmethod
+    def _proof(case: Case, outcome: Outcome, tier: str = "", *, off: str = "", on: str = "", reason: str = "") -> Proof:
+        return Proof(
+            case=name_of(case),
+            honest=case.honest,
+            device=case.device,
+            outcome=outcome,
+            reason=reason,
+            off=off,
+            on=on,
+            tier=tier,
+        )
+
+    # --- on recorded evidence
+
+    def _tell_recorded(self, recorded: Recorded) -> Iterator[Proof]:
+        """Show recorded evidence to the check of a guard, and tell the reporter."""
+        self._index += 1
+        self.reporter.case_started(recorded.issue, "recorded evidence", "", self._index, self._total)
+        for honest, evidence in ((False, recorded.guilty), (True, recorded.honest)):
+            started = time.monotonic()
+            outcome, reason = self._judged(recorded, honest, evidence())
+            proof = Proof(
+                case="recorded evidence",
+                honest=honest,
+                device="",
+                outcome=outcome,
+                reason=reason,
+                seconds=time.monotonic() - started,
+            )
+            self.reporter.case_finished(proof)
+            yield proof
+
+    def _judged(self, recorded: Recorded, honest: bool, evidence: Any) -> tuple[Outcome, str]:
+        """The outcome, and why where it is a bad one."""
+        guard, issue = self._guards[recorded.issue], recorded.told or recorded.issue
+        if recorded.look is None:
+            checks = [one for one in self.checks if one.guard == guard]
+        else:
+            checks = [Check(guard, recorded.look)]  # type: ignore[arg-type]  # a finding has all that is read of it
+        if not checks:
+            return Outcome.ERROR, f"{guard!r} has no check that looks at evidence"
+        assessed = assess(evidence, checks)
+        if guard in assessed.failed:
+            return Outcome.ERROR, assessed.failed[guard]
+        if honest:
+            wrong = [one for one in assessed.seen if one.issue == issue or self._policy.effect(one.issue) == "invalid"]
+            return (Outcome.FLAGGED, f"{wrong[0].issue}: {wrong[0].message}") if wrong else (Outcome.CLEARED, "")
+        if any(one.issue == issue for one in assessed.seen):
+            return Outcome.RECORDED, ""
+        if guard in assessed.not_observed:
+            return Outcome.MISSED, f"the check did not look: {assessed.not_observed[guard]}"
+        there = ", ".join(sorted({one.issue for one in assessed.seen}))
+        return Outcome.MISSED, f"the check saw {there or 'nothing'} in guilty evidence"
+
+
+def unknown_issues(issues: Iterable[Issue], cases: Iterable[Case]) -> Iterator[Proven]:
+    """The cases of issues that nobody registered, each as a mistake."""
+    known = {one.id for one in issues}
+    for one in cases:
+        if one.issue not in known:
+            proof = Prover._proof(one, Outcome.ERROR, reason=f"{one.issue!r} is in no registry")
+            yield Proven(issue=one.issue, guard="", proofs=(proof,))
+
+
+def _noisy(run: Run) -> bool:
+    """Whether noise hides a gain that an attack may well have: this machine is too busy to tell."""
+    speedup = run.row.speedup
+    return run.row.verdict is Verdict.INCONCLUSIVE and speedup is not None and speedup.value > CLEAR
+
+
+def _unsure(run: Run) -> bool:
+    """Whether more samples might show a gain."""
+    speedup = run.row.speedup
+    return run.row.verdict is Verdict.INCONCLUSIVE and (speedup is None or speedup.value > NO_GAIN)
+
+
+def _weak(case: Case, run: Run) -> str:
+    """Which of the protections that should hold an attack this machine lacks, and why; empty where it has all."""
+    lacking = run.row.confined.lacking if run.row.confined else {}
+    return "; ".join(f"the sandbox has no {name!r} here: {lacking[name]}" for name in case.held_by if name in lacking)

@@ -1,0 +1,1 @@
+"""Pure functions of results: intervals, verdicts, clock agreement, comparisons, rechecks. No process, no device."""

@@ -1,0 +1,324 @@
+"""What changed between two runs, or from one implementation to another.
+
+Within a target of one run, two implementations took turns: their ratio is paired, pass by pass, as a run's own speedups
+are. Between runs nothing was paired. There the ratio of two medians has the error of both: on a logarithmic scale, on
+which the intervals of `harness.statistics` are made, errors that know nothing of each other add as squares.
+
+A ratio is the left time by the right one, so that above 1 the right is faster. Of targets for memory it is the left peak by the
+right one; peaks are counted, not sampled, and have no interval.
+"""
+
+import math
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.measurements import Ceilings, Estimate
+from aiperf_core.results.address import Address
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult, Verdict
+from aiperf_core.stats.intervals import ratio_interval, verdict
+from aiperf_core.stats.observations import blocks
+from aiperf_core.stats.verdicts import memory_gain, verdict_on_memory
+
+SHORT = 12  # characters that name a commit or a source
+
+
+@frozen
+class Difference:
+    """Something that is not the same on both sides; a side that lacks it has an empty text."""
+
+    what: str
+    left: str
+    right: str
+
+
+@frozen
+class Compared:
+    """A row on both sides. Without a `ratio` and a `verdict` there is a `reason` why it was not compared."""
+
+    target: str
+    implementation: str
+    left: Row | None
+    right: Row | None
+    ratio: Estimate | None = None
+    verdict: Verdict | None = None
+    reason: str | None = None
+
+
+@frozen
+class Comparison:
+    """Two sides: what differs between them beforehand, and row by row. `floor` is None where each target's own counted."""
+
+    differences: list[Difference]
+    rows: list[Compared]
+    paired: bool
+    floor: float | None
+
+    @property
+    def regressions(self) -> list[Compared]:
+        """The rows that are slower on the right, or larger where memory is the goal, beyond the floor."""
+        return [row for row in self.rows if row.verdict in (Verdict.SLOWER, Verdict.LARGER)]
+
+    @property
+    def distrusted(self) -> list[Compared]:
+        """The rows of which the left was believed and the right must not be."""
+        refused = (Verdict.INVALID, Verdict.UNTRUSTED)
+        return [
+            row
+            for row in self.rows
+            if row.left and row.right and row.right.verdict in refused and row.left.verdict not in DISBELIEVED
+        ]
+
+
+def compare(left: Address, right: Address, floor: float | None = None) -> Comparison:
+    """Compare what two addresses mean. `floor` is the smallest difference that matters; None takes the larger of theirs.
+
+    Raises UsageError where nothing can be compared by name, and BundleError for files that cannot be read.
+    """
+    if (left.implementation is None) != (right.implementation is None):
+        raise UsageError(
+            "one side names an implementation and the other does not; name one on both sides, "
+            "as in BUNDLE:TARGET:IMPLEMENTATION, or on none."
+        )
+    manifests = left.bundle.manifest, right.bundle.manifest
+    if left.implementation is not None:
+        return _implementations(left, right, manifests, floor)
+    ours = {one.target: one for one in left.outlines()}
+    theirs = {one.target: one for one in right.outlines()}
+    common = [name for name in ours if name in theirs]
+    if not common:
+        raise UsageError(
+            f"'{left.bundle.path}' and '{right.bundle.path}' have no target in common, so there is nothing to compare."
+        )
+    differences = [*of_manifests(*manifests, common), *_of_completeness(*manifests)]
+    rows: list[Compared] = []
+    for name in ours | theirs:
+        differences += _of_results(ours[name], theirs[name]) if name in common else []
+        rows += _target(name, ours.get(name), theirs.get(name), floor)
+    return Comparison(differences, rows, paired=False, floor=floor)
+
+
+def _implementations(
+    left: Address, right: Address, manifests: tuple[Manifest, Manifest], floor: float | None
+) -> Comparison:
+    """One implementation on each side; paired where both are of one target in one bundle."""
+    same = left.bundle.path.resolve() == right.bundle.path.resolve() and left.target == right.target
+    # The samples are needed for pairs only.
+    ours, theirs = (
+        one.bundle.target(one.targets[0]) if same else one.bundle.outline(one.targets[0]) for one in (left, right)
+    )
+    row, other = left.row(ours), right.row(theirs)
+    differences = [
+        *of_manifests(*manifests, [ours.target, theirs.target]),
+        *_of_completeness(*manifests),
+        *_of_results(ours, theirs),
+    ]
+    target = ours.target if ours.target == theirs.target else f"{ours.target} -> {theirs.target}"
+    name = row.name if row.name == other.name else f"{row.name} -> {other.name}"
+    reason = _why_not(ours, theirs, row, other)
+    ratio = None
+    if reason is None and _metric(ours) == "memory":
+        ratio, reason = _of_peaks(row, other)
+    elif reason is None and same:
+        ceilings = manifests[0].ceilings.get(ours.device)
+        ratio, reason = _paired(ours, row, other, ceilings)
+    elif reason is None:
+        ratio, reason = _unpaired(row, other)
+    found = Compared(target, name, row, other, ratio, _say(ratio, ours, theirs, floor), reason)
+    return Comparison(differences, [found], paired=same, floor=floor)
+
+
+def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, floor: float | None) -> list[Compared]:
+    left = {row.name: row for row in ours.rows if row.role != "control"} if ours else {}
+    right = {row.name: row for row in theirs.rows if row.role != "control"} if theirs else {}
+    found = []
+    for implementation in left | right:
+        row, other = left.get(implementation), right.get(implementation)
+        ratio: Estimate | None = None
+        reason: str | None = "only in the right run" if row is None else "only in the left run"
+        if ours and theirs and row and other:
+            reason = _why_not(ours, theirs, row, other)
+            if reason is None:
+                ratio, reason = _of_peaks(row, other) if _metric(ours) == "memory" else _unpaired(row, other)
+        said = _say(ratio, ours, theirs, floor) if ours and theirs else None
+        found.append(Compared(name, implementation, row, other, ratio, said, reason))
+    return found
+
+
+def _why_not(ours: TargetResult, theirs: TargetResult, row: Row, other: Row) -> str | None:
+    """Why two rows must not be compared: one is not believed, or the work or the way of timing it is another."""
+    refused = [
+        f"{side}: {one.verdict.value}" for side, one in (("left", row), ("right", other)) if one.verdict in DISBELIEVED
+    ]
+    if refused:
+        return ", ".join(refused)
+    unlike = [f"{what} {one} and {two}" for what, one, two in _work(ours, theirs) if one != two]
+    return f"not the same work: {'; '.join(unlike)}" if unlike else None
+
+
+def _work(ours: TargetResult, theirs: TargetResult) -> Iterator[tuple[str, object, object]]:
+    yield "goal", _metric(ours), _metric(theirs)
+    yield "device", ours.device, theirs.device
+    yield "clock", ours.clock, theirs.clock
+    yield "cache", ours.cache, theirs.cache
+    yield "sizes", _sizes(ours), _sizes(theirs)
+    for name in ("bytes_read", "bytes_written", "flops", "precision", "input_bytes", "output_bytes"):
+        yield name, getattr(ours.problem, name), getattr(theirs.problem, name)
+
+
+def _sizes(result: TargetResult) -> str:
+    params = sorted(result.problem.params.items())
+    return " ".join(f"{name}={units.parameter(value)}" for name, value in params) or "none"
+
+
+def _paired(
+    result: TargetResult, row: Row, other: Row, ceilings: Ceilings | None
+) -> tuple[Estimate | None, str | None]:
+    try:
+        ratio = ratio_interval(blocks(result, row, ceilings), blocks(result, other, ceilings))
+    except (ArithmeticError, ValueError, IndexError) as error:
+        return None, f"the samples allow no ratio ({error})"
+    return ratio, None if ratio else "too few passes for an interval"
+
+
+def _metric(result: TargetResult) -> str:
+    return "memory" if result.goal == "memory" else "time"
+
+
+def _of_peaks(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
+    ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
+    return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
+
+
+def _unpaired(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
+    if row.time_s is None or other.time_s is None:
+        return None, "too few passes for an interval"
+    ratio = independent_ratio(row.time_s, other.time_s)
+    return ratio, None if ratio else "an interval reaches beyond all measure"
+
+
+def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
+    """`top / bottom` of two estimates that share nothing. None where that is no positive, finite interval."""
+    if top.low <= 0 or bottom.low <= 0:
+        return None
+    down = math.hypot(_log_ratio(top.value, top.low), _log_ratio(bottom.high, bottom.value))
+    up = math.hypot(_log_ratio(top.high, top.value), _log_ratio(bottom.value, bottom.low))
+    middle = math.log(top.value) - math.log(bottom.value)
+    try:
+        found = Estimate(*(math.exp(one) for one in (middle, middle - down, middle + up)))
+    except OverflowError:
+        return None
+    return found if found.low > 0 else None
+
+
+def _log_ratio(more: float, less: float) -> float:
+    """An interval may leave its value out by the discreteness of medians; that side then adds nothing."""
+    return max(0.0, math.log(more) - math.log(less))
+
+
+def _say(ratio: Estimate | None, ours: TargetResult, theirs: TargetResult, floor: float | None) -> Verdict | None:
+    """The verdict on the right side. What a baseline differs from itself, in a run with a control, decides nothing."""
+    if ratio is None:
+        return None
+    floor = max(ours.floor, theirs.floor) if floor is None else floor
+    if _metric(ours) == "memory":
+        return verdict_on_memory(ratio.value, floor)
+    said = verdict(ratio, floor)
+    spread = max(_spread(ours), _spread(theirs))
+    if said in (Verdict.FASTER, Verdict.SLOWER) and abs(ratio.value - 1) <= spread:
+        return Verdict.INCONCLUSIVE
+    return said
+
+
+def _spread(result: TargetResult) -> float:
+    """How far the ratio of a baseline to itself may be from 1, at the ends of its interval; 0 without a control."""
+    ratios = [row.speedup for row in result.rows if row.role == "control" and row.speedup]
+    return max((max(abs(one.low - 1), abs(one.high - 1)) for one in ratios), default=0.0)
+
+
+# --- what differs beforehand
+
+
+def of_manifests(left: Manifest, right: Manifest, targets: list[str]) -> list[Difference]:
+    """Machines, software, and the sources of the targets that are compared."""
+    one, two = _facts(left), _facts(right)
+    found = _unlike(one, two)
+    found += [Difference(f"package {it.what}", it.left, it.right) for it in _unlike(left.packages, right.packages)]
+    plugins = _unlike(_plugins(left), _plugins(right))
+    found += [Difference(f"plugin {it.what}", it.left, it.right) for it in plugins]
+    sources = _unlike(_sources(left, targets), _sources(right, targets))
+    sources += _unlike(*_packages_sources(left, right))
+    return found + [Difference(f"source {it.what}", it.left, it.right) for it in sources]
+
+
+def _facts(manifest: Manifest) -> dict[str, str]:
+    machine = manifest.machine
+    commit, dash, dirty = (manifest.git or "").partition("-")
+    return {
+        "GPU": ", ".join(str(gpu.get("name") or "unnamed") for gpu in machine.gpus),
+        "driver": machine.driver or "",
+        "processor": f"{machine.cpu}, {machine.cores} logical CPUs",
+        "memory": units.size(machine.memory_bytes),
+        "hypervisor": machine.hypervisor or "",
+        "system": machine.system,
+        "host": machine.hostname,
+        "python": machine.python,
+        "aiperf": manifest.aiperf,
+        "git": commit[:SHORT] + dash + dirty,
+    }
+
+
+def _sources(manifest: Manifest, targets: list[str]) -> dict[str, str]:
+    """The sources by module. A target's module ends in its name, but for one that says otherwise: then all count."""
+    names = {target.rpartition(".")[2] for target in targets}
+    chosen = {module: digest for module, digest in manifest.files.items() if module.rpartition(".")[2] in names}
+    return {module: digest[:SHORT] for module, digest in (chosen or manifest.files).items()}
+
+
+def _plugins(manifest: Manifest) -> dict[str, str]:
+    """The plugins whose version no package tells, and those that were set aside."""
+    return {
+        one["distribution"]: "set aside" if "set_aside" in one else one["version"]
+        for one in manifest.plugins
+        if "set_aside" in one or one["distribution"] not in manifest.packages
+    }
+
+
+def _packages_sources(left: Manifest, right: Manifest) -> tuple[dict[str, str], dict[str, str]]:
+    """Whole packages and their kernels, of the packages that both sides know: a run knows those of its own targets."""
+    common = left.sources.keys() & right.sources.keys()
+    first, second = (
+        {name: digest[:SHORT] for name, digest in one.sources.items() if name.partition("/")[0] in common}
+        for one in (left, right)
+    )
+    return first, second
+
+
+def _unlike(left: dict[str, str], right: dict[str, str]) -> list[Difference]:
+    names = list(left | right)
+    return [
+        Difference(name, left.get(name, ""), right.get(name, ""))
+        for name in names
+        if left.get(name, "") != right.get(name, "")
+    ]
+
+
+def _of_completeness(left: Manifest, right: Manifest) -> list[Difference]:
+    return _unlike(*({"run": "complete" if one.complete else "not complete"} for one in (left, right)))
+
+
+def _of_results(ours: TargetResult, theirs: TargetResult) -> list[Difference]:
+    """The options that a target was run with."""
+    left, right = (
+        {
+            "tier": f"{one.tier}, {one.rounds} rounds",
+            "floor": f"{one.floor:g}",
+            "tolerance": one.problem.tolerance,
+            "size": f"{one.problem.size}: {_sizes(one)}",
+            "device": one.device,
+        }
+        for one in (ours, theirs)
+    )
+    return [Difference(f"{theirs.target} {one.what}", one.left, one.right) for one in _unlike(left, right)]

@@ -1,0 +1,164 @@
+"""What the machine was like while a target was measured, from the readings beside its blocks, and what to warn of.
+
+Nothing here touches a device. A reading belongs to the block that it follows.
+"""
+
+import statistics
+from collections.abc import Callable, Collection, Sequence
+
+from aiperf_core.measurements import Flush, Reading, Spread
+from aiperf_core.results.models import Conditions, Finding
+
+THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
+# `hw_slowdown` alone, without its thermal bit, is the brake against drawing too much at once.
+POWER = frozenset({"sw_power_cap", "hw_power_brake", "hw_slowdown", "board_limit"})
+# Somebody wants these clocks: they are low, but as low for all.
+CHOSEN = frozenset({"clocks_setting", "display_clocks"})
+
+# A median does not notice a few blocks; with one block in twenty it may.
+THROTTLED_SHARE = 0.05
+# Clocks that differ by more than this move a time by several times the smallest difference that a verdict calls one.
+CLOCK_DRIFT = 0.05
+# The work of others, as a share of all processors: enough to move shared caches, memory bandwidth and turbo clocks.
+BACKGROUND = 0.05
+# A processor that is taken away makes a time longer by as much; this is the practical floor of a verdict.
+STEAL = 0.01
+# A cache that makes a read faster by less cannot be told from noise.
+CACHE_GAP = 0.2
+
+
+def throttled_blocks(readings: Sequence[Reading]) -> list[bool]:
+    """For each block, whether its reading shows clocks held down by something that nobody chose."""
+    return [bool(set(one.throttled or ()) - CHOSEN) for one in readings]
+
+
+def summary(readings: Sequence[Reading]) -> Conditions:
+    """Summarise readings, of a whole target or of one implementation's blocks."""
+    known = [one for one in readings if one.throttled is not None]
+    powers = _known(readings, lambda one: one.power_w)
+    return Conditions(
+        readings=len(readings),
+        sm_clock_hz=_spread(_known(readings, lambda one: one.sm_clock_hz)),
+        memory_clock_hz=_spread(_known(readings, lambda one: one.memory_clock_hz)),
+        cpu_clock_hz=_spread(_known(readings, lambda one: one.cpu_clock_hz)),
+        temperature_max_c=max(_known(readings, lambda one: one.temperature_c), default=None),
+        power_median_w=statistics.median(powers) if powers else None,
+        throttled=_reasons(known),
+        throttled_share=sum(throttled_blocks(known)) / len(known) if known else None,
+        background=_spread(_known(readings, _background)),
+        steal=_spread(_known(readings, lambda one: one.steal)),
+        other_pids=_others(readings),
+    )
+
+
+def findings(conditions: Conditions, baseline: Conditions | None = None) -> list[Finding]:
+    """What to warn of. With those of the baseline's blocks, clocks are compared with them too."""
+    found = [
+        _throttling(conditions, THERMAL, "environment.thermal_throttling", "heat"),
+        _throttling(conditions, POWER, "environment.power_throttling", "a limit of power"),
+        _quota(conditions),
+        _load(conditions),
+        _shared(conditions),
+        _drift(conditions, baseline) if baseline else None,
+    ]
+    return [one for one in found if one is not None]
+
+
+def warm_after_flush(flush: Flush) -> Finding | None:
+    """Whether a flush left in the cache what should have gone, as seen by how long a read takes after it.
+
+    Nothing can be said where a read that was displaced takes no longer than a hot one.
+    """
+    gap = flush.cold_s - flush.hot_s
+    if gap < CACHE_GAP * flush.hot_s or flush.flushed_s - flush.hot_s >= gap / 2:
+        return None
+    message = (
+        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, {flush.hot_s * 1e6:.3g} us "
+        f"hot and {flush.cold_s * 1e6:.3g} us cold"
+    )
+    evidence = {"hot_s": flush.hot_s, "cold_s": flush.cold_s, "flushed_s": flush.flushed_s}
+    return Finding("timing.cache_not_cold", "warning", message, evidence)
+
+
+def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, cause: str) -> Finding | None:
+    shares = {name: share for name, share in conditions.throttled.items() if name in kinds}
+    most = max(shares.values(), default=0.0)
+    if most < THROTTLED_SHARE:
+        return None
+    message = f"{cause} held the clocks down in {most:.0%} of the blocks ({', '.join(sorted(shares))})"
+    evidence = {"shares": shares, "readings": conditions.readings, "temperature_max_c": conditions.temperature_max_c}
+    return Finding(issue, "warning", message, {**evidence, "power_median_w": conditions.power_median_w})
+
+
+def _quota(conditions: Conditions) -> Finding | None:
+    share = conditions.throttled.get("cpu_quota", 0.0)
+    if share < THROTTLED_SHARE:
+        return None
+    message = f"the container's limit of processor time stopped its processes in {share:.0%} of the blocks"
+    return Finding("environment.cpu_quota", "warning", message, {"share": share, "readings": conditions.readings})
+
+
+def _load(conditions: Conditions) -> Finding | None:
+    background, steal = conditions.background, conditions.steal
+    said = []
+    if background and background.median > BACKGROUND:
+        said.append(f"other processes kept {background.median:.0%} of the processors busy")
+    if steal and steal.median > STEAL:
+        said.append(f"the hypervisor took {steal.median:.1%} of the processors' time for its other guests")
+    if not said:
+        return None
+    evidence = {
+        "background_median": background.median if background else None,
+        "background_max": background.high if background else None,
+        "steal_median": steal.median if steal else None,
+        "steal_max": steal.high if steal else None,
+    }
+    return Finding("environment.background_load", "warning", "; ".join(said), evidence)
+
+
+def _shared(conditions: Conditions) -> Finding | None:
+    if not conditions.other_pids:
+        return None
+    listed = ", ".join(map(str, conditions.other_pids))
+    message = f"the GPU was shared with other processes (pid {listed})"
+    return Finding("environment.shared_gpu", "warning", message, {"pids": conditions.other_pids})
+
+
+def _drift(conditions: Conditions, baseline: Conditions) -> Finding | None:
+    ours, theirs = conditions.sm_clock_hz, baseline.sm_clock_hz
+    if ours is None or theirs is None or theirs.median <= 0:
+        return None
+    ratio = ours.median / theirs.median
+    if abs(ratio - 1) <= CLOCK_DRIFT:
+        return None
+    message = (
+        f"the GPU ran at {ours.median / 1e6:.0f} MHz in these blocks and at {theirs.median / 1e6:.0f} MHz in the "
+        "baseline's: part of the difference in time is a difference of clocks"
+    )
+    evidence = {"sm_clock_hz": ours.median, "baseline_sm_clock_hz": theirs.median, "ratio": ratio}
+    return Finding("environment.clock_drift", "warning", message, evidence)
+
+
+def _reasons(readings: Sequence[Reading]) -> dict[str, float]:
+    names = sorted({name for one in readings for name in one.throttled or ()})
+    return {name: sum(name in (one.throttled or ()) for one in readings) / len(readings) for name in names}
+
+
+def _background(reading: Reading) -> float | None:
+    if reading.cpu_busy is None or reading.cpu_own is None:
+        return None
+    # Both are counted in ticks, each in its own moment.
+    return max(0.0, reading.cpu_busy - reading.cpu_own)
+
+
+def _others(readings: Sequence[Reading]) -> list[int] | None:
+    lists = [one.other_pids for one in readings if one.other_pids is not None]
+    return sorted({pid for pids in lists for pid in pids}) if lists else None
+
+
+def _known(readings: Sequence[Reading], figure: Callable[[Reading], float | None]) -> list[float]:
+    return [value for one in readings if (value := figure(one)) is not None]
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    return Spread(min(values), statistics.median(values), max(values)) if values else None

@@ -1,0 +1,364 @@
+"""Medians, ratios of medians, their intervals, and what may be said of them.
+
+Samples taken close together share what the machine was doing at that time, so they are not independent; blocks are. The
+bootstrap therefore draws passes first (a pass is one block of every implementation, taken within moments of each other),
+the same ones for both sides of a ratio, then samples within each block (Davison and Hinkley, Bootstrap Methods and their
+Application, 1997, section 3.8). Of large data, whole numbers stand for how often something was drawn: a Poisson number of
+mean 1 where there is much of it (Hanley and MacGibbon, Computer Methods and Programs in Biomedicine 83, 2006).
+
+A fresh process differs from the one before (addresses, page colours), and no number of samples within one shows by how much.
+Rounds are few, too few to draw from, so what they add is estimated as in a one-way random-effects analysis: the variance of
+the rounds' own values beyond what their passes explain (Searle, Casella and McCulloch, Variance Components, 1992, chapter
+3). Passes and rounds are few in number; the interval is widened by the ratio of Student's t to the normal quantile at the
+degrees of freedom of the sum (Satterthwaite, Biometrics Bulletin 2, 1946).
+
+The sides of a ratio drift together. A time drifts with the machine, more slowly than passes follow each other, so that one tells
+of the next and all together of less than their number. Quarters of the rounds show it: from how alike neighbours are follows
+what their mean is worth (Bayley and Hammersley, Supplement to the Journal of the Royal Statistical Society 8, 1946). A few
+of them say so roughly; the degrees of freedom are those of the rounds alone.
+
+An interval is for whoever measures again: 95 % of repeated runs shall find their median within it. Another run errs as much
+as this one, so the variance counts twice; and no interval is narrower than the step of the clock.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from aiperf_core.measurements import Estimate
+from aiperf_core.results.models import Verdict
+
+Floats = NDArray[np.float64]
+_Key = tuple[bytes, bytes, bytes, float]
+
+CONFIDENCE = 0.95
+DRAWS = 2000
+# A resampled array larger than this is not built; fewer draws are made instead.
+_MAX_ELEMENTS = 40_000_000
+_MIN_DRAWS = 400
+# From so many passes on, drawing samples within them too would add next to nothing.
+_MANY_PASSES = 64
+# Of so many samples, or passes, each is drawn by itself.
+_MANY_SAMPLES, _POISSON_PASSES = 20_000, 1000
+_NORMAL = 1.959963984540054
+# This run's error, and that of the run which repeats it.
+_RUNS = 2
+# So many weights are looked at together.
+_TOGETHER = 4_000_000
+# A product of matrices of so many multiplications at most is left to one thread by OpenBLAS (interface/gemm.c). The others
+# would go on spinning for a while, and take processors from what is being measured.
+_ONE_THREAD = 1 << 18
+# Fewer passes than this allow no statement about their spread.
+MIN_PASSES = 3
+# So many parts of a round are compared with each other.
+_PARTS = 4
+
+
+@frozen
+class Blocks:
+    """The times of one implementation, in seconds, in the order taken.
+
+    `passes` and `rounds` say for each sample to which it belongs. Both only grow, and a pass lies in one round. `step_s` is
+    the step of the clock.
+    """
+
+    times: Floats
+    passes: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+    step_s: float = 0.0
+
+    @staticmethod
+    def of(times: list[float], passes: list[int], rounds: list[int] | None = None, step_s: float = 0.0) -> "Blocks":
+        """Blocks from lists of one length; all in one round where none are given."""
+        return Blocks(
+            np.asarray(times, dtype=np.float64),
+            np.asarray(passes, dtype=np.int64),
+            np.asarray(rounds or [0] * len(times), dtype=np.int64),
+            step_s,
+        )
+
+    @property
+    def key(self) -> "_Key":
+        """The same as bytes, which can be compared and remembered."""
+        return self.times.tobytes(), self.passes.tobytes(), self.rounds.tobytes(), self.step_s
+
+    @staticmethod
+    def of_key(key: "_Key") -> "Blocks":
+        """The blocks of a `key`."""
+        times, passes, rounds, step_s = key
+        return Blocks(np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), step_s)
+
+    @property
+    def present(self) -> NDArray[np.int64]:
+        """The passes with at least one sample."""
+        return np.unique(self.passes)
+
+    def only(self, keep: NDArray[np.bool_]) -> "Blocks":
+        """The samples for which `keep` is true."""
+        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s)
+
+
+def median_interval(blocks: Blocks, seed: int = 0, *, drift: bool = True) -> Estimate | None:
+    """The median with its interval, or None where there are fewer than `MIN_PASSES` passes.
+
+    Without `drift`, passes are taken to tell nothing of each other.
+    """
+    return _remembered((blocks.key,), seed, drift)
+
+
+def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | None:
+    """`median(top) / median(bottom)` with its interval, over the passes that both have; None with too few of them."""
+    common = np.intersect1d(top.present, bottom.present)
+    sides = top.only(np.isin(top.passes, common)), bottom.only(np.isin(bottom.passes, common))
+    return _remembered(tuple(one.key for one in sides), seed)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(keys: tuple["_Key", ...], seed: int, drift: bool = False) -> Estimate | None:
+    """The interval of these sides. A row's is asked for by each verdict and check that it bears on."""
+    return _interval([Blocks.of_key(key) for key in keys], seed, drifts=drift)
+
+
+def _interval(sides: list[Blocks], seed: int, *, drifts: bool) -> Estimate | None:
+    """The interval of a median (one side), or of a ratio of medians (two sides with the same passes)."""
+    present = sides[0].present
+    if len(present) < MIN_PASSES:
+        return None
+    rng = np.random.default_rng(seed)
+    rounds = np.unique(sides[0].rounds)
+    # The round of each pass: that of its first sample.
+    of_pass = sides[0].rounds[np.searchsorted(sides[0].passes, present)]
+    samples = max(len(one.times) for one in sides)
+    draws = _draws_for(samples)
+    medians: list[Floats]
+    if len(present) >= _MANY_PASSES:
+        weights = _drawn_weights(seed, of_pass.tobytes(), draws)
+        medians = [_weighted_medians(one, present, weights) for one in sides]
+    elif samples >= _MANY_SAMPLES:
+        weights = _weigh_passes(rng, of_pass, draws)
+        medians = [_weighted_medians_within(rng, one, present, weights) for one in sides]
+    else:
+        chosen = _draw_passes(rng, of_pass, draws)
+        medians = [_resampled_medians(rng, one, present, chosen) for one in sides]
+    resampled = _quotient(medians)
+    value = float(_quotient([np.median(one.times) for one in sides]))
+    within = float(np.var(np.log(resampled)))
+    each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
+    drift = _drift(sides[0]) if drifts and len(rounds) > 1 else None
+    between, freedom = _between(each, max(within, drift or 0.0)), len(present) - len(rounds)
+    wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1)
+    step = sum(one.step_s / float(np.median(one.times)) for one in sides)
+    return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
+
+
+def _quotient(sides: list[Any]) -> Any:
+    return sides[0] if len(sides) == 1 else sides[0] / sides[1]
+
+
+def _between(each: list[float], within: float) -> float:
+    """What differences between rounds add to the variance of the logarithm of the whole.
+
+    `each` are the values of the rounds. The passes' part in the variance of their mean is about `within`, the variance of
+    the whole without the rounds, and is taken off.
+    """
+    if len(each) < 2:
+        return 0.0
+    return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
+
+
+def _drift(one: Blocks) -> float:
+    """The variance of the logarithm of the whole, by quarters of the rounds, of which one may tell of the next.
+
+    At most that of a single quarter: as if all of them told the same.
+    """
+    parts = []
+    for which in np.unique(one.rounds):
+        inside = one.only(one.rounds == which)
+        some = (inside.times[np.isin(inside.passes, few)] for few in np.array_split(inside.present, _PARTS))
+        parts += [math.log(float(np.median(times))) for times in some if len(times)]
+    apart, count = np.array(parts) - np.mean(parts), len(parts)
+    squares = float(apart @ apart)
+    if squares == 0:
+        return 0.0
+    alike = float(apart[1:] @ apart[:-1]) / squares
+    # Found too low in a short series (Marriott and Pope, Biometrika 41, 1954).
+    alike = min(max(0.0, alike + (1 + 3 * alike) / count), 1.0)
+    lags = np.arange(1, count)
+    worth = count / (1 + 2 * float(((1 - lags / count) * alike**lags).sum()))
+    # Parts that are alike differ from their own mean less than from the true one.
+    seen = squares / count
+    return seen / (worth - 1) if worth > 2 else seen
+
+
+def half_width(estimate: Estimate) -> float:
+    """Half the interval's width relative to the value."""
+    return (estimate.high - estimate.low) / (2 * estimate.value)
+
+
+def verdict(speedup: Estimate, floor: float) -> Verdict:
+    """What an interval of the speedup allows to say, given the smallest difference that matters in practice."""
+    if speedup.low > 1 + floor:
+        return Verdict.FASTER
+    if speedup.high < 1 - floor:
+        return Verdict.SLOWER
+    if speedup.low >= 1 - floor and speedup.high <= 1 + floor:
+        return Verdict.SAME
+    return Verdict.INCONCLUSIVE
+
+
+def _draws_for(samples: int) -> int:
+    return int(np.clip(_MAX_ELEMENTS // max(samples, 1), _MIN_DRAWS, DRAWS))
+
+
+def _draw_passes(rng: np.random.Generator, of_pass: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
+    """Indices of passes, drawn with replacement within each round: (draws, passes)."""
+    parts = []
+    for which in np.unique(of_pass):
+        (members,) = np.nonzero(of_pass == which)
+        parts.append(members[rng.integers(0, len(members), size=(draws, len(members)))])
+    return np.concatenate(parts, axis=1)
+
+
+def _resampled_medians(
+    rng: np.random.Generator, blocks: Blocks, present: NDArray[np.int64], draws: NDArray[np.int64]
+) -> Floats:
+    """Medians of resampled data: the drawn passes, and within each as many samples as a block usually has."""
+    starts = np.searchsorted(blocks.passes, present, side="left")
+    lengths = np.searchsorted(blocks.passes, present, side="right") - starts
+    per_block = max(1, int(np.median(lengths)))
+    medians = np.empty(len(draws))
+    step = max(1, _MAX_ELEMENTS // 8 // (draws.shape[1] * per_block))
+    for first in range(0, len(draws), step):
+        chosen = draws[first : first + step, :, None]
+        within = rng.random((*chosen.shape[:2], per_block)) * lengths[chosen]
+        index = starts[chosen] + within.astype(np.int64)
+        medians[first : first + step] = np.median(blocks.times[index].reshape(len(chosen), -1), axis=1)
+    return medians
+
+
+@functools.lru_cache(maxsize=2)
+def _drawn_weights(seed: int, of_pass: bytes, draws: int) -> NDArray[np.uint8]:
+    """The weights of passes in these rounds. The rows of a target have the same passes, as a rule."""
+    return _weigh_passes(np.random.default_rng(seed), np.frombuffer(of_pass, np.int64), draws)
+
+
+def _weigh_passes(rng: np.random.Generator, of_pass: NDArray[np.int64], draws: int) -> NDArray[np.uint8]:
+    """How often each pass was drawn: (draws, passes)."""
+    passes = len(of_pass)
+    if passes >= _POISSON_PASSES:
+        return _poisson(rng, (draws, passes))
+    chosen = _draw_passes(rng, of_pass, draws)
+    chosen += np.arange(draws)[:, None] * passes
+    return np.bincount(chosen.ravel(), minlength=draws * passes).reshape(draws, passes).astype(np.uint8)
+
+
+def _weighted_medians(blocks: Blocks, present: NDArray[np.int64], weights: NDArray[np.uint8]) -> Floats:
+    """Medians of resampled data, as weights of the passes on the sorted times."""
+    order = np.argsort(blocks.times)
+    found: Floats = blocks.times[order][_middles(np.searchsorted(present, blocks.passes[order]), weights)]
+    return found
+
+
+def _weighted_medians_within(
+    rng: np.random.Generator, blocks: Blocks, present: NDArray[np.int64], weights: NDArray[np.uint8]
+) -> Floats:
+    """The same where passes are few: samples within them are drawn too."""
+    order = np.argsort(blocks.times)
+    times, of_sample = blocks.times[order], np.searchsorted(present, blocks.passes[order])
+    medians = np.empty(len(weights))
+    for number, of_pass in enumerate(weights):
+        summed = np.cumsum(of_pass[of_sample] * _poisson(rng, (len(times),)), dtype=np.int64)
+        medians[number] = times[np.searchsorted(summed, summed[-1] / 2)]
+    return medians
+
+
+def _middles(of_sample: NDArray[np.int64], weights: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """For each row of weights of the passes, the first sample up to which half of the weight lies.
+
+    `of_sample` says to which pass each sample belongs. The samples are looked at in stretches of one length: a product of
+    matrices tells in which the middle lies, and only that one is summed up sample by sample.
+    """
+    samples, passes = len(of_sample), weights.shape[1]
+    stretches = max(1, min(math.isqrt(samples), _ONE_THREAD // (4 * passes)))
+    length = -(-samples // stretches)
+    counts = np.bincount(of_sample * stretches + np.arange(samples) // length, minlength=passes * stretches)
+    # Whole numbers, exact in double precision.
+    below = np.cumsum(counts.reshape(passes, stretches), axis=1).astype(np.float64)
+    some = max(1, _ONE_THREAD // below.size)
+    parts = [weights[first : first + some].astype(np.float64) @ below for first in range(0, len(weights), some)]
+    up_to = np.concatenate(parts)
+    half = up_to[:, -1:] / 2
+    stretch = (up_to < half).sum(axis=1)
+    before = np.where(stretch > 0, np.take_along_axis(up_to, np.maximum(stretch - 1, 0)[:, None], axis=1)[:, 0], 0.0)
+    found = np.empty(len(weights), dtype=np.int64)
+    step = max(1, _TOGETHER // length)
+    for first in range(0, len(weights), step):
+        now = slice(first, first + step)
+        index = np.minimum(stretch[now, None] * length + np.arange(length), samples - 1)
+        summed = np.cumsum(np.take_along_axis(weights[now], of_sample[index], axis=1), axis=1, dtype=np.int64)
+        found[now] = stretch[now] * length + (before[now, None] + summed < half[now]).sum(axis=1)
+    return found
+
+
+def _poisson(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Poisson numbers of mean 1, from a table of its quantiles in steps of 2^-16."""
+    return _POISSON[rng.integers(0, len(_POISSON), size=shape, dtype=np.uint16)]
+
+
+def _poisson_quantiles() -> NDArray[np.uint8]:
+    below = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(10)])
+    return np.searchsorted(below, (np.arange(1 << 16) + 0.5) / (1 << 16)).astype(np.uint8)
+
+
+_POISSON = _poisson_quantiles()
+
+
+def _widened(
+    value: float,
+    resampled: Floats,
+    within: float,
+    between: float,
+    freedom: int,
+    rounds: int,
+    drift: float | None,
+    *,
+    ratio: bool,
+) -> Estimate:
+    """The interval of a value from resampled ones and from what the rounds add.
+
+    `within` has `freedom` degrees of freedom, `between` one less than there are rounds. `drift` is the least that `within`
+    can be, which then has no more of them than `between`; None where only passes tell.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))
+    # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
+    within_true = max(within * (freedom + rounds) / max(freedom, 1), drift or 0.0)
+    total = _RUNS * (within_true + between)
+    if total == 0:
+        return Estimate(value, value, value)
+    parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
+    # What rounds tell of a time, few of them tell.
+    few = drift is not None or (between and not ratio)
+    quantile = _student(rounds - 1 if few else max(1.0, (within_true + between) ** 2 / parts))
+    # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
+    # the value but for the discreteness of medians.
+    down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
+    if within == 0:
+        down, up = -_NORMAL * math.sqrt(total), _NORMAL * math.sqrt(total)
+        within = total
+    factor = quantile / _NORMAL * math.sqrt(total / within)
+    return Estimate(value, value * math.exp(factor * down), value * math.exp(factor * up))
+
+
+def _student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
+    z, v = _NORMAL, freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
+    return z + first / v + second / v**2 + third / v**3 + fourth / v**4

@@ -1,0 +1,329 @@
+"""Whether a bundle says what its samples say.
+
+Two looks. The *seal*: are the files those that were there when the bundle was closed? It is quick and finds any change, but
+not one by somebody who sealed the bundle again. The *figures*: intervals, speedups, verdicts, rates and fractions of light
+are computed once more from the stored samples, by the code that computed them in the run. That finds a figure that its
+samples do not support, whatever the seal says. Neither needs the packages that were measured, a GPU, a network or torch.
+
+What samples cannot tell is taken as it stands: why a row is INVALID, what a check saw, what the machine was.
+"""
+
+import functools
+import hashlib
+import math
+import multiprocessing
+import signal
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from aiperf_core import units
+from aiperf_core.errors import AiperfError, BundleError
+from aiperf_core.measurements import Estimate, Samples
+from aiperf_core.results import jsontext, records, seal
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.exit_codes import exit_code
+from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.models import DISBELIEVED, Light, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.speed_of_light import cost_of
+from aiperf_core.stats.verdicts import Scoring
+
+# Sums in another order differ in the last digits.
+EXACT = 1e-9
+# Another release of numpy may draw other random numbers; ends of an interval then move by a small part of its width.
+OTHER_DRAWS = 0.15
+# Ceilings may be measured again during a run, and are then a little better than when a row was compared with them.
+OTHER_CEILINGS = 0.1
+# A process that computes the figures of fewer targets would take longer to start than it saves.
+FEW = 8
+ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
+RATES = ("bytes_per_s", "flop_per_s", "memory_gain")
+FASTER_THAN_LIGHT = "timing.faster_than_light"
+
+
+@frozen
+class Difference:
+    """Where a bundle does not hold: in a file, or in one figure of a row."""
+
+    where: str
+    what: str
+    recorded: str
+    found: str
+
+
+@frozen
+class Recheck:
+    """What a recheck looked at and what does not hold. `seal` is that of the manifest as it is now, None without one.
+
+    `notes` say what could not be looked at, and why.
+    """
+
+    targets: int
+    rows: int
+    samples: int
+    seal: str | None
+    differences: list[Difference] = field(factory=list)
+    notes: list[str] = field(factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found."""
+        return not self.differences
+
+
+def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None, processes: int = 1) -> Recheck:
+    """Look at a bundle's seal, and at its figures unless told otherwise. `expected_seal` was noted when it was closed.
+
+    The figures of many targets are computed in so many `processes`, which import the main module of the program again.
+    Raises BundleError for a manifest that cannot be read; a target's file that cannot be is a difference.
+    """
+    manifest = bundle.manifest
+    found, notes = _of_seal(bundle, manifest)
+    now = manifest.hashes.get(MANIFEST)
+    if expected_seal is not None and now != expected_seal:
+        found.append(Difference(MANIFEST, "seal", f"{expected_seal} (given)", now or "none"))
+    if not figures:
+        return Recheck(len(bundle.targets), 0, 0, now, found, notes)
+    if not _same_draws(manifest):
+        made = manifest.packages.get("numpy", "an unknown release")
+        notes.append(
+            f"intervals were made with numpy {made} and are made again with {np.__version__}: ends may differ a little"
+        )
+    looks = list(_looks(bundle, manifest, processes))
+    for look in looks:
+        found += look.differences
+    results = [look.outline for look in looks if look.outline is not None]
+    if len(results) == len(looks):
+        found += _of_end(results, manifest)
+    rows = sum(len(one.rows) for one in results)
+    return Recheck(len(results), rows, sum(look.samples for look in looks), now, found, notes)
+
+
+@frozen
+class _Look:
+    """What a look at one target found. `outline` is its result without samples, None where it cannot be read."""
+
+    outline: TargetResult | None
+    samples: int
+    differences: list[Difference]
+
+
+def _looks(bundle: Bundle, manifest: Manifest, processes: int) -> Iterator[_Look]:
+    """Look at each target, in so many processes or as many as there are targets for."""
+    look = functools.partial(_look, bundle, manifest)
+    names = list(bundle.targets)
+    processes = min(processes, len(names) // FEW)
+    if processes < 2:
+        yield from map(look, names)
+        return
+    # A process that starts afresh shares neither threads nor locks with this one.
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=fresh, initializer=_leave_interrupts) as pool:
+        try:
+            yield from pool.map(look, names, chunksize=4)
+        except BrokenProcessPool:
+            raise AiperfError(
+                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for memory. "
+                "Free some, and try again."
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is the command's to handle; it then ends its processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _look(bundle: Bundle, manifest: Manifest, name: str) -> _Look:
+    try:
+        result = bundle.target(name)
+    except BundleError as error:
+        return _Look(None, 0, [Difference(name, "file", "a result", str(error))])
+    samples = sum(len(row.samples.block) for row in result.rows)
+    differences = list(_of_target(result, manifest))
+    return _Look(evolve(result, rows=[evolve(row, samples=Samples()) for row in result.rows]), samples, differences)
+
+
+# --- the seal
+
+
+def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list[str]]:
+    if not manifest.hashes:
+        closed = manifest.exit_code is not None
+        why = "was written before bundles were sealed, or the hashes were taken out" if closed else "was never closed"
+        return [], [f"no seal: the bundle {why}; only its figures can be checked"]
+    found = []
+    document = jsontext.loads((bundle.path / MANIFEST).read_bytes())
+    recorded, now = manifest.hashes.get(MANIFEST, "none"), seal.seal_of(document)
+    if recorded != now:
+        found.append(Difference(MANIFEST, "SHA-256", recorded, now))
+    files = {path: digest for path, digest in manifest.hashes.items() if path != MANIFEST}
+    there = set(bundle.result_files)
+    # Paths of a bundle are compared with what is there, never opened.
+    for path in sorted(files.keys() | there):
+        if path not in there:
+            found.append(Difference(path, "file", files[path], "no such file"))
+        elif path not in files:
+            found.append(Difference(path, "file", "no such file when the bundle was closed", "a file"))
+        else:
+            digest = _digest(bundle, path)
+            if digest != files[path]:
+                found.append(Difference(path, "SHA-256", files[path], digest))
+    return found, []
+
+
+def _digest(bundle: Bundle, path: str) -> str:
+    try:
+        return hashlib.sha256(bundle.file_bytes(path)).hexdigest()
+    except BundleError as error:
+        return str(error)
+
+
+# --- the figures
+
+
+def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]:
+    """What does not hold in one target's result."""
+    rows = result.rows
+    if not rows or rows[0].role != "baseline":
+        yield Difference(result.target, "rows", rows[0].role if rows else "none", "the baseline belongs first")
+        return
+    try:
+        again = _computed(result, manifest)
+    except (ArithmeticError, ValueError, IndexError, MemoryError) as error:
+        yield Difference(result.target, "samples", "figures", f"nothing can be computed from them ({error})")
+        return
+    same_draws = _same_draws(manifest)
+    for row, new in zip(rows, again, strict=True):
+        where = f"{result.target}:{row.name}"
+        yield from _of_row(where, row, new, same_draws=same_draws)
+        yield from _of_light(where, row.light, new.light)
+
+
+def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
+    """The rows as the run's own code makes them of the stored samples."""
+    problem, ceilings = result.problem, manifest.ceilings.get(result.device)
+    for row in result.rows:
+        _check_order(row)
+    told = any(one.issue == FASTER_THAN_LIGHT for row in result.rows for one in row.findings)
+    scoring = Scoring(
+        [of_row(result, row, ceilings) for row in result.rows],
+        clock=result.clock,
+        cache=result.cache,
+        # Before, verdicts were on time whatever the goal.
+        goal=result.goal if result.schema_version > 1 else "speed",
+        cost=cost_of(problem),
+        tolerance=problem.tolerance,
+        floor=result.floor,
+        ceilings=lambda _: ceilings,
+        drift=result.drift_in_times,
+        # A policy may let it pass with a warning; then the row carries that.
+        off=frozenset({"faster_than_light"} if told else ()),
+    )
+    with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return scoring.rows()
+        except Warning as error:
+            raise ValueError(str(error)) from error
+
+
+def _check_order(row: Row) -> None:
+    """Rounds and blocks only grow: else samples were moved."""
+    for name in ("round", "block"):
+        column = getattr(row.samples, name)
+        if any(one > two for one, two in pairwise(column)):
+            raise ValueError(f"{row.name}: the numbers of its {name}s do not grow")
+
+
+def _of_row(where: str, row: Row, new: Row, *, same_draws: bool) -> Iterator[Difference]:
+    if row.verdict is not new.verdict:
+        yield Difference(where, "verdict", row.verdict.value, new.verdict.value)
+    elif row.verdict not in DISBELIEVED and row.reason != new.reason and same_draws:
+        yield Difference(where, "reason", row.reason or "none", new.reason or "none")
+    if row.verdict not in DISBELIEVED and any(one.severity == "invalid" for one in row.findings):
+        issues = ", ".join(one.issue for one in row.findings if one.severity == "invalid")
+        yield Difference(where, "verdict", row.verdict.value, f"{Verdict.INVALID.value}, by its own finding {issues}")
+    for name in ESTIMATES:
+        recorded, found = getattr(row, name), getattr(new, name)
+        if not _alike(recorded, found, same_draws=same_draws):
+            yield Difference(where, name, _shown(recorded), _shown(found))
+    for name in RATES:
+        recorded, found = getattr(row, name), getattr(new, name)
+        if not _near(recorded, found):
+            yield Difference(where, name, str(recorded), str(found))
+
+
+def _of_light(where: str, recorded: Light | None, found: Light | None) -> Iterator[Difference]:
+    """The bound and the fraction follow from the cost, the ceilings and the median."""
+    if recorded is None or found is None:
+        holds = recorded is found
+    else:
+        median_s = found.time_s / found.fraction
+        holds = (
+            recorded.bound == found.bound
+            and math.isclose(recorded.time_s, found.time_s, rel_tol=OTHER_CEILINGS)
+            and _near(recorded.fraction, recorded.time_s / median_s)
+        )
+    if not holds:
+        yield Difference(where, "light", _lit(recorded), _lit(found))
+
+
+def _lit(light: Light | None) -> str:
+    return "none" if light is None else f"{units.percent(light.fraction)} of {light.bound} ({light.time_s:.6g} s)"
+
+
+def _alike(recorded: Estimate | None, found: Estimate | None, *, same_draws: bool) -> bool:
+    if recorded is None or found is None:
+        return recorded is found
+    if not _near(recorded.value, found.value):
+        return False
+    slack = 0.0 if same_draws else OTHER_DRAWS * abs(found.high - found.low)
+    return all(
+        math.isclose(one, two, rel_tol=EXACT, abs_tol=slack)
+        for one, two in ((recorded.low, found.low), (recorded.high, found.high))
+    )
+
+
+def _near(recorded: float | None, found: float | None) -> bool:
+    if recorded is None or found is None:
+        return recorded is found
+    return math.isclose(recorded, found, rel_tol=EXACT)
+
+
+def _shown(estimate: Estimate | None) -> str:
+    return "none" if estimate is None else f"{estimate.value:.9g} [{estimate.low:.9g}, {estimate.high:.9g}]"
+
+
+def _same_draws(manifest: Manifest) -> bool:
+    """Whether this numpy draws the same random numbers as the run's: within a minor release it does."""
+    made = manifest.packages.get("numpy", "")
+    return made.split(".")[:2] == np.__version__.split(".")[:2]
+
+
+# --- the whole
+
+
+def _of_end(results: list[TargetResult], manifest: Manifest) -> Iterator[Difference]:
+    """How a run ended follows from its results: whether it was finished, and what it told the shell."""
+    if manifest.exit_code is None:
+        return
+    if manifest.complete and not all(one.complete for one in results):
+        yield Difference(MANIFEST, "complete", "a whole run", "a target that was cut short")
+    finished: list[TargetResult | SkippedTarget] = [*results, *manifest.skipped]
+    code = int(exit_code(finished, interrupted=not manifest.complete))
+    if code != manifest.exit_code:
+        yield Difference(MANIFEST, "exit_code", str(manifest.exit_code), str(code))
+
+
+def document(found: Recheck) -> dict[str, Any]:
+    """A recheck as plain data."""
+    return {**records.document(found), "holds": found.holds}

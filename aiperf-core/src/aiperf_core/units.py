@@ -1,0 +1,135 @@
+"""Numbers as people read them. On disk all are SI; here a display unit and as many digits as mean something are chosen.
+
+Every function takes finite numbers and returns text without line breaks. Times come as `5.21 ms`, sizes as `128 MiB`
+(powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as data sheets have them).
+"""
+
+import math
+
+from attrs import frozen
+
+from aiperf_core.measurements import Estimate
+
+MICRO = "µ"
+DIGITS = 3  # of a figure that stands alone; an interval may ask for more
+MOST_DIGITS = 5
+TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, MICRO + "s"), (1e-9, "ns"))
+RATE_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@frozen
+class Shown:
+    """An estimate in print: `value` with its unit, and `interval` in that same unit and with as many decimals."""
+
+    value: str
+    interval: str
+
+
+def number(value: float, digits: int = DIGITS) -> str:
+    """`value` with so many significant digits, never in exponents: `0.0312`, `5.21`, `1,234`."""
+    return f"{value:,.{_decimals(value, digits)}f}"
+
+
+def seconds(value: float, digits: int = DIGITS) -> str:
+    """A time in s, ms, µs or ns."""
+    scale, unit = _time_unit(value, digits)
+    return f"{number(value / scale, digits)} {unit}"
+
+
+def time_estimate(estimate: Estimate) -> Shown:
+    """A time with its interval, precise enough that the interval's ends differ where they do."""
+    digits = _digits(estimate)
+    scale, unit = _time_unit(estimate.value, digits)
+    scaled = Estimate(estimate.value / scale, estimate.low / scale, estimate.high / scale)
+    value, interval = _with_interval(scaled, digits)
+    return Shown(f"{value} {unit}", interval)
+
+
+def ratio_estimate(estimate: Estimate) -> Shown:
+    """A speedup with its interval."""
+    value, interval = _with_interval(estimate, _digits(estimate))
+    return Shown(f"{value}x", interval)
+
+
+def joules(value: float, digits: int = DIGITS) -> str:
+    """An energy."""
+    for unit, factor in (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
+        if abs(value) >= factor:
+            return f"{number(value / factor, digits)} {unit}"
+    return f"{number(value / 1e-9, digits)} nJ"
+
+
+def rate(value: float, unit: str) -> str:
+    """A rate in `unit`, `B/s` or `FLOP/s`: `3.29 TB/s`."""
+    for scale, prefix in RATE_PREFIXES:
+        # Compared after rounding, or 999.9 GB/s would read `1,000 GB/s`.
+        if float(f"{value:.{DIGITS - 1}e}") >= scale:
+            return f"{number(value / scale)} {prefix}{unit}"
+    return f"{number(value)} {unit}"
+
+
+def size(count: float) -> str:
+    """So many bytes: `512 B`, `128 MiB`, `1.25 GiB`."""
+    power = 0
+    while power + 1 < len(SIZE_UNITS) and float(f"{count / 1024**power:.{DIGITS - 1}e}") >= 1000:
+        power += 1
+    scaled = count / 1024**power
+    return f"{scaled:,.0f} {SIZE_UNITS[power]}" if scaled == int(scaled) else f"{number(scaled)} {SIZE_UNITS[power]}"
+
+
+def percent(fraction: float) -> str:
+    """A share: `82 %`, `8.2 %`, `0.31 %`."""
+    hundredths = min(fraction * 100, 1e300)  # what a damaged file says need not be finite
+    if 0 < hundredths < 0.01:
+        return "< 0.01 %"
+    return f"{number(hundredths, 2 if hundredths < 99.5 else 3)} %"
+
+
+def parameter(value: float) -> str:
+    """A size of a workload, in full: `33,554,432`, `0.5`."""
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+        return f"{int(value):,}"
+    return f"{value:g}"
+
+
+def span(value: float) -> str:
+    """A time that passes while somebody waits: `8 s`, `2 min 05 s`, `1 h 12 min`."""
+    whole = max(0, round(value))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _time_unit(value: float, digits: int) -> tuple[float, str]:
+    rounded = float(f"{value:.{digits - 1}e}")
+    return next(((scale, unit) for scale, unit in TIME_UNITS if rounded >= scale), TIME_UNITS[-1])
+
+
+def _digits(estimate: Estimate) -> int:
+    """So many that the last one stands for at most a quarter of the interval: its ends then differ from the value."""
+    width = estimate.high - estimate.low
+    if width <= 0 or estimate.value <= 0:
+        return DIGITS + 1
+    place = math.floor(math.log10(width / 4))
+    enough = (
+        digits for digits in range(DIGITS, MOST_DIGITS) if _exponent(estimate.value, digits) - digits + 1 <= place
+    )
+    return next(enough, MOST_DIGITS)
+
+
+def _with_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
+    decimals = _decimals(estimate.value, digits)
+    value, low, high = (f"{one:,.{decimals}f}" for one in (estimate.value, estimate.low, estimate.high))
+    return value, f"[{low}, {high}]"
+
+
+def _decimals(value: float, digits: int) -> int:
+    return max(0, digits - 1 - _exponent(value, digits)) if value else 0
+
+
+def _exponent(value: float, digits: int) -> int:
+    """Of the first digit, of so many. Through rounding: 9.996 with three digits is 10.0, not 10.00."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])

@@ -1,0 +1,691 @@
+"""What a confined process can and cannot do: real processes, forked and confined as a worker is."""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import field, frozen
+
+from aiperf_core.harness.isolation import sandbox
+from aiperf_core.harness.isolation.sandbox import PROTECTIONS, Confined, Limits, clean_environment, confine
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement needs Linux")
+
+HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+@frozen
+class Outcome:
+    """What a confined process returned or, as the name of an error or the text of another exception, raised."""
+
+    confined: Confined
+    value: Any = None
+    error: str = ""
+
+    def needs(self, protection: str) -> None:
+        """Skip the test on a machine that lacks a protection, and says so."""
+        if reason := self.confined.lacking.get(protection):
+            assert protection not in self.confined.applied
+            pytest.skip(f"{protection}: {reason}")
+
+    def denied(self, protection: str, *errors: str) -> None:
+        """Assert that it was refused, or else that the machine cannot refuse it and says so."""
+        self.needs(protection)
+        assert self.error in (errors or ("EACCES", "EPERM")), self
+
+
+@frozen
+class Confine:
+    """Runs a function in a process confined with these limits."""
+
+    limits: Limits
+    before: Callable[[], object] = field(default=lambda: None)
+
+    def __call__(self, body: Callable[[], object]) -> Outcome:
+        read_end, write_end = os.pipe()
+        with warnings.catch_warnings():
+            # Threads of the test runner do not matter to a child that only calls what stands here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            _answer(self, body, write_end)
+        os.close(write_end)
+        with open(read_end) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(pid, 0)
+        assert text, f"the confined process ended with status {status}"
+        answer = json.loads(text)
+        confined = Confined(tuple(answer["applied"]), answer["lacking"])
+        return Outcome(confined, answer["value"], answer["error"])
+
+
+def _answer(confiner: Confine, body: Callable[[], object], write_end: int) -> None:
+    answer: dict[str, Any] = {"applied": (), "lacking": {}, "value": None, "error": ""}
+    try:
+        confiner.before()
+        keep = (*confiner.limits.keep_fds, write_end)
+        confined = confine(Limits(**{**vars_of(confiner.limits), "keep_fds": keep}))
+        answer |= {"applied": confined.applied, "lacking": confined.lacking}
+        answer["value"] = body()
+    except OSError as error:
+        answer["error"] = errno.errorcode.get(error.errno or 0, str(error))
+    except BaseException as error:
+        answer["error"] = f"{type(error).__name__}: {error}"
+    os.write(write_end, json.dumps(answer).encode())
+    os._exit(0)
+
+
+def vars_of(limits: Limits) -> dict[str, Any]:
+    return {name: getattr(limits, name) for name in Limits.__annotations__}
+
+
+@pytest.fixture(params=[False, True], ids=["cpu", "cuda"])
+def confined(request: pytest.FixtureRequest, scratch: Path) -> Confine:
+    """Both arrangements: with a user id of its own where that can be had, and without."""
+    return Confine(Limits(scratch, cuda=request.param, processes=24, file_bytes=1 << 16))
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "scratch"
+    folder.mkdir(mode=0o700)
+    yield folder
+    if os.geteuid() == 0:
+        os.chown(folder, 0, 0)
+
+
+def call(number: int, *arguments: Any) -> int:
+    """A system call that raises."""
+    result = int(libc.syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "system call")
+    return result
+
+
+def number(name: str) -> int:
+    """The number of a system call on this machine."""
+    rows = dict(re.findall(r"(\w+) (\d+ \S+)", sandbox._TABLE))
+    column = list(sandbox._MACHINES).index(os.uname().machine)
+    return int(rows[name].split()[column])
+
+
+# --- files
+
+
+def test_what_holds_and_what_is_lacking_is_all_there_is(confined: Confine) -> None:
+    outcome = confined(lambda: None)
+    assert {*outcome.confined.applied} | {*outcome.confined.lacking} == {*PROTECTIONS}
+    assert not {*outcome.confined.applied} & {*outcome.confined.lacking}
+    assert {"environment", "descriptors", "limits", "privileges"} <= {*outcome.confined.applied}
+    assert all(outcome.confined.lacking.values())
+
+
+@pytest.mark.parametrize(
+    "path", [Path.home(), Path(__file__), Path(__file__).parent, Path("/etc/shadow"), Path("/tmp"), Path("/dev/shm")]
+)
+def test_files_of_others_are_not_read(confined: Confine, path: Path) -> None:
+    outcome = confined(lambda: os.listdir(path) if path.is_dir() else path.read_bytes() and None)
+    outcome.denied("files")
+
+
+def test_folders_beside_the_scratch_are_closed(confined: Confine, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    other = tmp_path / "other"
+    other.write_text("x")
+    other.chmod(0o666)
+    confined(lambda: other.read_text()).denied("files")
+
+
+def test_nothing_is_written_elsewhere(confined: Confine, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    outcome = confined(lambda: (tmp_path / "dropped.py").write_text("x"))
+    assert not (tmp_path / "dropped.py").exists() or "files" in outcome.confined.lacking
+    outcome.denied("files")
+
+
+def test_nothing_is_removed_elsewhere(confined: Confine, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "kept").write_text("x")
+    confined(lambda: (tmp_path / "kept").unlink()).denied("files")
+    assert (tmp_path / "kept").exists()
+
+
+def test_nothing_is_truncated_elsewhere(confined: Confine, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    file = tmp_path / "kept"
+    file.write_text("all of it")
+    file.chmod(0o666)
+    confined(lambda: os.truncate(file, 0)).denied("truncation")
+    assert file.read_text() == "all of it"
+
+
+def test_kernel_settings_are_not_written(confined: Confine) -> None:
+    confined(lambda: Path("/proc/self/oom_score_adj").write_text("-1000")).denied("files")
+    setting = Path("/proc/sys/vm/swappiness")
+    now = setting.read_text()
+    confined(lambda: setting.write_text(now)).denied("files")
+
+
+def test_drivers_may_write_to_the_folder_of_their_process(scratch: Path) -> None:
+    def rename() -> object:
+        for _ in range(3):
+            Path("/proc/self/comm").write_text("driver")
+        return Path("/proc/self/comm").read_text()
+
+    Confine(Limits(scratch))(rename).denied("files")
+    assert Confine(Limits(scratch, cuda=True))(rename).value == "driver\n"
+
+
+def test_the_scratch_folder_is_home_and_can_be_written(confined: Confine, scratch: Path) -> None:
+    def body() -> list[str]:
+        Path("by_name").write_text("x")
+        (Path.home() / "at_home").write_text("x")
+        Path(os.environ["TRITON_CACHE_DIR"], "deep").mkdir(parents=True)
+        return [os.getcwd(), os.environ["TMPDIR"], *sorted(os.listdir("."))]
+
+    outcome = confined(body)
+    assert outcome.value == [str(scratch), str(scratch), "at_home", "by_name", "triton"]
+
+
+def test_what_is_lent_to_it_can_be_read_and_not_written(scratch: Path, tmp_path: Path) -> None:
+    lent = tmp_path / "lent"
+    lent.mkdir()
+    (lent / "data").write_text("given")
+    (lent / "data").chmod(0o666)
+    confined = Confine(Limits(scratch, read=(lent,)))
+    assert confined(lambda: (lent / "data").read_text()).value == "given"
+    confined(lambda: (lent / "data").write_text("x")).denied("files")
+
+
+# --- other processes
+
+
+@pytest.mark.parametrize("name", ["mem", "environ", "maps", "fd/{}", "root/etc/hostname"])
+def test_other_processes_are_not_seen_into(confined: Confine, tmp_path: Path, name: str) -> None:
+    with open(tmp_path / "secret", "w+") as opened:
+        path = f"/proc/{os.getpid()}/{name.format(opened.fileno())}"
+        confined(lambda: os.close(os.open(path, os.O_RDONLY))).denied("files")
+
+
+def test_its_own_entries_in_proc_are_open(confined: Confine) -> None:
+    outcome = confined(lambda: [len(os.listdir("/proc/self/fd")) > 3, len(Path("/proc/self/maps").read_text()) > 100])
+    assert outcome.value == [True, True]
+
+
+def test_memory_of_the_parent_is_not_read(confined: Confine) -> None:
+    secret = ctypes.create_string_buffer(b"secret")
+    place, parent = ctypes.addressof(secret), os.getpid()
+
+    def body() -> int:
+        found = ctypes.create_string_buffer(8)
+        local = (ctypes.c_void_p * 2)(ctypes.addressof(found), 6)
+        remote = (ctypes.c_void_p * 2)(place, 6)
+        one = ctypes.c_ulong(1)
+        return call(number("process_vm_readv"), parent, local, one, remote, one, ctypes.c_ulong(0))
+
+    confined(body).denied("system_calls")
+
+
+def test_the_parent_is_not_traced(confined: Confine) -> None:
+    parent = os.getpid()
+    seize = 0x4206
+    confined(lambda: call(number("ptrace"), ctypes.c_long(seize), parent, None, None)).denied("system_calls")
+
+
+@pytest.mark.parametrize("target", ["parent", "sibling"])
+def test_no_other_process_is_signalled(confined: Confine, target: str) -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as sibling:
+        pid = os.getpid() if target == "parent" else sibling.pid
+        # Signal 0 asks for permission only.
+        outcome = confined(lambda: os.kill(pid, 0))
+        sibling.kill()
+    outcome.denied("signals", "EPERM")
+
+
+def test_without_landlock_the_filter_guards_against_signals(scratch: Path) -> None:
+    pid = os.getpid()
+    confined = Confine(Limits(scratch, cuda=True), without_landlock)
+    outcome = confined(lambda: os.kill(pid, 0))
+    outcome.denied("system_calls", "EPERM")
+    assert "signals" in outcome.confined.applied
+    assert {"files", "truncation", "device_commands"} <= {*outcome.confined.lacking}
+    assert outcome.confined.lacking["files"].startswith("needs Landlock (Linux 5.13, enabled at boot): ")
+    assert confined(lambda: os.kill(os.getpid(), 0)).error == ""
+
+
+@pytest.mark.parametrize("arranged", ["cpu", "cuda"])
+def test_nothing_is_set_of_other_processes(scratch: Path, arranged: str) -> None:
+    parent = os.getpid()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    cores = os.sched_getaffinity(0)
+    confined = Confine(Limits(scratch, cuda=arranged == "cuda"))
+    confined(lambda: resource.prlimit(parent, resource.RLIMIT_NOFILE, limit)).denied("system_calls")
+    pinned = confined(lambda: os.sched_setaffinity(parent, {min(cores)}))
+    assert os.sched_getaffinity(0) == cores or "system_calls" in pinned.confined.lacking
+    confined(lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent))).denied(
+        "system_calls"
+    )
+    own = confined(lambda: os.sched_setaffinity(0, cores))
+    assert own.error == ""
+
+
+def test_programs_are_started_and_ended(confined: Confine) -> None:
+    def body() -> list[int]:
+        child = subprocess.Popen(["/bin/sleep", "60"])
+        child.kill()
+        return [subprocess.run(["/bin/true"], check=False).returncode, child.wait()]
+
+    assert confined(body).value == [0, -signal.SIGKILL]
+
+
+def test_threads_run(confined: Confine) -> None:
+    def body() -> int:
+        done: list[int] = []
+        threads = [threading.Thread(target=done.append, args=(1,)) for _ in range(8)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        return len(done)
+
+    assert confined(body).value == 8
+
+
+def test_processes_are_limited(confined: Confine) -> None:
+    def body() -> int:
+        started: list[int] = []
+        try:
+            while len(started) < 300:
+                if (pid := os.fork()) == 0:
+                    signal.pause()
+                started.append(pid)
+        except BlockingIOError:
+            pass
+        for pid in started:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        return len(started)
+
+    outcome = confined(body)
+    if reason := outcome.confined.lacking.get("processes"):
+        assert outcome.value == 300
+        pytest.skip(reason)
+    assert outcome.error == ""
+    assert outcome.value <= 24
+
+
+# --- system calls
+
+
+def test_there_is_no_network(confined: Confine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        confined(lambda: socket.create_connection(address, timeout=2).close()).denied("system_calls")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        (socket.AF_INET, socket.SOCK_DGRAM),
+        (socket.AF_INET6, socket.SOCK_STREAM),
+        (socket.AF_NETLINK, socket.SOCK_RAW),
+        (socket.AF_UNIX, socket.SOCK_DGRAM),
+    ],
+)
+def test_there_are_no_sockets_to_others(confined: Confine, family: int, kind: int) -> None:
+    confined(lambda: socket.socket(family, kind).close()).denied("system_calls")
+
+
+def test_services_of_the_machine_are_not_reached(scratch: Path) -> None:
+    """On a GPU the driver has a Unix socket of its own; it still cannot reach, say, a container engine's."""
+    path = str(scratch / "service")
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(path)
+        service.listen()
+        os.chmod(path, 0o777)
+
+        def body() -> str:
+            with socket.socket(socket.AF_UNIX) as mine:
+                mine.connect(path)
+            return "reached"
+
+        Confine(Limits(scratch, cuda=True))(body).denied("system_calls")
+        Confine(Limits(scratch))(body).denied("system_calls")
+
+
+def test_pairs_of_sockets_work(confined: Confine) -> None:
+    def body() -> str:
+        one, other = socket.socketpair()
+        with one, other:
+            one.send(b"x")
+            return other.recv(1).decode()
+
+    assert confined(body).value == "x"
+
+
+ON_ALL_MACHINES = set(re.findall(r"(\w+) \d+ \d+", sandbox._TABLE))
+DENIED = sorted(ON_ALL_MACHINES - sandbox._IN_SOME_FORMS)
+
+
+def test_every_call_of_the_table_is_denied(confined: Confine) -> None:
+    def body() -> dict[str, str]:
+        found = {}
+        for name in DENIED:
+            try:
+                # Arguments that no call accepts, should the filter let one through.
+                found[name] = str(call(number(name), *[ctypes.c_long(-1)] * 6))
+            except OSError as error:
+                found[name] = errno.errorcode[error.errno or 0]
+        return found
+
+    outcome = confined(body)
+    outcome.needs("system_calls")
+    assert outcome.value == dict.fromkeys(DENIED, "EPERM") | {"setpgid": "0"}
+
+
+def test_who_is_told_that_a_group_was_made_stays_in_the_old_one(confined: Confine) -> None:
+    """Ninja makes a group for each program that it starts; a process in one of its own would not be stopped with the others."""
+
+    def body() -> bool:
+        os.setpgid(0, 0)
+        ask = [sys.executable, "-c", "import os; print(os.getpgrp())"]
+        child = subprocess.run(ask, process_group=0, capture_output=True, text=True, check=True)
+        return os.getpid() != os.getpgrp() == int(child.stdout)
+
+    outcome = confined(body)
+    outcome.needs("system_calls")
+    assert outcome.value is True
+
+
+def test_nobody_has_the_kernel_continue_a_stopped_process(confined: Confine, request: pytest.FixtureRequest) -> None:
+    def body() -> list[str]:
+        tried = [
+            lambda: fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGCONT),
+            lambda: call(number("prctl"), ctypes.c_long(1), ctypes.c_long(signal.SIGCONT)),
+            lambda: call(number("timer_create"), ctypes.c_long(1), None, ctypes.byref(ctypes.c_long())),
+            lambda: call(number("clone"), ctypes.c_long(signal.SIGCONT), None, None, None, None) or os._exit(0),
+        ]
+        found = []
+        for one in tried:
+            try:
+                one()
+                found.append("done")
+            except OSError as error:
+                found.append(errno.errorcode[error.errno or 0])
+        call(number("prctl"), ctypes.c_long(1), ctypes.c_long(signal.SIGKILL))
+        return found
+
+    outcome = confined(body)
+    outcome.needs("system_calls")
+    on_gpus = request.node.callspec.params["confined"]
+    assert outcome.value == ["EPERM", "EPERM", "done" if on_gpus else "EPERM", "EPERM"]
+
+
+def test_namespaces_are_not_made(confined: Confine) -> None:
+    new_user_and_sigchld = 0x10000000 | signal.SIGCHLD
+    confined(lambda: call(number("clone"), ctypes.c_long(new_user_and_sigchld), None, None, None, None)).denied(
+        "system_calls", "EPERM"
+    )
+    confined(lambda: call(number("clone3"), None, ctypes.c_long(0))).denied("system_calls", "ENOSYS")
+
+
+@pytest.mark.skipif(not HEADER.exists(), reason="no header of the kernel to compare with")
+def test_numbers_are_those_of_the_kernel() -> None:
+    theirs = dict(re.findall(r"#define __NR_(\w+) (\d+)", HEADER.read_text()))
+    ours = dict(re.findall(r"(\w+) (\d+) (?:\d+|-)", sandbox._TABLE))
+    assert {name: one for name, one in ours.items() if theirs.get(name, one) != one} == {}
+    assert len(ours) > 70
+
+
+@pytest.mark.skipif(not Path("/usr/include/asm-generic/unistd.h").exists(), reason="no header of the kernel")
+def test_numbers_of_the_other_machine_are_those_of_the_kernel() -> None:
+    text = Path("/usr/include/asm-generic/unistd.h").read_text()
+    theirs = dict(re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)", text))
+    ours = dict(re.findall(r"(\w+) \d+ (\d+)", sandbox._TABLE))
+    assert {name: one for name, one in ours.items() if theirs.get(name, one) != one} == {}
+
+
+def test_an_unknown_machine_is_reported(scratch: Path) -> None:
+    def elsewhere() -> None:
+        sandbox.platform.machine = lambda: "riscv64"  # type: ignore[attr-defined]
+
+    outcome = Confine(Limits(scratch), elsewhere)(lambda: None)
+    assert outcome.confined.lacking["system_calls"] == ("the filter is written for x86_64 and aarch64; this is riscv64")
+
+
+# --- identity, limits, what is inherited
+
+
+def test_no_capabilities_remain_but_to_read_what_landlock_allows(confined: Confine) -> None:
+    def body() -> dict[str, str]:
+        return dict(re.findall(r"(Cap\w+|NoNewPrivs):\s*(\w+)", Path("/proc/self/status").read_text()))
+
+    outcome = confined(body)
+    assert outcome.value.pop("NoNewPrivs") == "1"
+    allowed = {0}
+    if {"files", "user"} <= {*outcome.confined.applied}:
+        allowed.add(1 << 2)
+    effective = int(outcome.value["CapEff"], 16)
+    assert effective in allowed
+    if os.geteuid() == 0:
+        assert {int(one, 16) for one in outcome.value.values()} == {effective}
+
+
+def test_a_user_of_its_own(scratch: Path) -> None:
+    outcome = Confine(Limits(scratch))(lambda: [os.geteuid(), os.getegid(), os.getgroups()])
+    if reason := outcome.confined.lacking.get("user"):
+        assert os.geteuid() != 0 or reason.startswith("this root cannot: ")
+        assert outcome.value[0] == os.geteuid()
+        pytest.skip(reason)
+    user, group, groups = outcome.value
+    assert user == group
+    assert user in range(61184, 65520)
+    assert groups == []
+
+
+def test_on_a_gpu_the_user_stays(scratch: Path) -> None:
+    outcome = Confine(Limits(scratch, cuda=True))(lambda: os.geteuid())
+    assert outcome.value == os.geteuid()
+    assert outcome.confined.lacking["user"] == "NVIDIA's driver shares memory between processes of one user only"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root")
+def test_without_landlock_a_user_that_cannot_read_python_is_not_taken(scratch: Path) -> None:
+    """The folder of the tests is root's own, so nothing in it could be reached."""
+    outcome = Confine(Limits(scratch), without_landlock)(lambda: [os.geteuid(), Path(os.__file__).is_file()])
+    assert outcome.value == [0, True]
+    assert outcome.confined.lacking["user"] == (
+        "this root cannot: Python lies where only root may read, and there is no Landlock"
+    )
+
+
+def without_landlock() -> None:
+    genuine = sandbox._system_call
+
+    def call(number: int, *arguments: int | bytes | None) -> int:
+        return -1 if number == sandbox._CREATE_RULESET else genuine(number, *arguments)
+
+    sandbox._system_call = call
+
+
+def test_a_change_of_user_leaves_no_trace(confined: Confine) -> None:
+    """It ends with its parent, and its entries in /proc are its own."""
+
+    def body() -> list[int]:
+        on_end = ctypes.c_int()
+        libc.prctl(2, ctypes.byref(on_end), 0, 0, 0)
+        return [on_end.value, int(libc.prctl(3, 0, 0, 0, 0))]
+
+    assert confined(body).value == [signal.SIGKILL, 1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root can play a plain user, not the other way round")
+def test_a_plain_user_is_confined_too() -> None:
+    parent, owner = os.getpid(), 59999
+    with tempfile.TemporaryDirectory() as folder:
+
+        def become_plain() -> None:
+            os.chown(folder, owner, owner)
+            os.setgroups([])
+            os.setresgid(owner, owner, owner)
+            os.setresuid(owner, owner, owner)
+            libc.prctl(4, 1, 0, 0, 0)
+
+        def body() -> list[object]:
+            Path("kept").write_text("x")
+            return [os.geteuid(), *resource.getrlimit(resource.RLIMIT_NPROC), os.listdir("/root")]
+
+        confined = Confine(Limits(Path(folder), processes=24), become_plain)
+        outcome = confined(body)
+        assert outcome.confined.lacking.get("user") == "only root can give a process another user id"
+        outcome.denied("files")
+        confined(lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0))).denied("system_calls")
+        limited = confined(lambda: resource.getrlimit(resource.RLIMIT_NPROC)[1])
+        # The process itself is one of those that its user runs.
+        assert limited.value == 25
+
+
+def test_files_are_limited_in_size(confined: Confine) -> None:
+    def body() -> int:
+        with open("large", "wb") as file:
+            return file.write(bytes(1 << 17))
+
+    assert confined(body).error == "EFBIG"
+
+
+def test_descriptors_are_limited_in_number(scratch: Path) -> None:
+    outcome = Confine(Limits(scratch, open_files=32))(lambda: [os.open("/dev/null", 0) for _ in range(40)])
+    assert outcome.error == "EMFILE"
+
+
+def test_descriptors_are_closed_but_for_those_that_it_is_given(scratch: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    with open(tmp_path / "secret") as kept, open(tmp_path / "secret") as other:
+        os.set_inheritable(other.fileno(), True)
+        fds = kept.fileno(), other.fileno()
+        confined = Confine(Limits(scratch, keep_fds=(fds[0],)))
+        assert confined(lambda: os.fstat(fds[0]).st_size).value == 1
+        assert confined(lambda: os.fstat(fds[1]).st_size).error == "EBADF"
+
+
+def test_the_environment_holds_no_secrets(confined: Confine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_TOKEN", "hunter2")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    outcome = confined(lambda: dict(os.environ))
+    assert "ACME_TOKEN" not in outcome.value
+    assert outcome.value["OMP_NUM_THREADS"] == "3"
+
+
+def test_nor_does_the_stack(tmp_path: Path, scratch: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from aiperf_core.harness.isolation.sandbox import Limits, confine
+confine(Limits(Path({str(scratch)!r})))
+block = Path("/proc/self/environ").read_bytes()
+sys.exit(3 if b"hunter2" in block or b"ACME" in block else 0 if b"PATH=" in block else 4)
+"""
+    environment = {**os.environ, "ACME_TOKEN": "hunter2"}
+    run = subprocess.run([sys.executable, "-c", script], env=environment, check=False, capture_output=True)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_an_environment_is_cleaned(tmp_path: Path) -> None:
+    environ = {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "GITHUB_TOKEN": "t",
+        "HOME": "/root",
+        "LD_PRELOAD": "x",
+    }
+    found = clean_environment(environ, tmp_path)
+    assert {name: found.get(name) for name in environ} == {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "GITHUB_TOKEN": None,
+        "HOME": str(tmp_path),
+        "LD_PRELOAD": None,
+    }
+    folders = (
+        "AIPERF_CACHE_DIR",
+        "TRITON_CACHE_DIR",
+        "TORCHINDUCTOR_CACHE_DIR",
+        "TORCH_EXTENSIONS_DIR",
+        "XDG_CACHE_HOME",
+    )
+    assert all(Path(found[name]).parent == tmp_path for name in folders)
+
+
+# --- the whole
+
+
+def test_threads_that_run_already_are_refused(scratch: Path) -> None:
+    def start_thread() -> None:
+        threading.Thread(target=signal.pause, daemon=True).start()
+
+    outcome = Confine(Limits(scratch), start_thread)(lambda: None)
+    assert outcome.error == "RuntimeError: a process is confined before it starts threads; this one has 2"
+
+
+def test_elsewhere_everything_is_lacking(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    confined = confine(Limits(scratch))
+    assert confined == Confined((), dict.fromkeys(PROTECTIONS, "needs Linux; this is darwin"))
+
+
+WORK = """
+import os, sys
+from pathlib import Path
+import torch
+from aiperf_core.harness.isolation.sandbox import Limits, confine
+from aiperf_core.kernels.host import HostSource
+from aiperf_core.errors import SkipError
+if os.fork() == 0:  # as the fork server does: its libraries may have started threads
+    confine(Limits(Path(sys.argv[1]), cuda=sys.argv[2] == "cuda"))
+    code = 1
+    try:
+        a, b = torch.randn(513, 513), torch.randn(513, 513)
+        assert torch.allclose(a.double() @ b.double(), (a @ b).double(), atol=1e-3)
+        Path("twice.c").write_text("void twice(float *x, long n) { for (long i = 0; i < n; ++i) x[i] *= 2; }")
+        x = torch.ones(5)
+        try:
+            HostSource(Path("twice.c").resolve()).call("twice", x, 5)
+        except SkipError:
+            x *= 2
+        assert x.tolist() == [2.0] * 5
+        import sympy  # torch imports it when it compiles: packages are found after the confinement
+        code = 0
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize("arranged", ["cpu", "cuda"])
+def test_honest_work_goes_on(scratch: Path, arranged: str) -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", WORK, str(scratch), arranged]
+    environment = {**os.environ, "OMP_PROC_BIND": "true"}  # OpenMP then binds each of its threads
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -1,0 +1,209 @@
+"""Ceilings are measured once, kept by state, and put together."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from aiperf_core.devices.device import CPU
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.run import ceilings as kept
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.measurements import Ceilings
+from aiperf_core.requirements import Hardware
+
+pytestmark = pytest.mark.quiet
+
+BASIC = Ceilings("A CPU", "today", 100.0, 80.0, 50.0, {"fp32": 10.0})
+STATE = {"torch": "2.0", "format": "2"}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
+    return tmp_path / "ceilings"
+
+
+def test_what_is_kept_is_found_again_in_the_same_state_only(cache: Path) -> None:
+    one = attrs.evolve(BASIC, state=STATE)
+    kept.write("cpu", one)
+    assert kept.read("cpu", STATE) == one
+    assert kept.read("cpu", {**STATE, "torch": "2.1"}) is None
+    assert kept.read("cuda", STATE) is None
+    kept.write("cpu", attrs.evolve(one, state={**STATE, "torch": "2.1"}))
+    assert kept.read("cpu", STATE) == one, "two states do not disturb each other"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"device": 3}'])
+def test_a_file_that_is_none_is_measured_again(cache: Path, text: str) -> None:
+    kept.write("cpu", attrs.evolve(BASIC, state=STATE))
+    (file,) = cache.iterdir()
+    file.write_text(text)
+    assert kept.read("cpu", STATE) is None
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(cache: Path) -> None:
+    cache.write_text("a file where a folder belongs")
+    kept.write("cpu", attrs.evolve(BASIC, state=STATE))
+    assert kept.read("cpu", STATE) is None
+
+
+def test_the_state_of_a_processor() -> None:
+    state = kept.state_of("cpu", Hardware())
+    assert {"torch", "processor", "cpus", "threads", "memory_bytes"} <= state.keys()
+    assert state == kept.state_of("cpu", Hardware())
+
+
+def test_the_state_of_a_gpu_has_its_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    boards = [
+        {"name": "NVIDIA H200", "power_limit_w": 700.0, "sm_clock_max_hz": 1.98e9, "memory_clock_max_hz": None},
+        {"name": "NVIDIA H200", "power_limit_w": 650.0, "sm_clock_max_hz": 1.98e9},
+        {"name": "another", "power_limit_w": 75.0},
+    ]
+    monkeypatch.setattr(kept, "gpus", lambda: (boards, "570"))
+    state = kept.state_of("cuda", Hardware("NVIDIA H200", 90, 2))
+    assert state["gpu"] == "NVIDIA H200"
+    assert state["gpus"] == "2"
+    assert state["power_limit_w"] == "650, 700"
+    assert state["sm_clock_max_hz"] == "1980000000"
+    assert state["memory_clock_max_hz"] == ""
+
+
+class Probers:
+    """Stands for the fork server: its children answer what a test says, and it keeps what they were asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+        self.asked: list[dict[str, Any]] = []
+
+    def spawn(self, *_: object) -> "Probers":
+        return self
+
+    def ask(self, do: str, *, timeout: float, on_notice: Callable[[str], None] | None = None, **arguments: Any) -> Any:
+        self.post(do, **arguments)
+        if on_notice:
+            on_notice("memory, copy")
+        return self.collect(timeout=timeout)
+
+    def post(self, do: str, **arguments: Any) -> None:
+        self.asked.append({"do": do, **arguments})
+
+    def collect(self, *, timeout: float) -> Any:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return attrs.asdict(answer) if isinstance(answer, Ceilings) else answer
+
+    def kill(self) -> None:
+        """Nothing to end."""
+
+
+@pytest.fixture
+def probers() -> Probers:
+    return Probers()
+
+
+@pytest.fixture
+def new_session(probers: Probers, tmp_path: Path) -> Callable[..., Planner]:
+    """Make a planner without processes: the machine has so many GPUs."""
+
+    def make(gpus: int = 0) -> Planner:
+        planner = Planner.__new__(Planner)
+        planner.options, planner.log_folder = Options(), tmp_path
+        planner._server, planner._ceilings = probers, {}  # type: ignore[assignment]
+        planner._hardware = Hardware("NVIDIA H200", 90, gpus) if gpus else Hardware()
+        planner._no_cuda = "the tests hide it"
+        planner._kinds, planner._probed = {}, {}
+        return planner
+
+    return make
+
+
+def test_a_run_measures_the_basic_part_once(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [BASIC]
+    first = new_session()
+    found = first.ceilings("cpu")
+    assert found == attrs.evolve(BASIC, state=first._state("cpu"))
+    assert first.ceilings("cpu") == new_session().ceilings("cpu") == found
+    assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": False}]
+    assert first.measured_ceilings == {"cpu": found}
+
+
+def test_measuring_again_keeps_the_better_figures(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [BASIC, attrs.evolve(BASIC, copy_bytes_per_s=120.0, read_bytes_per_s=70.0)]
+    planner = new_session()
+    planner.ceilings("cpu")
+    again = planner.ceilings("cpu", again=True)
+    assert again is not None
+    assert (again.copy_bytes_per_s, again.read_bytes_per_s) == (120.0, 80.0)
+    assert new_session().ceilings("cpu") == again
+
+
+def test_where_measuring_fails_a_run_does_without(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [ChildError("hung", "gave no answer"), BASIC, ChildError("hung", "gave no answer")]
+    planner = new_session()
+    assert planner.ceilings("cpu") is None
+    assert planner.measured_ceilings == {}
+    assert planner.ceilings("cpu", again=True) is not None
+    assert planner.ceilings("cpu", again=True) is not None, "what was measured before stays"
+
+
+def test_the_whole_page_serves_runs_too(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    told: list[str] = []
+    probers.answers = [attrs.evolve(BASIC, whole=True, launch_s=3e-6)]
+    found, before = new_session().all_ceilings("cpu", tell=told.append)
+    assert (found.launch_s, before) == (3e-6, False)
+    assert told == ["memory, copy"]
+    assert new_session().all_ceilings(None) == (found, True)
+    assert new_session().ceilings("cpu") == found
+    assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": True}]
+
+
+def test_the_basic_part_is_no_page(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [BASIC, attrs.evolve(BASIC, whole=True, copy_bytes_per_s=90.0)]
+    new_session().ceilings("cpu")
+    found, before = new_session().all_ceilings("cpu")
+    assert (found.whole, found.copy_bytes_per_s, before) == (True, 100.0, False)
+
+
+def test_a_refreshed_page_forgets(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [attrs.evolve(BASIC, whole=True), attrs.evolve(BASIC, whole=True, copy_bytes_per_s=60.0)]
+    new_session().all_ceilings("cpu")
+    found, before = new_session().all_ceilings("cpu", refresh=True)
+    assert (found.copy_bytes_per_s, before) == (60.0, False)
+
+
+def test_a_page_that_cannot_be_measured(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [ChildError("raised", "raised RuntimeError: no memory")]
+    with pytest.raises(AiperfError) as caught:
+        new_session().all_ceilings("cpu")
+    assert str(caught.value) == "The ceilings of 'cpu' could not be measured: raised RuntimeError: no memory"
+
+
+def test_a_page_of_a_device_that_is_not_there(new_session: Callable[..., Planner]) -> None:
+    with pytest.raises(UsageError) as caught:
+        new_session().all_ceilings("cuda")
+    assert str(caught.value) == (
+        "The device 'cuda' was asked for, but there is none here: the tests hide it. "
+        "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
+    )
+
+
+def test_several_gpus_reduce_together(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    rank = {"2": [3e11, "NCCL, NVLS off"]}
+    probers.answers = [attrs.evolve(BASIC, whole=True), rank, rank]
+    found, _ = new_session(gpus=2).all_ceilings(None)
+    assert found.all_reduce_bytes_per_s == {"2": 3e11}
+    assert found.how["all_reduce_bytes_per_s.2"] == "NCCL, NVLS off"
+    assert [(one.get("rank"), one.get("world")) for one in probers.asked] == [(None, None), (0, 2), (1, 2)]
+    assert len({one["store"] for one in probers.asked[1:]}) == 1
+
+
+def test_ranks_that_fail_cost_only_their_figure(probers: Probers, new_session: Callable[..., Planner]) -> None:
+    probers.answers = [attrs.evolve(BASIC, whole=True), ChildError("hung", "gave no answer")]
+    found, _ = new_session(gpus=2).all_ceilings(None)
+    assert found.missing == {"all_reduce_bytes_per_s": "gave no answer"}

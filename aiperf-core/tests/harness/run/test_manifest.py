@@ -1,0 +1,101 @@
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aiperf_core.git import git_commit
+from aiperf_core.harness.run import manifest
+from aiperf_core.plugins import Plugins
+from aiperf_core.results import records
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git(tmp_path, "init")
+    (tmp_path / "a.py").write_text("a")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "one")
+    return tmp_path
+
+
+def test_a_new_manifest_can_be_written_and_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/aiperf", "run", "ch07"])
+    made = manifest.new_manifest(plugins=Plugins(hook=None))
+    assert (made.command, made.complete, made.exit_code) == (["aiperf", "run", "ch07"], False, None)
+    file = tmp_path / "manifest.json"
+    file.write_bytes(records.manifest_bytes(made, file))
+    assert records.read_manifest(file) == made
+
+
+def test_the_machine_is_this_one():
+    made = manifest.machine()
+    assert made.hostname == platform.node()
+    assert made.cores == len(os.sched_getaffinity(0))
+    assert made.memory_bytes > 1 << 28
+    assert made.python == f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def test_packages_are_those_that_matter(site):
+    for name in ("aiperf-acme", "torch", "nvidia_cublas_cu12", "cuda-core", "aiperfect", "requests"):
+        site.declare(name, "1.2", "")
+    found = manifest.packages()
+    assert {"aiperf-acme", "torch", "nvidia-cublas-cu12", "cuda-core"} <= found.keys()
+    assert not {"aiperfect", "requests", "attrs"} & found.keys()
+    assert found["torch"] == "1.2"  # the first on the path is the one that is imported
+    assert list(found) == sorted(found)
+
+
+def test_a_package_installed_in_place_says_so(site):
+    site.declare("aiperf-acme", "0.3", "")
+    site.write("aiperf_acme-0.3.dist-info/direct_url.json", '{"url": "file:///src", "dir_info": {"editable": true}}')
+    assert manifest.packages()["aiperf-acme"] == "0.3 (editable)"
+
+
+def test_plugins_and_those_set_aside(site):
+    site.install("aiperf-acme", "@hookimpl\ndef aiperf_target(): ...")
+    found = manifest.plugin_records(site.load())
+    assert [one["distribution"] for one in found] == ["aiperf-core", "aiperf-acme"]
+    assert "set_aside" not in found[0]
+    assert "aiperf_target" in found[1]["set_aside"]
+
+
+def test_a_commit(repository):
+    commit = git_commit(repository)
+    assert len(commit) == 40
+    (repository / "artifacts").mkdir()
+    (repository / "artifacts/new").write_text("results do not make it dirty")
+    assert git_commit(repository) == commit
+    (repository / "a.py").write_text("changed")
+    assert git_commit(repository) == f"{commit}-dirty"
+    assert git_commit(repository / "artifacts") == f"{commit}-dirty"
+
+
+def test_looking_at_a_repository_does_not_write_to_it(repository):
+    index = repository / ".git/index"
+    os.utime(repository / "a.py", (1, 1))  # `git status` would refresh the index
+    before = index.read_bytes()
+    git_commit(repository)
+    assert index.read_bytes() == before
+
+
+def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
+    assert git_commit(tmp_path) is None
+    git(tmp_path, "init")
+    assert git_commit(tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert git_commit(tmp_path) is None
+    assert git_commit(Path("/nonexistent")) is None
+
+
+def test_torch_is_not_imported():
+    code = "import sys; from aiperf_core.results import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

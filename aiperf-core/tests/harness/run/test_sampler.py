@@ -1,0 +1,241 @@
+"""Sampling, with a judge and a worker that only say what they are asked."""
+
+import itertools
+import random
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.sampler import Sampler, _kept_waiting
+from aiperf_core.results.models import Verdict
+from aiperf_core.validity.checks.global_state import is_silent
+
+pytestmark = pytest.mark.quiet
+
+
+class Judge:
+    pid, paused = 0, False
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+
+    def ask(self, do: str, *, timeout: float, **arguments: Any) -> Any:
+        self.asked.append((do, arguments.get("seed")))
+        return [] if do == "changed" else {}
+
+    @property
+    def renewed(self) -> list[int]:
+        return [seed for do, seed in self.asked if do == "renew"]
+
+
+class Worker:
+    pid, last_s, paused, guarded = 0, 0.0, False, True
+
+    def __init__(
+        self, times: Iterable[float] = itertools.repeat(1e-3), says: Iterable[str] = ("start", "stop")
+    ) -> None:
+        self.times = iter(times)
+        self.says = says
+        self.sealed: list[bool] = []
+
+    def last_lines(self) -> list[str]:
+        return []
+
+    def kill(self) -> None:
+        pass
+
+    def ask(self, do: str, *, timeout: float, on_notice: Any = None, **asked: Any) -> Any:
+        if do != "sample":
+            return None
+        self.sealed.append(asked["sealed"])
+        for notice in self.says:
+            on_notice(notice)
+        nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
+        return {"device_s": None, "wall_s": next(self.times), **nothing}
+
+
+def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
+    return Sampler(
+        judge,  # type: ignore[arg-type]
+        [
+            ImplementationRun(
+                DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", child=Worker(), calls=1
+            )
+        ],  # type: ignore[arg-type]
+        clock="wall",
+        clock_cost_s=0.0,
+        both_clocks=False,
+        has_state=False,
+        cold=False,
+        first_seed=1,
+        off=frozenset(),
+        untrusting=untrusting,
+        seals=False,
+        timeout_s=1.0,
+        rng=random.Random(0),
+        after_block=lambda _: None,
+    )
+
+
+def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
+    for untrusting in (False, True):
+        judge = Judge()
+        sampling = sampler(judge, untrusting=untrusting)
+        (one,) = sampling.implementations
+        sampling.repeat(one)
+        assert one.active, one.reason
+        fresh, repeated = judge.renewed[::2], judge.renewed[1::2]
+        assert fresh == repeated
+        assert len(set(fresh)) == len(fresh) == len(one.fresh_s) == len(one.repeated_s)
+
+
+@pytest.mark.parametrize(("repeated_s", "pairs"), [(1e-3, 6), (0.9e-3, 6), (0.5e-3, 30)])
+def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repeated_s: float, pairs: int) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    (one,) = sampling.implementations
+    one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
+    sampling.repeat(one)
+    assert len(one.fresh_s) == len(one.repeated_s) == pairs
+
+
+@pytest.mark.parametrize("calls_s", [[1e-3, 1e-3, 1e-3], [0.5, 0.5], [0.5, 1e-3, 1e-3], [1e-3, 0.5]])
+def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) -> None:
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
+    sampling.off = frozenset({"judged_output"})
+    (one,) = sampling.implementations
+    one.child = Worker(calls_s)  # type: ignore[assignment]
+    told: list[ImplementationRun] = []
+    sampling.warm_up(told.append)
+    assert one.warmup_s == calls_s
+    assert told == [one] * len(calls_s)
+    assert len(judge.renewed) == len(calls_s)
+    assert one.samples.wall_s == []
+
+
+@pytest.mark.parametrize(("call_s", "seals"), [(1e-4, True), (1e-4, False), (0.02, True)])
+def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: float, seals: bool) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    sampling.seals, sampling.off = seals, frozenset({"judged_output"})
+    (one,) = sampling.implementations
+    worker = Worker(itertools.repeat(call_s))
+    one.child, one.block_length = worker, 4  # type: ignore[assignment]
+    sampling.warm_up(lambda _: None)
+    one.block_length = 4
+    before = len(worker.sealed)
+    for number in range(40):
+        sampling.run_pass(number, lambda _: None)
+    sealed = worker.sealed[before:]
+    assert len(one.samples.wall_s) == 4 * 40
+    assert worker.sealed[:before] == [seals, *[False] * (before - 1)]
+    if call_s > 0.01:
+        assert sum(sealed) == 4 * 40
+    else:
+        # A block has one sample to warm up and four that count; the rest is sealed, at any place behind the first.
+        assert sum(sealed) == len(sealed) - 5 * 40
+        assert (3 < sum(sealed) < 25) == seals
+
+
+def test_without_warming_up_no_call_is_made() -> None:
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
+    sampling.off = frozenset({"warm_up"})
+    (one,) = sampling.implementations
+    sampling.warm_up(lambda _: None)
+    assert (one.warmup_s, one.calls, one.block_length, judge.asked) == ([], 1, 1, [])
+
+
+def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is awake when the request comes, so that nobody may wait for it to be stopped again."""
+    waits, spent_s = iter([True, False, True]), iter([1.0, 1.004, 1.004])
+    monkeypatch.setattr(process_monitor, "wait_stopped", lambda _: next(waits))
+    monkeypatch.setattr(process_monitor, "process_s", lambda _: next(spent_s))
+    sampling = sampler(Judge(), untrusting=True)
+    (one,) = sampling.implementations
+    assert one.child is not None
+    one.child.paused = True
+    taken = sampling._sample(one, 7, "wall")
+    assert taken is not None
+    assert taken["stopped_s"] == pytest.approx(4e-3)
+
+
+@pytest.mark.parametrize(("others_s", "excused"), [(0.0, (0.2, 0.3)), (0.1, (0.1, 0.2)), (1.0, (0.0, 0.0))])
+def test_what_its_own_threads_did_does_not_excuse_a_process(
+    monkeypatch: pytest.MonkeyPatch, others_s: float, excused: tuple[float, float]
+) -> None:
+    monkeypatch.setattr(process_monitor, "own_wait_s", lambda: 1.3)
+    before, now = process_monitor.Standing(2.0, 1.0, 5.0), process_monitor.Standing(2.5 + others_s, 1.5, 5.2)
+    watcher = SimpleNamespace(standing=lambda: now)
+    assert _kept_waiting(watcher, (before, 1.0)) == pytest.approx(excused)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("untrusting", [False, True])
+def test_what_is_not_trusted_is_watched_until_the_start(monkeypatch: pytest.MonkeyPatch, untrusting: bool) -> None:
+    spent = iter([1.0, 1.5, 1.75])  # when it was stopped, before it was asked, at the start
+    monkeypatch.setattr(process_monitor, "process_s", lambda _: next(spent))
+    monkeypatch.setattr(process_monitor, "wait_stopped", lambda _: True)
+    one = sampler(Judge(), untrusting=untrusting)
+    worker = one.implementations[0].child
+    assert isinstance(worker, Worker)
+    worker.paused = True
+    sample = one._sample(one.implementations[0], 7, "wall")
+    assert sample is not None
+    assert sample["ahead_s"] == (0.25 if untrusting else None)
+    assert (sample["replied_s"] is not None) == untrusting
+    assert (sample["stopped_s"] == 0.5) == untrusting
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        (("start", "start", "stop"), "sent the notice 'start' after start"),
+        (("start", "stop", "sealed", "stop"), "sent the notice 'stop' after start, stop, sealed"),
+        (("stop",), "sent the notice 'stop' after none"),
+        (("start", "later"), "sent the notice 'later' after start"),
+    ],
+)
+def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: str) -> None:
+    one = sampler(Judge(), untrusting=False)
+    one.implementations[0].child = Worker(says=says)  # type: ignore[assignment]
+    assert one._sample(one.implementations[0], 7, "wall") is None
+    assert (one.implementations[0].ended, one.implementations[0].reason) == (Verdict.FAILED, why)
+
+
+def test_who_hardly_tells_what_chance_asks_is_found() -> None:
+    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", midway=1)
+    one.find_silence()
+    assert one.active
+    for count in range(60):
+        one.delivered = count
+        one.find_silence()
+        assert one.active == (count < 37), count
+    assert one.ended is Verdict.INVALID
+    assert [found.issue for found in one.findings] == ["tamper.code_objects"]
+    assert str(one.reason).startswith("only 1 of 37 samples told what the harness's code was meanwhile")
+
+
+@pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])
+def test_what_chance_does_is_no_silence(samples: int, looks: int) -> None:
+    assert not is_silent(samples, looks)
+    assert is_silent(20 * samples, looks)
+
+
+def test_changes_in_the_middle_of_a_sample_are_found() -> None:
+    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide")
+    state = {"harness": {"worker": {"Worker.run": "one"}}, "objects": {}}
+    one.state_begun = {**state, "precision": {"torch": {"x": 1}}}
+    assert not one.look_midway(state)
+    one.find_silence()
+    assert one.active
+    silent = evolve(one, findings=[])
+    assert silent.look_midway({}), "who tells nothing has not let anybody look"
+    assert one.look_midway({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
+    assert one.reason == (
+        "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"
+    )

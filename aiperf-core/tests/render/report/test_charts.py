@@ -1,0 +1,113 @@
+import re
+
+import attrs
+import numpy as np
+import pytest
+
+from aiperf_core.measurements import Estimate, Samples
+from aiperf_core.render.report import charts
+from aiperf_core.render.report.samples import taken
+from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.results import example
+
+
+def result(medians, spreads=None, throttled=(), rounds=2):
+    """Rows of a made-up result with 100 samples each, in blocks of five."""
+    rows = []
+    for index, median in enumerate(medians):
+        noise = np.random.default_rng(index).normal(0, (spreads or [0.002] * len(medians))[index], 100)
+        samples = Samples(
+            round=[number * rounds // 100 for number in range(100)],
+            block=[number // 5 * len(medians) + index for number in range(100)],
+            device_s=[float(median * (1 + one)) for one in noise],
+            calls=[1] * 100,
+            throttled=[number // 5 in throttled for number in range(100)],
+        )
+        rows.append(attrs.evolve(example.rows()[index], name=f"row{index}", samples=samples, light=None))
+    return attrs.evolve(example.result(), rows=rows)
+
+
+def pictures(*arguments, **keywords):
+    rows = taken(result(*arguments, **keywords))
+    return [draw(rows, rows[1].row) for draw in (charts.times, charts.spread, charts.course)]
+
+
+def ticks(svg):
+    return re.findall(r'<text class="tick"[^>]*>([^<]*)<', svg)
+
+
+def test_times_that_are_near_start_at_zero():
+    assert ticks(pictures([4e-3, 2e-3])[0])[0] == "0 ns"
+
+
+def test_times_that_are_far_from_each_other_are_on_a_logarithmic_scale():
+    assert ticks(pictures([4e-3, 2e-5])[0]) == ["30 µs", "100 µs", "300 µs", "1.0 ms", "3.0 ms"]
+
+
+def test_the_time_of_light_is_drawn():
+    found = result([4e-3, 2e-3])
+    rows = [attrs.evolve(row, light=example.rows()[0].light) for row in found.rows]
+    assert 'class="light"' in charts.times(taken(attrs.evolve(found, rows=rows)), None)
+    assert 'class="light"' not in pictures([4e-3, 2e-3])[0]
+
+
+def test_every_row_has_its_lane_and_colour():
+    for svg in pictures([4e-3, 2e-3]):
+        assert re.findall(r'<text class="name"[^>]*>([^<]*)<', svg) == ["row0", "row1"]
+        assert "baseline" in svg
+        assert "best" in svg
+
+
+def test_one_noisy_row_does_not_flatten_the_others():
+    spread = pictures([4e-3] * 4, [0.002, 0.002, 0.002, 0.2])[1]
+    assert max(abs(float(one.removesuffix(" %"))) for one in ticks(spread)) < 3
+    assert re.search(r"100 samples, \d+ beyond", spread)
+
+
+def test_rounds_are_divided_and_told_apart():
+    _, spread, course = pictures([4e-3, 2e-3], rounds=3)
+    assert spread.count('class="round') == 6
+    assert course.count('class="divider"') == 2
+    _, spread, course = pictures([4e-3, 2e-3], rounds=1)
+    assert spread.count('class="round') == course.count('class="divider"') == 0
+
+
+def test_clocks_that_were_held_down_are_marked():
+    course = pictures([4e-3, 2e-3], throttled=(3, 4))[2]
+    assert course.count('class="held"') == 4
+    assert "clocks were held down in 4" in course
+    assert "clocks were never seen held down" in pictures([4e-3, 2e-3])[2]
+
+
+def test_strips_share_a_scale_with_1_on_it():
+    estimates = [Estimate(8.0, 7.9, 8.1), Estimate(0.0, 0.0, 0.5)]
+    scale = charts.speedup_scale(estimates)
+    strips = [charts.speedup_strip(one, scale, "FASTER") for one in estimates]
+    ones = [re.search(r'<line class="one" x1="([\d.]+)"', one)[1] for one in strips]
+    assert ones[0] == ones[1]
+    assert 'aria-label="speedup 8.00x [7.90, 8.10]"' in strips[0]
+    assert charts.speedup_scale([])(1.0) == pytest.approx(75, abs=2)
+
+
+def test_a_roofline():
+    (panel,) = collect([example.result()], example.manifest()).panels
+    svg = charts.roofline(panel)
+    assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg) == [
+        "copy 4.34 TB/s",
+        "fp32 59.0 TFLOP/s",
+        "strided 9.5 %",
+        "coalesced 76 %",
+        "wide 82 %",
+        "prefetched 9.5 %",
+        "memcpy 90 %",
+    ]
+    assert svg.count('class="mark') == 5
+
+
+def test_of_many_marks_only_the_best_are_drawn_and_without_names():
+    results = [attrs.evolve(example.result(), target=f"t.{index}") for index in range(30)]
+    (panel,) = collect(results, example.manifest()).panels
+    svg = charts.roofline(panel)
+    assert svg.count('class="mark best"') == svg.count('class="mark') == 30
+    assert len(re.findall(r'<text class="label', svg)) == 2
+    assert "; and 6 more" in svg

@@ -1,0 +1,125 @@
+import attrs
+
+from aiperf_core.render.report import content
+from aiperf_core.render.report.content import Figure
+from aiperf_core.results import example
+from aiperf_core.results.models import Asked, BundleRef, Finding, Stretch, Verdict
+from aiperf_core.validity.registry import ISSUES
+
+KNOWN = {one.id: one for one in ISSUES}
+
+
+def report(*results, **keywords):
+    return content.report("run", example.manifest(), results or [example.result()], KNOWN, **keywords)
+
+
+def test_what_is_wrong_comes_with_what_it_means():
+    found = report()
+    assert [(one.target, one.row, one.verdict) for one in found.troubles] == [
+        ("ch07.memory_access", "remembered", "INVALID"),
+        ("ch07.memory_access", "swizzled", "FAILED"),
+    ]
+    invalid = found.troubles[0]
+    assert invalid.reason == "sample 17 does not match the reference of its own seed"
+    assert invalid.log == ["using the cache", "\x1b[31mcache hit\x1b[0m"]
+    (seen,) = invalid.seen
+    assert (seen.issue, seen.title) == ("output.stale_cache", KNOWN["output.stale_cache"].title)
+    assert seen.meaning == KNOWN["output.stale_cache"].happens
+    assert seen.messages == [("the output is that of sample 16", ["remembered"])]
+
+
+def test_what_was_skipped_is_no_trouble():
+    found = report(skipped=example.manifest().skipped)
+    assert [(one.target, one.row) for one in found.skipped] == [
+        ("ch07.memory_access", "tensor_memory"),
+        ("ch10.warp_specialized_gemm", ""),
+    ]
+
+
+def test_an_issue_of_a_plugin_that_is_not_here():
+    row = attrs.evolve(example.rows()[1], findings=[Finding("acme.moon", "warning", "full")])
+    (section,) = report(attrs.evolve(example.result(), rows=[row])).sections
+    (seen,) = section.warnings
+    assert (seen.issue, seen.title, seen.meaning) == ("acme.moon", None, None)
+
+
+def test_a_warning_that_several_rows_have_is_told_once():
+    (seen,) = report().sections[0].warnings
+    ((message, rows),) = seen.messages
+    assert message == "this machine runs under a hypervisor (KVM)"
+    assert rows == ["strided", "coalesced", "wide", "prefetched", "memcpy"]
+
+
+def test_counts_are_of_variants():
+    assert report(skipped=example.manifest().skipped).counts == [
+        ("FASTER", 2),
+        ("INCONCLUSIVE", 1),
+        ("INVALID", 1),
+        ("FAILED", 1),
+        ("SKIPPED", 2),
+    ]
+
+
+def test_yardsticks_stand_apart():
+    (section,) = report().sections
+    assert [line.name for line in section.apart] == ["memcpy"]
+    assert "memcpy" not in [line.name for line in section.lines]
+    (wide,) = (line for line in section.lines if line.best)
+    assert (wide.name, wide.speedup, wide.light) == ("wide", Figure("8.67x", "[8.64, 8.70]"), Figure("82 %", "memory"))
+    assert section.steps == [("wide", "coalesced", Figure("1.084x", "[1.081, 1.087]"))]
+
+
+def test_the_outcome_in_a_sentence():
+    (section,) = report().sections
+    assert section.outcome == "strided takes 5.213 ms, wide 601.3 µs: 8.67x [8.64, 8.70]."
+    rows = [row for row in example.rows() if row.verdict is not Verdict.FASTER]
+    (section,) = report(attrs.evolve(example.result(), rows=rows)).sections
+    assert section.outcome == "strided takes 5.213 ms; no variant is surely faster."
+    (section,) = report(attrs.evolve(example.result(), rows=rows[1:])).sections
+    assert section.outcome == "There is no baseline to compare with."
+
+
+def test_the_headline_of_a_target():
+    (headline,) = report().headlines
+    assert (headline.variant, headline.verdict, headline.troubled) == ("wide", "FASTER", "1 INVALID, 1 FAILED")
+
+
+def test_notes_are_those_of_the_terminal_but_for_steps_and_warnings():
+    labels = [label for label, _ in report().sections[0].notes]
+    assert "harness" in labels
+    assert not {"step", "warning"} & set(labels)
+
+
+def test_the_environment():
+    found = report()
+    assert dict(found.environment)["GPU"] == "NVIDIA H200, 141 GiB, compute capability 9.0"
+    assert dict(found.environment)["set aside"] == "aiperf-acme 0.3: unknown hook 'x'"
+    assert found.ceilings[0] == (
+        "NVIDIA H200, measured 2026-11-20 09:00 UTC",
+        "copy 4.34 TB/s, read 4.50 TB/s, fp32 59.0 TFLOP/s",
+    )
+    assert found.seal is None
+    assert not {"resumed", "repeats"} & set(dict(found.environment))
+    assert content.moment("yesterday") == "yesterday"
+
+
+def test_a_run_that_was_resumed_to_repeat_another():
+    stretches = [
+        Stretch("2026-11-21T14:25:30+00:00", "2026-11-21T14:26:00+00:00", "cut off", [], {}),
+        Stretch("2026-11-21T15:00:00+00:00", "2026-11-21T15:01:00+00:00", None, [], {}),
+    ]
+    manifest = attrs.evolve(
+        example.manifest(),
+        asked=Asked([], "audit", "strict", 2.0, 600.0),
+        stretches=stretches,
+        reproduces=BundleRef("runs/before", "abc"),
+        sources={"aiperf-core": "def"},
+    )
+    found = content.report("run", manifest, [], KNOWN)
+    told = dict(found.environment)
+    assert told["asked for"] == "tier audit, policy strict, budget 2 s a target"
+    assert told["resumed"] == (
+        "measured in 2 stretches, from 2026-11-21 14:25 UTC (cut off), 2026-11-21 15:00 UTC (going on)"
+    )
+    assert told["repeats"] == "runs/before, seal abc"
+    assert ("aiperf-core", "def") in found.files

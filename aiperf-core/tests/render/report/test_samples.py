@@ -1,0 +1,93 @@
+import attrs
+import numpy as np
+import pytest
+
+from aiperf_core.measurements import Samples
+from aiperf_core.render.report import samples
+from aiperf_core.results import example
+
+
+def result(times, rounds=None, blocks=None, calls=1, throttled=None, **changes):
+    count = len(times)
+    taken = Samples(
+        round=rounds or [0] * count,
+        block=blocks or [index // 2 for index in range(count)],
+        device_s=times,
+        wall_s=[None] * count,
+        calls=[calls] * count,
+        throttled=throttled or [False] * count,
+    )
+    row = attrs.evolve(example.rows()[0], samples=taken)
+    return attrs.evolve(example.result(), rows=[row], **changes)
+
+
+def one(*arguments, **keywords):
+    (found,) = samples.taken(result(*arguments, **keywords))
+    return found
+
+
+def test_times_are_of_one_call_without_the_clock():
+    found = one([1e-3] * 10, calls=4, clock_overhead_s=2e-4)
+    assert found.times == pytest.approx([2e-4] * 10)
+    assert found.median == pytest.approx(2e-4)
+
+
+def test_samples_by_another_clock_are_left_out():
+    found = one([1e-3, None] * 10)
+    assert len(found.times) == 10
+    assert samples.taken(result([1e-3, None] * 10, clock="wall")) == []
+
+
+def test_too_few_samples():
+    assert samples.taken(result([1e-3] * (samples.ENOUGH - 1))) == []
+    assert samples.taken(result([])) == []
+
+
+def test_columns_that_do_not_fit_together():
+    assert samples.taken(result([1e-3] * 20, rounds=[0] * 19)) == []
+
+
+def test_a_density_is_thickest_where_most_samples_are():
+    times = np.concatenate([np.full(900, 1.0), np.full(100, 1.05), np.full(5, 2.0)])
+    found = one(times.tolist())
+    shape = samples.density(found, -0.02, 0.08)
+    assert len(shape) == 63
+    assert (max(shape), shape.index(1.0)) == (1.0, 12)  # at 0 of -2 % to 8 %
+    assert shape[44] == pytest.approx(1 / 9)  # at 5 %
+    assert shape[11] == shape[13] == pytest.approx(0.5)
+    assert samples.beyond(found, -0.02, 0.08) == 5
+
+
+def test_a_density_of_nothing():
+    assert samples.density(one([1.0, 3.0] * 10), 0.6, 0.7) == []
+
+
+def test_quartiles_of_rounds():
+    found = one([1.0] * 20 + [1.1] * 21, rounds=[0] * 20 + [1] * 21)
+    assert samples.rounds(found)[1] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert samples.rounds(found)[0] == pytest.approx([1 / 1.1 - 1] * 3)
+
+
+def test_a_course_has_the_medians_of_blocks():
+    found = one(
+        [1.0, 1.0, 1.1, 1.3, 1.0, 9.0, 1.0, 1.0, 1.0],
+        rounds=[0, 0, 0, 0, 0, 1, 1, 1, 1],
+        blocks=[2, 2, 7, 7, 7, 12, 12, 12, 12],
+        throttled=[False, False, False, True, False, False, False, False, False],
+    )
+    points = samples.course(found)
+    assert [(point.block, point.round, point.throttled) for point in points] == [
+        (2, 0, False),
+        (7, 0, True),
+        (12, 1, False),
+    ]
+    assert [point.deviation for point in points] == pytest.approx([0, 0.1, 0])
+
+
+def test_many_blocks_are_put_together():
+    found = one([1.0 + index // 1000 for index in range(2000)])
+    points = samples.course(found)
+    assert len(points) <= samples.MOST_POINTS
+    assert points[0].block == 0
+    assert points[-1].block > 900
+    assert points[0].deviation < points[-1].deviation

@@ -1,0 +1,166 @@
+import attrs
+import pytest
+from rich.console import Console
+
+from aiperf_core.measurements import Energy, Estimate
+from aiperf_core.render.look import Look
+from aiperf_core.render.notes import best_of, notes_of, reasons_of, what_would_decide, where_of
+from aiperf_core.results import example
+from aiperf_core.results.models import Finding, Judgement, Overhead, Quality, Verdict
+
+PLAIN = Look(plain=True)
+
+
+def lines(renderable, width=200):
+    console = Console(width=width, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return [" ".join(line.split()) for line in captured.get().splitlines()]
+
+
+def with_rows(*rows):
+    return attrs.evolve(example.result(), rows=list(rows))
+
+
+def notes(*rows, **changes):
+    return lines(notes_of(attrs.evolve(with_rows(*rows), **changes), PLAIN))
+
+
+STRIDED, COALESCED, WIDE, PREFETCHED, REMEMBERED, *_, MEMCPY = example.rows()
+
+
+def test_the_best_is_the_fastest_that_is_faster():
+    assert best_of(example.result()) == WIDE
+    assert best_of(with_rows(STRIDED, PREFETCHED, REMEMBERED)) is None
+    slow = attrs.evolve(WIDE, time_s=example.estimate(1.0))
+    assert best_of(with_rows(slow, COALESCED)) == COALESCED
+    assert best_of(with_rows(attrs.evolve(MEMCPY, verdict=Verdict.FASTER))) is None
+
+
+def test_a_reason_is_not_told_twice():
+    row = attrs.evolve(REMEMBERED, reason="the output is that of sample 16", log=[])
+    assert lines(reasons_of(with_rows(row), PLAIN)) == [
+        "INVALID remembered: the output is that of sample 16",
+        "output.stale_cache",
+    ]
+
+
+def test_only_the_end_of_a_log_is_shown():
+    row = attrs.evolve(REMEMBERED, findings=[], log=[f"line {index}" for index in range(9)])
+    assert lines(reasons_of(with_rows(row), PLAIN))[1:] == [f"| line {index}" for index in range(4, 9)]
+
+
+def test_a_row_that_was_not_compared_says_why():
+    row = attrs.evolve(PREFETCHED, speedup=None, reason="there is no trusted baseline to compare with")
+    assert lines(reasons_of(with_rows(row), PLAIN)) == [
+        "INCONCLUSIVE prefetched: there is no trusted baseline to compare with"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        (1.0, "1.00 J of it above idle"),
+        (0.04, "at most 90.0 mJ of it above idle"),
+        (-0.01, "at most 40.0 mJ of it above idle"),
+        (-0.5, "less than the idle device took in the same time before: other work used it then"),
+    ],
+)
+def test_energy_above_idle_is_told_as_far_as_the_counter_can_tell(net, said):
+    energy = Energy(1.25, net, 80.0, 0.01, 0.05, 100, 1.0, 20, 0.05, "energy counter")
+    assert f"energy wide 1.25 J a call, {said}" in notes(STRIDED, attrs.evolve(WIDE, energy=energy))
+
+
+def test_what_a_lossy_variant_gives_up():
+    row = attrs.evolve(COALESCED, quality=Quality("rel_l2", 0.0123456, 0.05))
+    assert "quality coalesced: rel_l2 0.0123, at most 0.05" in notes(row)
+    row = attrs.evolve(COALESCED, quality=Quality("rel_l2", None, 0.05))
+    assert "quality coalesced: rel_l2 not a number, at most 0.05" in notes(row)
+
+
+def test_preparing_is_told_where_it_took_time():
+    two = notes(WIDE, attrs.evolve(COALESCED, prepare_s=1.5))
+    assert "prepare wide 23.0 ms, coalesced 1.50 s; not in any time" in two
+    assert not any("prepare" in line for line in notes(attrs.evolve(WIDE, prepare_s=1e-5)))
+
+
+def test_what_goes_on_after_a_call_and_pages_are_told_where_they_matter():
+    late = attrs.evolve(COALESCED, beside={"minor_faults": 12.0, "until_done_s": 1.5})
+    (told,) = [line for line in notes(WIDE, late) if line.startswith("until done")]
+    assert told == (
+        "until done coalesced 1.50 s from the start of the call; what is timed is how long the caller is held up"
+    )
+    assert not any("page faults" in line for line in notes(WIDE, late))
+    touching = attrs.evolve(WIDE, beside={"minor_faults": 65_536.0})
+    assert "page faults wide 65,536, coalesced 12 a call, without reading from disk" in notes(touching, late)
+
+
+def test_a_warning_about_all_rows_names_none():
+    message = "environment.virtualization_overhead: this machine runs under a hypervisor (KVM)"
+    assert f"warning {message}" in notes(STRIDED, COALESCED)
+    some = notes(STRIDED, attrs.evolve(COALESCED, findings=[]), WIDE)
+    assert f"warning {message.replace(':', ' (strided, wide):', 1)}" in some
+
+
+def test_findings_of_a_row_that_is_not_believed_are_no_warnings():
+    row = attrs.evolve(REMEMBERED, findings=[Finding("output.stale_cache", "invalid", "x")])
+    assert not any("warning" in line for line in notes(row))
+
+
+def test_where_no_gain_is_expected_the_reason_is_told():
+    assert not any(line.startswith("no gain") for line in notes(STRIDED))
+    told = "no gain expected on cpu, where it shows that answers are right: one bus for all"
+    assert told in notes(STRIDED, device="cpu", no_gain="one bus for all")
+
+
+def test_how_sampling_ended():
+    assert "stopped time budget spent" in notes(STRIDED)
+    assert "stopped interrupted; the run was cut short, figures are partial" in notes(
+        STRIDED, complete=False, stopped="interrupted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("speedup", "says"),
+    [
+        (Estimate(1.0023, 0.972, 1.032), "It takes about 15 times the samples: give it a longer --budget."),
+        (Estimate(1.05, 1.005, 1.095), "It takes somewhat more samples: give it a longer --budget."),
+        (Estimate(1.01, 0.99, 1.03), "The value lies at that very floor: more samples will hardly decide."),
+        (Estimate(0.97, 0.93, 1.01), "It takes about 4 times the samples: give it a longer --budget."),
+    ],
+)
+def test_what_would_decide(speedup, says):
+    said = what_would_decide(speedup, 0.01)
+    assert said.startswith("the interval [")
+    assert "neither clears nor stays within 1 % of 1. " in said
+    assert said.endswith(says)
+
+
+def test_the_floor_is_the_one_of_the_run():
+    assert "within 2.5 % of 1" in " ".join(notes(PREFETCHED, floor=0.025))
+
+
+def test_how_much_was_judged():
+    wrong = attrs.evolve(COALESCED, judgement=Judgement(7, "fp32", 0.43))
+    assert "judged 19 timed samples against the reference, largest error 0.43 of what is allowed" in notes(
+        STRIDED, wrong
+    )
+    unknown = attrs.evolve(COALESCED, judgement=Judgement(7, "fp32", None))
+    assert "judged 7 timed samples against the reference" in notes(unknown)
+    assert not any("judged" in line for line in notes(attrs.evolve(COALESCED, judgement=None)))
+
+
+def test_what_the_harness_took():
+    assert notes(STRIDED)[-1] == (
+        "harness 4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33 ms), none of it in any time. "
+        "That is 60 % of 8 s of sampling; 2 s to start"
+    )
+    assert (
+        notes(STRIDED, overhead=Overhead(0, 2.3, 0, 0, 0, 0, 0))[-1] == "harness 2.30 s to start; no samples were taken"
+    )
+
+
+def test_a_path_stays_on_one_line_as_long_as_that_fits():
+    assert where_of("a/b", PLAIN, 80).plain == "results       a/b"
+    assert where_of("x" * 66, PLAIN, 80).plain == "results       " + "x" * 66
+    assert where_of("x" * 67, PLAIN, 80).plain == "x" * 67

@@ -1,0 +1,94 @@
+import re
+
+import attrs
+import pytest
+from rich.console import Console
+
+from aiperf_core.measurements import Estimate
+from aiperf_core.render.look import Look
+from aiperf_core.render.summary import chosen, headline, render_summary
+from aiperf_core.results import example
+from aiperf_core.results.models import SkippedTarget, Verdict
+
+PLAIN = Look(plain=True)
+SKIPPED = SkippedTarget("ch10.warp_specialized_gemm", Verdict.SKIPPED, "needs sm_90a (this machine has no CUDA GPU)")
+
+
+def printed(results, width=80):
+    console = Console(width=width, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(render_summary(results, PLAIN, width))
+    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
+
+
+def only(*verdicts):
+    rows = [attrs.evolve(example.rows()[1], name=verdict.lower(), verdict=verdict) for verdict in verdicts]
+    return attrs.evolve(example.result(), rows=[example.rows()[0], *rows])
+
+
+def test_a_line_a_target():
+    assert printed([example.result(), SKIPPED]) == (
+        "target                      best variant  speedup  95 % interval  verdict\n"
+        "-------------------------------------------------------------------------\n"
+        "ch07.memory_access          wide            8.67x  [8.64, 8.70]   FASTER\n"
+        "ch10.warp_specialized_gemm                                        SKIPPED\n"
+        "\n"
+        "ch10.warp_specialized_gemm: needs sm_90a (this machine has no CUDA GPU)\n"
+        "2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n"
+    )
+
+
+def test_nothing_at_all():
+    assert printed([]).endswith("nothing was measured\n")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "name"),
+    [
+        ([Verdict.SAME, Verdict.FASTER, Verdict.INVALID], "FASTER"),
+        ([Verdict.INVALID, Verdict.SLOWER, Verdict.SAME], "SAME"),
+        ([Verdict.SLOWER, Verdict.INCONCLUSIVE], "INCONCLUSIVE"),
+        ([Verdict.SKIPPED, Verdict.INVALID], "INVALID"),
+    ],
+)
+def test_which_variant_stands_for_a_target(verdicts, name):
+    assert chosen(only(*verdicts)).name == name.lower()
+
+
+def test_a_target_without_variants():
+    assert chosen(only()) is None
+    assert headline(only(), PLAIN).plain == "ch07.memory_access  no variant ran"
+    assert "none" in printed([only()])
+
+
+def test_headlines():
+    assert headline(example.result(), PLAIN).plain == "ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED"
+    assert headline(SKIPPED, PLAIN).plain == (
+        "ch10.warp_specialized_gemm  SKIPPED  needs sm_90a (this machine has no CUDA GPU)"
+    )
+
+
+def test_a_target_for_memory_is_headed_by_its_memory():
+    rows = example.rows()
+    for index, (said, gain) in enumerate([(Verdict.SMALLER, 4.0), (Verdict.SMALLER, 4.5), (Verdict.LARGER, 0.5)], 1):
+        rows[index] = attrs.evolve(rows[index], verdict=said, memory_gain=gain)
+    result = attrs.evolve(example.result(), goal="memory", rows=rows[:4])
+    assert headline(result, PLAIN).plain == "ch07.memory_access  wide 4.50x less SMALLER"
+    line = printed([result]).splitlines()[2]
+    assert line.split() == ["ch07.memory_access", "wide", "4.50x", "less", "memory", "SMALLER"]
+    worse = attrs.evolve(result, rows=[rows[0], rows[3]])
+    assert headline(worse, PLAIN).plain == "ch07.memory_access  prefetched 2.00x more LARGER"
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_extremes_are_complete_and_fit(width):
+    row = attrs.evolve(
+        example.rows()[1], name="v" * 40, speedup=Estimate(99999.9, 99990.0, 100010.0), verdict=Verdict.INCONCLUSIVE
+    )
+    result = attrs.evolve(example.result(), target="chapter." + "t" * 40, rows=[row])
+    text = printed([result] * 3, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert re.sub(r"[^v]", "", text).count("v") >= 120
+    assert re.sub(r"[^t]", "", text).count("t") >= 120
+    assert text.count("INCONCLUSIVE") == 4
+    assert text.count("[99,990, 100,010]") == 3

@@ -1,0 +1,224 @@
+import io
+import re
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from aiperf_core.measurements import Estimate, Memory
+from aiperf_core.render.look import Look
+from aiperf_core.render.table import rate_of, render, render_skipped
+from aiperf_core.results import example
+from aiperf_core.results.models import Light, Row, SkippedTarget, Verdict
+
+PLAIN = Look(plain=True)
+WHERE = "artifacts/runs/20261121-142530-ch07.memory_access"
+AT_80 = """\
+ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
+Neighbours in a warp should touch neighbours in memory
+device clock, cold cache, bit-exact
+
+implementation          median        speedup  verdict            rate    peak
+                 95 % interval  95 % interval                 of light  memory
+------------------------------------------------------------------------------
+strided               5.213 ms                                412 GB/s   1 GiB
+naive baseline  [5.198, 5.229]                                   9.5 %
+
+coalesced             652.3 us          7.99x  FASTER        3.29 TB/s   1 GiB
+                [650.3, 654.3]   [7.97, 8.02]                     76 %
+
+wide                  601.3 us          8.67x  FASTER        3.57 TB/s   1 GiB
+                [599.5, 603.1]   [8.64, 8.70]                     82 %
+
+prefetched             5.20 ms          1.00x  INCONCLUSIVE   413 GB/s   1 GiB
+                  [5.04, 5.36]   [0.97, 1.03]                    9.5 %
+
+remembered                                     INVALID
+
+swizzled                                       FAILED
+
+tensor_memory                                  SKIPPED
+------------------------------------------------------------------------------
+memcpy                552.3 us                               3.89 TB/s   1 GiB
+yardstick       [550.6, 554.0]                                    90 %
+
+why           wide: four times the bytes in flight per thread, so that fewer
+              warps fill the memory pipeline
+
+INVALID       remembered: sample 17 does not match the reference of its own seed
+                output.stale_cache: the output is that of sample 16
+                | using the cache
+                | cache hit
+
+FAILED        swizzled: its process was killed by signal 11
+
+SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
+
+step          wide over coalesced: 1.084x [1.081, 1.087]
+prepare       wide 23.0 ms; not in any time
+warning       environment.virtualization_overhead: this machine runs under a
+              hypervisor (KVM)
+stopped       time budget spent
+              prefetched: the interval [0.97, 1.03] neither clears nor stays
+              within 1 % of 1. It takes about 15 times the samples: give it a
+              longer --budget.
+judged        60 timed samples against the reference, bit-exact
+harness       4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33
+              ms), none of it in any time. That is 60 % of 8 s of sampling; 2 s
+              to start
+results       artifacts/runs/20261121-142530-ch07.memory_access
+"""
+
+
+def printed(renderable, width, look=PLAIN):
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    console.print(renderable)
+    return "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
+
+
+def shown(result, width=80, look=PLAIN, where=None):
+    return printed(render(result, look, width, where), width)
+
+
+def with_rows(*rows):
+    return attrs.evolve(example.result(), rows=list(rows))
+
+
+def test_the_whole_at_80_columns():
+    assert shown(example.result(), where=WHERE) == AT_80
+
+
+def test_the_table_is_the_same_at_100_columns():
+    figures = AT_80[: AT_80.index("why")]
+    assert shown(example.result(), 100)[: len(figures)] == figures
+
+
+def test_in_a_terminal_only_the_characters_differ():
+    fancy = shown(example.result(), look=Look(plain=False), where=WHERE)
+    assert "─" * 78 in fancy
+    assert fancy.replace("─", "-").replace("·", "-").replace("│", "|").replace("µ", "u") == AT_80
+
+
+def test_a_row_that_is_not_believed_shows_nothing_derived_from_its_time():
+    believed = example.rows()[1]
+    row = attrs.evolve(believed, verdict=Verdict.INVALID, reason="wrong", speedup=Estimate(7.992, 7, 9))
+    table = shown(with_rows(example.rows()[0], row)).partition("\nINVALID")[0]
+    assert "652.3 us" in table
+    assert not re.search(r"7\.99x|3\.29 TB/s|76 %", table)
+
+
+NAME = "an_implementation_with_forty_letters_now"
+
+
+def extreme_rows(count, time, speedup, verdict):
+    return [
+        Row(
+            f"{NAME[: -len(str(index))]}{index}",
+            "variant" if index else "baseline",
+            "cuda",
+            verdict,
+            kind=None if index else "antipattern",
+            reason="r" * 90,
+            time_s=time,
+            speedup=speedup,
+            flop_per_s=9.87e14,
+            memory=Memory(host_peak_bytes=1023 << 20),
+        )
+        for index in range(count)
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("verdict", list(Verdict))
+@pytest.mark.parametrize(
+    "time", [None, Estimate(1e-9, 0.9e-9, 1.1e-9), Estimate(100.0, 99.99, 100.01), Estimate(9999.0, 1.0, 99999.0)]
+)
+@pytest.mark.parametrize("speedup", [Estimate(99999.9, 99990.0, 100010.0), Estimate(1.2e-4, 1.1999e-4, 1.2001e-4)])
+def test_extremes_are_complete_and_fit(width, verdict, time, speedup):
+    assert len(NAME) == 40
+    rows = extreme_rows(12, time, speedup, verdict)
+    text = shown(with_rows(*rows), width, where="/a/long/folder" * 12)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert text.isascii()
+    joined = re.sub(r"\s+", "", text)
+    for row in rows:
+        assert row.name in joined
+    assert joined.count(verdict.value) >= (0 if verdict is Verdict.MEASURED else 12)
+    assert text.count("987 TFLOP/s") == (0 if verdict in ("INVALID", "UNTRUSTED", "FAILED", "SKIPPED") else 12)
+    assert "/a/long/folder" * 12 in joined
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.text(alphabet="abc_", min_size=1, max_size=40), min_size=1, max_size=6, unique=True),
+    st.floats(1e-9, 1e2),
+    st.floats(1e-4, 1e5),
+    st.sampled_from([80, 100]),
+)
+def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
+    rows = [example.row(name, "variant", Verdict.SAME, time, speedup, spread=0.0123) for name in names]
+    text = shown(with_rows(*rows), width)
+    table = text.partition("\nwarning")[0]
+    assert max(map(len, text.splitlines())) <= width
+    assert table.count("[") == 2 * len(names)
+    assert table.count("SAME") == len(names)
+    assert table.count("1 GiB") >= len(names)
+
+
+def test_without_ceilings_there_is_no_share_of_light():
+    rows = [attrs.evolve(row, light=None) for row in example.rows()]
+    table = shown(with_rows(*rows)).partition("why  ")[0]
+    assert "of light" not in table
+    assert " % " not in table.replace("95 % interval", "")
+    assert "3.29 TB/s" in table
+
+
+def test_a_cpu_row_shows_the_peak_of_its_process():
+    row = attrs.evolve(example.rows()[0], memory=Memory(host_peak_bytes=5 << 20))
+    assert "5 MiB" in shown(with_rows(row))
+    assert "None" not in shown(with_rows(attrs.evolve(row, memory=Memory())))
+
+
+@pytest.mark.parametrize(
+    ("light", "bytes_per_s", "flop_per_s", "text"),
+    [
+        (Light("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
+        (Light("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
+        (None, 1e12, 2e12, "1.00 TB/s"),
+        (None, None, 2e12, "2.00 TFLOP/s"),
+        (None, None, None, ""),
+    ],
+)
+def test_the_rate_is_that_of_what_bounds(light, bytes_per_s, flop_per_s, text):
+    row = attrs.evolve(example.rows()[0], light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
+    assert rate_of(row) == text
+
+
+def test_yardsticks_stand_below_a_rule_wherever_they_were_declared():
+    rows = example.rows()
+    lines = shown(with_rows(rows[-1], *rows[:-1])).splitlines()
+    assert lines.index("remembered" + " " * 37 + "INVALID") < lines.index(
+        "yardstick       [550.6, 554.0]                                    90 %"
+    )
+    assert sum(set(line) == {"-"} for line in lines) == 2
+
+
+def test_no_rows_at_all():
+    assert "implementation" in shown(with_rows())
+
+
+def test_hostile_words_are_defused():
+    hostile = "\x1b[2J[red]gone[/red]\r"
+    row = attrs.evolve(example.rows()[4], name="x\x1b[1A", reason=hostile, log=[hostile])
+    text = shown(attrs.evolve(with_rows(row), summary=hostile, stopped=hostile))
+    assert "\x1b" not in text
+    assert text.count("[red]gone[/red]") == 4
+
+
+def test_a_target_that_could_not_start():
+    skipped = SkippedTarget("ch10.gemm", Verdict.SKIPPED, "needs sm_90a")
+    assert printed(render_skipped(skipped, PLAIN), 80) == "ch10.gemm  SKIPPED\nneeds sm_90a\n"

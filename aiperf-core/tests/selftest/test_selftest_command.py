@@ -1,0 +1,483 @@
+"""`aiperf selftest` and what it leaves for `aiperf validity`, with cases of the tests; and the cases that ship."""
+
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from click.testing import CliRunner, Result
+
+from aiperf_core.cli import validity
+from aiperf_core.cli.main import Shell
+from aiperf_core.commands import Command
+from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.plugins import Installed, Plugins, load_plugins
+from aiperf_core.requirements import Hardware
+from aiperf_core.selftest import outcomes, proof, trials
+from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
+from aiperf_core.validity.cases import Case, Recorded
+from aiperf_core.validity.evidence import Evidence
+from aiperf_core.validity.issues import HARD, Issue
+from aiperf_core.validity.registry import GUARDS, ISSUES
+from aiperf_redteam import catalogue
+
+pytestmark = pytest.mark.quiet
+
+TARGETS = Path(__file__).parent / "targets"
+
+
+def issue(name: str, guard: str, **other: Any) -> Issue:
+    return Issue(id=name, title=name, happens="It happens.", guard=guard, protection="It is seen.", **other)
+
+
+OURS = (
+    issue("play.zeros", "judged_output", severity=HARD),
+    issue("play.idle", "judged_output"),
+    issue("play.brisk", "judged_output"),
+    issue("play.kept", "fresh_values"),
+    issue("play.spread", "judged_output", needs=("gpus>=98",)),
+    issue("rest.alone", "judged_output"),
+    issue("rest.broken", "judged_output"),
+)
+
+
+def case(name: str, implementation: str, **other: Any) -> Case:
+    return Case(**{"issue": name, "module": "guarded", "implementation": implementation, **other})
+
+
+CASES = (
+    case("play.zeros", "zeros"),
+    case("play.zeros", "brisk", honest=True),
+    case("play.idle", "as_idle"),
+    case("play.brisk", "brisk"),
+    case("play.kept", "kept"),
+    case("play.kept", "zeros", honest=True),
+    case("play.spread", "zeros"),
+    case("rest.broken", "zeros", module="broken"),
+    case("rest.nobody", "zeros"),
+)
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    """The command with the issues and the cases above, on a machine without a GPU, with a cache folder of its own."""
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
+    monkeypatch.setattr(catalogue, "cases", lambda: CASES)
+    monkeypatch.setattr(catalogue, "recorded", lambda: ())
+    monkeypatch.setattr(trials.ProofPlanner, "hardware", Hardware())
+    # What the standard tier adds is tested with scripted runs, and takes long.
+    monkeypatch.setattr(proof, "TIERS", ("quick",))
+    monkeypatch.setattr(trials, "BUDGET_S", {"quick": 0.05})
+    return shell_of(load_plugins([]))
+
+
+def shell_of(plugins: Plugins) -> Shell:
+    commands = {
+        name: Installed(Command(name, "…", f"aiperf_core.cli.{name}:{name}"), "aiperf-core", "0")
+        for name in ("selftest", "validity")
+    }
+    issues = {one.id: Installed(one, "aiperf-core", "0") for one in OURS}
+    return Shell(evolve(plugins, commands=commands, issues=issues))
+
+
+def ask(shell: Shell, *arguments: str) -> Result:
+    return CliRunner().invoke(shell, arguments)
+
+
+def timeless(text: str) -> str:
+    """Without the seconds that cases took, and what depends on them."""
+    # In a table the column stays as wide as it was.
+    text = re.sub(r"\b\d+\.\d {2,}", lambda found: "0.0".ljust(len(found[0])), text)
+    text = re.sub(r"largest element error [\d.]+", "largest element error N", text)
+    text = re.sub(r"(FASTER|SAME|SLOWER|INCONCLUSIVE) [\d.]+x", r"\1 Nx", text)
+    return re.sub(
+        r"; \d+ s$", "; 0 s", re.sub(r", \d+\.\d s$", ", 0.0 s", text, flags=re.MULTILINE), flags=re.MULTILINE
+    )
+
+
+@contextmanager
+def scripted(monkeypatch: pytest.MonkeyPatch, *results: Proven) -> Iterator[None]:
+    """Without processes: the issues end as given."""
+
+    class NoPlanner:
+        def __init__(self, options: object, folder: object) -> None: ...
+
+        def __enter__(self) -> "NoPlanner":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        hardware = Hardware()
+
+    given = {one.issue: one for one in results}
+
+    def prove(self: object, chosen: list[Issue], cases: object, recorded: object) -> Iterator[Proven]:
+        for one in chosen:
+            yield given.get(one.id, Proven(issue=one.id, guard=one.guard))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "ProofPlanner", NoPlanner)
+        patch.setattr(proof.Prover, "prove", prove)
+        yield
+
+
+def ended(name: str, *outcomes: Outcome, honest: bool = False, **other: Any) -> Proven:
+    proofs = [Proof(case="guarded:zeros", honest=honest, device="cpu", outcome=one, **other) for one in outcomes]
+    return Proven(issue=name, guard="judged_output", proofs=tuple(proofs))
+
+
+# --- the command
+
+
+def test_every_outcome_by_category_with_its_reason(shell):
+    result = ask(shell, "selftest")
+    assert result.exit_code == 3, result.output
+    assert timeless(result.stdout) == (
+        "play (5)\n"
+        "ISSUE        GUARD          ATTACK          LOOK-ALIKE       SECONDS  NOTE\n"
+        "play.zeros   judged_output  found           not flagged      0.0      -\n"
+        "play.idle    judged_output  does not work   none             0.0      -\n"
+        "play.brisk   judged_output  missed          none             0.0      -\n"
+        "play.kept    fresh_values   found           wrongly flagged  0.0      -\n"
+        "play.spread  judged_output  not observable  none             0.0      needs gpus>=98\n"
+        "\n"
+        "rest (2)\n"
+        "ISSUE        GUARD          ATTACK  LOOK-ALIKE  SECONDS  NOTE\n"
+        "rest.alone   judged_output  none    none        0.0      -\n"
+        "rest.broken  judged_output  error   none        0.0      -\n"
+        "\n"
+        "play.idle: attack guarded:as_idle on cpu: does not work: is not FASTER without 'judged_output': "
+        f"{'SAME' if 'SAME' in result.stdout else 'INCONCLUSIVE'} Nx\n"
+        "play.brisk: attack guarded:brisk on cpu: missed: FASTER Nx with all guards on, FASTER Nx without 'judged_output'\n"
+        "play.kept: look-alike guarded:zeros on cpu: wrongly flagged: INVALID (output.wrong_values): the output: relative "
+        "L2 error 1, largest element error N of its scale; allowed are 1e-06 and 1e-05\n"
+        "rest.broken: attack broken:zeros on cpu: error: 'redteam.broken' cannot be used: importing 'broken' raised "
+        f"ImportError at {TARGETS / 'broken.py'}:3: a module with a bug\n"
+        "rest.nobody: attack guarded:zeros on cpu: error: 'rest.nobody' is in no registry\n"
+        "\n"
+        "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 1 not observable here (needs gpus>=98: 1), "
+        "1 unproven (no case), 2 missed, 1 look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
+    )
+    assert timeless(result.stderr) == (
+        "[1/8] play.zeros: attack guarded:zeros on cpu: found, 0.0 s\n"
+        "[2/8] play.zeros: look-alike guarded:brisk on cpu: not flagged, 0.0 s\n"
+        "[3/8] play.idle: attack guarded:as_idle on cpu: does not work, 0.0 s\n"
+        "[4/8] play.brisk: attack guarded:brisk on cpu: missed, 0.0 s\n"
+        "[5/8] play.kept: attack guarded:kept on cpu: found, 0.0 s\n"
+        "[6/8] play.kept: look-alike guarded:zeros on cpu: wrongly flagged, 0.0 s\n"
+        "[8/8] rest.broken: attack broken:zeros on cpu: error, 0.0 s\n"
+    )
+
+
+def test_json(shell):
+    result = ask(
+        shell, "selftest", "--issue", "play.zeros", "--issue", "rest.alone", "--device", "cpu", "--json", "--quiet"
+    )
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = json.loads(result.stdout)
+    assert found.keys() == {"summary", "device", "seconds", "counts", "issues"}
+    assert timeless(found["summary"]) == (
+        "2 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 not observable here, 1 unproven "
+        "(no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+    )
+    assert (found["device"], found["counts"]) == ("cpu", {"found": 1, "unproven": 1})
+    zeros, alone = found["issues"]
+    assert alone == {
+        "category": "rest",
+        "outcome": "unproven",
+        "seconds": 0,
+        "issue": "rest.alone",
+        "guard": "judged_output",
+        "proofs": [],
+    }
+    assert (zeros["issue"], zeros["outcome"]) == ("play.zeros", "found")
+    attack, look_alike = zeros["proofs"]
+    assert zeros["seconds"] == pytest.approx(attack["seconds"] + look_alike["seconds"])
+    assert found["seconds"] > zeros["seconds"] > 0
+    assert attack.pop("off").startswith("FASTER ")
+    assert attack | {"seconds": 0} == {
+        "case": "guarded:zeros",
+        "honest": False,
+        "device": "cpu",
+        "outcome": "found",
+        "reason": "",
+        "on": "INVALID (output.wrong_values)",
+        "tier": "quick",
+        "seconds": 0,
+    }
+    assert (look_alike["case"], look_alike["honest"], look_alike["outcome"]) == ("guarded:brisk", True, "not flagged")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "honest", "code"),
+    [
+        (Outcome.FOUND, False, 0),
+        (Outcome.PREVENTED, False, 0),
+        (Outcome.RECORDED, False, 0),
+        (Outcome.NOT_OBSERVABLE, False, 0),
+        (Outcome.CLEARED, True, 0),
+        (Outcome.ERROR, False, 1),
+        (Outcome.ERROR, True, 1),
+        (Outcome.MISSED, False, 3),
+        (Outcome.VOID, False, 3),
+        (Outcome.FLAGGED, True, 3),
+    ],
+)
+def test_exit_codes(shell, monkeypatch, outcome, honest, code):
+    with scripted(monkeypatch, ended("play.zeros", outcome, honest=honest, reason="needs cuda")):
+        assert ask(shell, "selftest", "--category", "play", "--quiet").exit_code == code
+
+
+def test_what_is_missed_comes_before_errors(shell, monkeypatch):
+    with scripted(monkeypatch, ended("play.zeros", Outcome.ERROR), ended("play.kept", Outcome.MISSED)):
+        assert ask(shell, "selftest", "--category", "play").exit_code == 3
+
+
+def test_what_needs_the_standard_tier_says_so(shell, monkeypatch):
+    with scripted(monkeypatch, ended("play.zeros", Outcome.FOUND, tier="standard")):
+        result = ask(shell, "selftest", "--issue", "play.zeros")
+    assert "play.zeros  judged_output  found   none        0.0      in the standard tier\n" in result.stdout
+
+
+def test_a_look_alike_that_was_flagged_at_first_is_told_of(shell, monkeypatch):
+    with scripted(
+        monkeypatch, ended("play.zeros", Outcome.CLEARED, honest=True, reason="only when tried again; at first X")
+    ):
+        result = ask(shell, "selftest", "--issue", "play.zeros")
+    line = "play.zeros  judged_output  none    not flagged  0.0      not flagged only when tried again; at first X\n"
+    assert line in result.stdout
+
+
+@pytest.mark.usefixtures("shell")
+def test_the_counts_of_all_issues_add_up(monkeypatch):
+    given = (
+        ended("play.zeros", Outcome.FOUND),
+        ended("play.idle", Outcome.PREVENTED),
+        ended("play.brisk", Outcome.RECORDED),
+        ended("play.kept", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
+        ended("play.spread", Outcome.NOT_OBSERVABLE, reason="needs gpus>=98"),
+        ended("rest.broken", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
+    )
+    with scripted(monkeypatch, *given):
+        monkeypatch.setattr(catalogue, "cases", lambda: ())
+        result = ask(shell_of(load_plugins([])), "selftest", "--quiet")
+    assert timeless(result.stdout).splitlines()[-1] == (
+        "7 issues: 2 proven here (found 1, prevented 1), 1 on recorded evidence, 3 not observable here (needs cuda: 2; "
+        "needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--issue", "play.zeroes"], "aiperf: 'play.zeroes' is not a validity issue. Did you mean 'play.zeros'?\n"),
+        (["--category", "rets"], "aiperf: 'rets' is not a validity issue. Did you mean 'rest'?\n"),
+        (["--category", "play.zeros"], "aiperf: 'play.zeros' is not a validity issue. Did you mean 'play.zeros'?\n"),
+        (
+            ["--device", "cuda"],
+            "aiperf: The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried on "
+            "the CPU; see what is missing with: aiperf doctor\n",
+        ),
+    ],
+)
+def test_a_mistake_is_told(shell, arguments, message):
+    result = ask(shell, "selftest", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+
+
+# --- what is kept of it
+
+
+def test_validity_shows_what_was_proven_here(shell, monkeypatch):
+    before = ask(shell, "validity", "play")
+    assert before.stdout == (
+        "5 issues in 1 category behind 2 guards; 5 with an attack that tries the guard, 0 with recorded evidence alone, 0 "
+        "with neither\n"
+        "0 proven on this machine; try them: aiperf selftest\n"
+        "\n"
+        "play (5)\n"
+        "ISSUE        GUARD          NEEDS     PROOF           TITLE\n"
+        "play.zeros   judged_output  -         not tried here  play.zeros\n"
+        "play.idle    judged_output  -         not tried here  play.idle\n"
+        "play.brisk   judged_output  -         not tried here  play.brisk\n"
+        "play.kept    fresh_values   -         not tried here  play.kept\n"
+        "play.spread  judged_output  gpus>=98  not tried here  play.spread\n"
+    )
+    given = (
+        ended("play.zeros", Outcome.FOUND),
+        ended("play.idle", Outcome.MISSED),
+        ended("play.brisk", Outcome.RECORDED),
+        ended("play.kept", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
+    )
+    with scripted(monkeypatch, *given):
+        ask(shell, "selftest", "--category", "play")
+    after = re.sub(r"\d{4}-\d\d-\d\d", "YYYY-MM-DD", ask(shell, "validity", "play").stdout)
+    assert after.splitlines()[1:] == [
+        "1 proven on this machine",
+        "",
+        "play (5)",
+        "ISSUE        GUARD          NEEDS     PROOF                             TITLE",
+        "play.zeros   judged_output  -         proven here on YYYY-MM-DD         play.zeros",
+        "play.idle    judged_output  -         missed on YYYY-MM-DD              play.idle",
+        "play.brisk   judged_output  -         on recorded evidence, YYYY-MM-DD  play.brisk",
+        "play.kept    fresh_values   -         not observable on YYYY-MM-DD      play.kept",
+        "play.spread  judged_output  gpus>=98  not tried here                    play.spread",
+    ]
+    shown = re.sub(r"\d{4}-\d\d-\d\d", "YYYY-MM-DD", ask(shell, "validity", "play.zeros").stdout)
+    assert shown.splitlines()[-3:] == [
+        "attack      guarded:zeros (cpu)",
+        "look-alike  guarded:brisk (cpu)",
+        "proof       proven here on YYYY-MM-DD by guarded:zeros",
+    ]
+    shown = ask(shell, "validity", "play.spread").stdout
+    assert shown.splitlines()[-1] == "proof       not tried here; try it: aiperf selftest --issue play.spread"
+    (document,) = json.loads(ask(shell, "validity", "play.zeros", "--json").stdout)
+    assert (document["attacks"], document["look_alikes"]) == (["guarded:zeros (cpu)"], ["guarded:brisk (cpu)"])
+    assert document["recorded"] is False
+    assert document["tried_here"].keys() == {"outcome", "day", "by"}
+    (document,) = json.loads(ask(shell, "validity", "rest.alone", "--json").stdout)
+    assert document["tried_here"] is None
+
+
+STATE = {"machine": "one"}
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "selftest"
+
+
+def test_results_are_kept_beside_earlier_ones(folder):
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND, Outcome.FOUND), ended("a.two", Outcome.MISSED)])
+    outcomes.write(STATE, [ended("a.two", Outcome.PREVENTED), ended("a.three", Outcome.NOT_OBSERVABLE)])
+    outcomes.write(STATE, [ended("a.one", Outcome.NOT_OBSERVABLE)])
+    kept = outcomes.read(STATE)
+    assert {name: (one.outcome, one.by) for name, one in kept.items()} == {
+        "a.one": (Outcome.FOUND, ["guarded:zeros"]),
+        "a.two": (Outcome.PREVENTED, ["guarded:zeros"]),
+        "a.three": (Outcome.NOT_OBSERVABLE, ["guarded:zeros"]),
+    }
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", one.day) for one in kept.values())
+
+
+def test_what_was_kept_in_another_state_is_not_shown(folder):
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
+    assert outcomes.read({"machine": "another"}) == {}
+    (file,) = folder.iterdir()
+    file.write_text(file.read_text().replace('"machine": "one"', '"machine": "other"'))
+    assert outcomes.read(STATE) == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": {}, "issues": {"a.one": {"outcome": "fine"}}}'])
+def test_a_file_that_is_damaged_is_no_file(folder, text):
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
+    (file,) = folder.iterdir()
+    file.write_text(text)
+    assert outcomes.read(STATE) == {}
+
+
+def test_a_folder_that_cannot_be_written_to_keeps_nothing(folder):
+    folder.parent.write_text("a file")
+    outcomes.write(STATE, [ended("a.one", Outcome.FOUND)])
+    assert outcomes.read(STATE) == {}
+
+
+def test_an_interrupted_selftest_keeps_what_was_done(shell, monkeypatch):
+    def prove(self: object, chosen: list[Issue], cases: object, recorded: object) -> Iterator[Proven]:
+        yield ended("play.zeros", Outcome.FOUND)
+        raise KeyboardInterrupt
+
+    plugins = shell.plugins
+    with scripted(monkeypatch):
+        monkeypatch.setattr(proof.Prover, "prove", prove)
+        assert ask(shell, "selftest").exit_code == 130
+    assert outcomes.read(outcomes.state(plugins)).keys() == {"play.zeros"}
+
+
+def test_the_state_is_that_of_the_sources(monkeypatch, tmp_path):
+    plugins = load_plugins([])
+    before = outcomes.state(plugins)
+    assert before.keys() == {"format", "machine", "processor", "gpus", "driver", "torch", "sources", "plugins"}
+    assert before == outcomes.state(plugins)
+    (tmp_path / "guard.py").write_text("x = 1\n")
+    first = outcomes._digest(tmp_path)
+    (tmp_path / "guard.py").write_text("x = 2\n")
+    assert outcomes._digest(tmp_path) != first
+
+
+# --- the page of the documentation
+
+
+def test_cases_stand_beside_what_they_prove():
+    cases = (*CASES[:2], evolve(CASES[0], device="cuda"))
+    empty = Evidence(name="", role="", device="", clock="", cache="")
+    recorded = (Recorded(issue="play.idle", guilty=lambda: empty, honest=lambda: empty),)
+    text = validity.page(OURS[:3], lambda one: catalogue.support(one.id, cases, recorded))
+    assert (
+        "3 issues in 1 category behind 1 guard; 1 with an attack that tries the guard, 1 with recorded evidence alone, 1 with "
+        "neither.\n"
+    ) in text
+    lines = [line for line in text.splitlines() if re.match("- (attack|look-alike|recorded)", line)]
+    assert lines == [
+        "- attack: `guarded:zeros` (cpu, cuda)",
+        "- look-alike: `guarded:brisk` (cpu)",
+        "- recorded evidence of code that commits it, and of honest code",
+        "- attack: none yet",
+    ]
+
+
+# --- what ships
+
+
+def test_every_case_that_ships_is_of_a_registered_issue_and_a_module_that_is_there():
+    known = {one.id for one in ISSUES}
+    issues = [*(one.issue for one in catalogue.cases()), *(one.issue for one in catalogue.recorded())]
+    assert set(issues) <= known
+    for one in catalogue.cases():
+        assert importlib.util.find_spec(one.module) is not None, one
+        assert one.device in ("cpu", "cuda"), one
+        assert one.gains in ("verdict", "silence", "word"), one
+        assert one.tier in proof.TIERS, one
+        assert not one.held_by or one.candidate, one
+
+
+def test_every_issue_has_an_attack_or_a_record_and_a_look_alike():
+    cases, recorded = catalogue.cases(), catalogue.recorded()
+    bare, alone = [], []
+    for one in ISSUES:
+        behind = catalogue.support(one.id, cases, recorded)
+        if not (behind.attacks or behind.recorded):
+            bare.append(one.id)
+        if not (behind.look_alikes or behind.recorded):
+            alone.append(one.id)
+    assert bare == []
+    assert alone == []
+
+
+def test_every_candidate_that_ships_is_a_file_that_a_candidate_may_be():
+    for one in catalogue.cases():
+        if one.candidate:
+            assert check_candidate(trials.file_of(one), "aiperf").text
+
+
+def test_no_case_ships_twice():
+    keys = [(one.issue, catalogue.name_of(one), one.device) for one in catalogue.cases()]
+    assert len(keys) == len(set(keys))
+
+
+def test_every_recorded_case_has_a_check():
+    guards = {one.id: one.guard for one in ISSUES}
+    assert {guards[one.issue] for one in catalogue.recorded()} <= {one.name for one in GUARDS}
+    for one in catalogue.recorded():
+        if one.look is not None:
+            continue
+        module = importlib.import_module(f"aiperf_core.validity.checks.{guards[one.issue]}")
+        assert module.CHECK.guard == guards[one.issue]

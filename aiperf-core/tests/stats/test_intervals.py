@@ -1,0 +1,442 @@
+"""Intervals and verdicts, on made-up data whose true answer is known."""
+
+import itertools
+import math
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aiperf_core.measurements import Estimate
+from aiperf_core.results.models import Verdict
+from aiperf_core.stats import intervals
+from aiperf_core.stats.intervals import Blocks, half_width, median_interval, ratio_interval, verdict
+
+SIMULATIONS = 200
+
+# Each estimate draws some thousand resamples.
+few = settings(deadline=None, max_examples=40)
+
+TIMES = st.floats(1e-9, 1e3)
+BLOCKS = st.lists(st.lists(TIMES, min_size=1, max_size=4), min_size=3, max_size=8).map(
+    lambda blocks: Blocks.of(
+        [time for block in blocks for time in block],
+        [number for number, block in enumerate(blocks) for _ in block],
+    )
+)
+
+
+def pair(
+    seed: int, *, ratio: float = 1.0, passes: int = 12, length: int = 4, shared: float = 0.05, own: float = 0.01
+) -> tuple[Blocks, Blocks]:
+    """Two sides of a made-up run. All effects are lognormal with median 1, so `ratio` is the true ratio of medians.
+
+    `shared` is the spread of what a pass does to both sides, `own` of what a block does to one; samples spread by 2 %.
+    """
+    rng = np.random.default_rng(seed)
+    common = rng.lognormal(0, shared, passes)
+
+    def side(scale: float) -> Blocks:
+        level = scale * common * rng.lognormal(0, own, passes)
+        times = level[:, None] * rng.lognormal(0, 0.02, (passes, length))
+        return Blocks.of(list(times.ravel()), list(np.repeat(np.arange(passes), length)))
+
+    return side(ratio), side(1.0)
+
+
+def estimated(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate:
+    estimate = ratio_interval(top, bottom, seed)
+    assert estimate is not None
+    return estimate
+
+
+def of_median(blocks: Blocks, seed: int = 0) -> Estimate:
+    estimate = median_interval(blocks, seed)
+    assert estimate is not None
+    return estimate
+
+
+# --- properties
+
+
+@few
+@given(BLOCKS)
+def test_an_interval_contains_its_median(blocks: Blocks) -> None:
+    estimate = of_median(blocks)
+    assert estimate.value == np.median(blocks.times)
+    assert 0 < estimate.low <= estimate.value <= estimate.high < math.inf
+
+
+@few
+@given(BLOCKS, BLOCKS)
+def test_an_interval_contains_its_ratio(top: Blocks, bottom: Blocks) -> None:
+    estimate = estimated(top, bottom)
+    assert 0 < estimate.low <= estimate.value <= estimate.high < math.inf
+
+
+@few
+@given(BLOCKS, BLOCKS, st.integers(-20, 20))
+def test_units_change_nothing(top: Blocks, bottom: Blocks, power: int) -> None:
+    scale = 2.0**power
+    scaled = evolve(top, times=top.times * scale), evolve(bottom, times=bottom.times * scale)
+    assert ratio_interval(*scaled) == ratio_interval(top, bottom)
+    one, other = of_median(top), of_median(scaled[0])
+    assert (other.value, other.low, other.high) == pytest.approx(
+        (one.value * scale, one.low * scale, one.high * scale), rel=1e-9
+    )
+
+
+@few
+@given(st.integers(0, 10_000), st.floats(0.1, 10.0))
+def test_a_ratio_turned_over_is_the_inverse(seed: int, ratio: float) -> None:
+    top, bottom = pair(seed, ratio=ratio, length=1)
+    one, other = estimated(top, bottom), estimated(bottom, top)
+    assert one.value == pytest.approx(1 / other.value)
+    assert one.low == pytest.approx(1 / other.high, rel=5e-3)
+    assert one.high == pytest.approx(1 / other.low, rel=5e-3)
+
+
+@few
+@given(BLOCKS, st.floats(0.01, 100.0))
+def test_what_both_sides_share_does_not_widen_their_ratio(bottom: Blocks, ratio: float) -> None:
+    keep = np.unique(bottom.passes, return_index=True)[1]
+    bottom = bottom.only(keep)
+    estimate = estimated(evolve(bottom, times=bottom.times * ratio), bottom)
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((ratio, ratio, ratio))
+
+
+def test_the_same_samples_give_the_same_interval() -> None:
+    top, bottom = pair(0)
+    assert estimated(top, bottom) == estimated(top, bottom)
+    assert estimated(top, bottom) != estimated(top, bottom, seed=1)
+    assert of_median(top) == of_median(top)
+
+
+def test_large_data_is_resampled_in_parts_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    top, bottom = pair(0)
+    whole = estimated(top, bottom)
+    monkeypatch.setattr(intervals, "_MAX_ELEMENTS", intervals.DRAWS * len(top.times))
+    assert intervals._draws_for(len(top.times)) == intervals.DRAWS
+    intervals._remembered.cache_clear()
+    assert estimated(top, bottom) == whole
+
+
+@pytest.mark.parametrize(("passes", "length"), [(12, 2_000), (1200, 1)])
+def test_weights_say_what_drawing_says(monkeypatch: pytest.MonkeyPatch, passes: int, length: int) -> None:
+    top, bottom = pair(3, ratio=1.2, passes=passes, length=length, own=0.05)
+    weighed = estimated(top, bottom)
+    monkeypatch.setattr(intervals, "_MANY_PASSES", 10**6)
+    monkeypatch.setattr(intervals, "_MANY_SAMPLES", 10**6)
+    intervals._remembered.cache_clear()
+    drawn = estimated(top, bottom)
+    intervals._remembered.cache_clear()
+    assert weighed != drawn
+    assert weighed.value == drawn.value
+    assert half_width(weighed) == pytest.approx(half_width(drawn), rel=0.15)
+
+
+@pytest.mark.quiet
+@pytest.mark.parametrize(("passes", "length"), [(100_000, 1), (6_250, 16), (60, 1_667), (10, 10_000)])
+def test_a_hundred_thousand_samples_take_less_than_a_second(passes: int, length: int) -> None:
+    top, bottom = pair(0, passes=passes, length=length)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        estimated(top, bottom)
+        of_median(top)
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 1.0
+
+
+@pytest.mark.parametrize(("samples", "draws"), [(0, 2000), (48, 2000), (20_000, 2000), (50_000, 800), (10**7, 400)])
+def test_fewer_draws_are_made_of_large_data(samples: int, draws: int) -> None:
+    assert intervals._draws_for(samples) == draws
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(2, 4.303), (5, 2.571), (10, 2.228), (30, 2.042), (10**6, 1.960)])
+def test_the_quantiles_of_students_t(freedom: int, quantile: float) -> None:
+    assert intervals._student(freedom) == pytest.approx(quantile, rel=0.01)
+
+
+@pytest.mark.parametrize(("passes", "factor"), [(3, 2.69), (6, 1.437), (12, 1.173), (10_000, 1.0)])
+def test_an_interval_over_few_passes_is_widened_on_a_logarithmic_scale(passes: int, factor: float) -> None:
+    resampled = np.exp(np.linspace(-0.1, 0.2, 2001))
+    within = float(np.var(np.log(resampled)))
+    estimate = intervals._widened(1.0, resampled, within, 0.0, passes - 1, 1, None, ratio=True)
+    # The quantiles leave out 2.5 % at either end: -0.0925 and 0.1925.
+    # The error of the run that repeats this one comes on top.
+    factor *= math.sqrt(2)
+    assert math.log(estimate.low) == pytest.approx(-0.0925 * factor, rel=0.01)
+    assert math.log(estimate.high) == pytest.approx(0.1925 * factor, rel=0.01)
+
+
+@pytest.mark.parametrize(("process_effect", "rounds"), [(0.0, 1), (0.0, 3), (0.02, 3)])
+def test_an_interval_covers_what_the_next_run_finds(process_effect: float, rounds: int) -> None:
+    runs = [rounds_of(1.1, process_effect, rounds, seed) for seed in range(201)]
+    found = [ratio_interval(*sides) for sides in runs]
+    values = [one for one in found if one is not None]
+    covered = sum(one.low <= after.value <= one.high for one, after in itertools.pairwise(values))
+    assert covered / (len(values) - 1) >= 0.9
+
+
+@pytest.mark.parametrize("memory", [0.0, 5.0, 20.0])
+def test_the_interval_of_a_time_covers_the_next_run_of_a_machine_that_drifts(memory: float) -> None:
+    runs = [drifting(memory, seed) for seed in range(301)]
+    estimates = [of_median(one) for one in runs]
+    covered = sum(one.low <= after.value <= one.high for one, after in itertools.pairwise(estimates))
+    assert covered / (len(runs) - 1) >= 0.9
+
+
+def drifting(memory: float, seed: int) -> Blocks:
+    """Three rounds of 32 passes on a machine whose speed changes by 2 %, and is forgotten after `memory` passes."""
+    rng, rounds, passes = np.random.default_rng(seed), 3, 32
+    kept = math.exp(-1 / memory) if memory else 0.0
+    level, levels = rng.normal(), []
+    for _ in range(rounds * passes):
+        level = kept * level + math.sqrt(1 - kept**2) * rng.normal()
+        levels.append(level)
+    times = np.exp(0.02 * np.array(levels)) * rng.lognormal(0, 0.02, rounds * passes)
+    return Blocks.of(list(times), list(range(rounds * passes)), list(np.repeat(np.arange(rounds), passes)))
+
+
+def quarters(*medians: float) -> Blocks:
+    """Two rounds whose quarters have these medians of the logarithm, two passes a quarter."""
+    times = np.exp(np.repeat(medians, 2))
+    return Blocks.of(list(times), list(range(len(times))), list(np.repeat([0, 1], len(times) // 2)))
+
+
+def test_quarters_that_do_not_tell_of_each_other_are_worth_their_number() -> None:
+    apart = [0.01, -0.01, 0.01, -0.01, 0.01, -0.01, 0.01, -0.01]
+    assert intervals._drift(quarters(*apart)) == pytest.approx(1e-4 / 7)
+    assert intervals._drift(quarters(*[0.01] * 8)) == 0.0
+
+
+def test_quarters_that_drift_one_way_are_worth_no_more_than_one() -> None:
+    rising = np.linspace(0, 0.07, 8)
+    assert intervals._drift(quarters(*rising)) == pytest.approx(np.var(rising))
+
+
+def test_quarters_that_are_somewhat_alike_are_worth_less_than_their_number() -> None:
+    levels = [1, 2, 1, -1, -2, 0, -1, 0]
+    alike = (2 + 2 - 1 + 2) / 12
+    alike += (1 + 3 * alike) / 8
+    worth = 8 / (1 + 2 * sum((1 - lag / 8) * alike**lag for lag in range(1, 8)))
+    assert worth > 2
+    assert intervals._drift(quarters(*(0.01 * one for one in levels))) == pytest.approx(1e-4 * 12 / 8 / (worth - 1))
+
+
+def test_a_quarter_may_be_empty() -> None:
+    short = Blocks.of([1.0, 1.1, 1.0], [0, 1, 2], [0, 0, 1])
+    assert intervals._drift(short) > 0
+
+
+def test_no_interval_is_narrower_than_the_step_of_the_clock() -> None:
+    sure = Blocks.of([1e-3] * 12, list(range(12)))
+    coarse = Blocks.of([1e-3] * 12, list(range(12)), step_s=1e-5)
+    assert intervals.median_interval(sure) == Estimate(1e-3, 1e-3, 1e-3)
+    found = intervals.median_interval(coarse)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.99e-3, 1.01e-3), rel=1e-3)
+    both = ratio_interval(coarse, coarse)
+    assert both is not None
+    assert both.high - both.low == pytest.approx(0.04, rel=0.01)
+    assert coarse.only(np.arange(12) < 6).step_s == 1e-5
+
+
+def rounds_of(ratio: float, process_effect: float, rounds: int, seed: int) -> tuple[Blocks, Blocks]:
+    """Two implementations over some rounds; every process has a lasting effect of its own on its times."""
+    rng = np.random.default_rng(seed)
+    passes, length = 8, 4
+    sides = []
+    for factor in (ratio, 1.0):
+        effect = rng.lognormal(0, process_effect, rounds).repeat(passes * length)
+        times = factor * effect * rng.lognormal(0, 0.01, rounds * passes * length)
+        which = np.arange(rounds).repeat(passes * length)
+        sides.append(Blocks(times, np.arange(rounds * passes).repeat(length), which))
+    return sides[0], sides[1]
+
+
+@pytest.mark.parametrize("process_effect", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("rounds", [3, 10])
+def test_intervals_over_rounds_cover_what_processes_differ_by(process_effect: float, rounds: int) -> None:
+    covered = 0
+    for seed in range(100):
+        estimate = ratio_interval(*rounds_of(1.1, process_effect, rounds, seed))
+        assert estimate is not None
+        covered += estimate.low <= 1.1 <= estimate.high
+    assert covered >= 88
+
+
+def test_one_round_cannot_show_what_processes_differ_by_and_three_can() -> None:
+    one = ratio_interval(*rounds_of(1.0, 0.05, 1, 1))
+    three = ratio_interval(*rounds_of(1.0, 0.05, 3, 1))
+    assert one is not None
+    assert three is not None
+    assert half_width(three) > 3 * half_width(one)
+
+
+# --- which samples count
+
+
+def test_too_few_passes_allow_no_statement() -> None:
+    many = Blocks.of([1.0, 1.1, 0.9, 1.2], [0, 0, 1, 1])
+    assert median_interval(many) is None
+    assert ratio_interval(many, many) is None
+    assert median_interval(Blocks.of([], [])) is None
+    assert median_interval(Blocks.of([1.0, 1.1, 0.9], [0, 4, 9])) is not None
+
+
+def test_a_ratio_is_over_the_passes_that_both_have() -> None:
+    top = Blocks.of([2.0, 2.0, 2.0, *[900.0] * 5], [0, 1, 2, *[7] * 5])
+    bottom = Blocks.of([*[0.001] * 5, 1.0, 1.0, 1.0], [*[-1] * 5, 0, 1, 2])
+    assert ratio_interval(top, bottom) == Estimate(2.0, 2.0, 2.0)
+    assert ratio_interval(top, Blocks.of([1.0, 1.0, 1.0], [0, 1, 3])) is None
+
+
+def test_blocks_may_differ_in_length() -> None:
+    top = Blocks.of([3.0] * 9, [0, 1, 1, 1, 1, 1, 1, 2, 3])
+    assert median_interval(top) == Estimate(3.0, 3.0, 3.0)
+    assert top.present.tolist() == [0, 1, 2, 3]
+
+
+def test_no_sample_is_left_out_of_the_median() -> None:
+    blocks = Blocks.of([1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0], [0, 1, 2, 3, 3, 3, 3])
+    assert of_median(blocks).value == 5.0
+
+
+# --- what the intervals are worth
+
+
+@pytest.mark.parametrize(
+    ("ratio", "passes", "length", "shared", "own"),
+    [
+        pytest.param(1.0, 6, 1, 0.05, 0.01, id="as few passes as may be"),
+        pytest.param(1.3, 12, 4, 0.30, 0.01, id="a restless machine"),
+        pytest.param(0.8, 12, 4, 0.05, 0.05, id="blocks that differ more than their samples"),
+    ],
+)
+def test_an_interval_covers_the_true_ratio(ratio: float, passes: int, length: int, shared: float, own: float) -> None:
+    covered = 0
+    for seed in range(SIMULATIONS):
+        sides = pair(seed, ratio=ratio, passes=passes, length=length, shared=shared, own=own)
+        estimate = estimated(*sides, seed=seed)
+        covered += estimate.low <= ratio <= estimate.high
+    assert covered / SIMULATIONS >= 0.88
+
+
+def test_an_interval_covers_the_true_median() -> None:
+    covered = 0
+    for seed in range(SIMULATIONS):
+        estimate = of_median(pair(seed, shared=0.1)[1], seed)
+        covered += estimate.low <= 1.0 <= estimate.high
+    assert covered / SIMULATIONS >= 0.88
+
+
+def verdicts(floor: float, **made_up: float) -> Counter[Verdict]:
+    """How often each verdict is given."""
+    return Counter(
+        verdict(estimated(*pair(seed, **made_up), seed=seed), floor)  # type: ignore[arg-type]
+        for seed in range(SIMULATIONS)
+    )
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.01])
+def test_a_thing_is_rarely_faster_than_itself(floor: float) -> None:
+    said = verdicts(floor, own=0.03)
+    assert said[Verdict.FASTER] <= 0.05 * SIMULATIONS
+    assert said[Verdict.SLOWER] <= 0.05 * SIMULATIONS
+
+
+def test_a_gain_below_the_floor_is_never_claimed() -> None:
+    said = verdicts(0.05, ratio=1.03, passes=20)
+    assert said[Verdict.FASTER] == 0
+    assert said[Verdict.SLOWER] == 0
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(1.15, Verdict.FASTER), (0.87, Verdict.SLOWER)])
+def test_a_gain_that_is_there_is_found(ratio: float, expected: Verdict) -> None:
+    assert verdicts(0.01, ratio=ratio)[expected] >= 0.95 * SIMULATIONS
+
+
+def test_sameness_is_found_once_the_interval_is_narrow() -> None:
+    assert verdicts(0.05, shared=0.02)[Verdict.SAME] >= 0.9 * SIMULATIONS
+
+
+def test_more_passes_narrow_the_interval() -> None:
+    widths = [
+        np.mean([half_width(estimated(*pair(seed, passes=passes))) for seed in range(8)]) for passes in (6, 24, 96)
+    ]
+    assert widths[0] > 1.7 * widths[1]
+    assert widths[1] > 1.7 * widths[2]
+
+
+# --- verdicts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.02, 1.5, Verdict.FASTER),
+        (1.01, 1.5, Verdict.INCONCLUSIVE),
+        (1.0101, 1.5, Verdict.FASTER),
+        (0.5, 0.98, Verdict.SLOWER),
+        (0.5, 0.99, Verdict.INCONCLUSIVE),
+        (0.5, 0.9899, Verdict.SLOWER),
+        (0.99, 1.01, Verdict.SAME),
+        (1.0, 1.0, Verdict.SAME),
+        (0.9899, 1.01, Verdict.INCONCLUSIVE),
+        (0.99, 1.0101, Verdict.INCONCLUSIVE),
+        (1.005, 1.008, Verdict.SAME),
+        (0.5, 2.0, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_the_floor_decides(low: float, high: float, expected: Verdict) -> None:
+    assert verdict(Estimate((low + high) / 2, low, high), 0.01) is expected
+
+
+RATIOS = st.floats(0.01, 100.0)
+
+
+@given(RATIOS, RATIOS, st.floats(0.0, 0.5))
+def test_a_verdict_says_what_the_interval_says(one: float, other: float, floor: float) -> None:
+    low, high = sorted((one, other))
+    said = verdict(Estimate(math.sqrt(low * high), low, high), floor)
+    assert (said is Verdict.FASTER) == (low > 1 + floor)
+    assert (said is Verdict.SLOWER) == (high < 1 - floor)
+    assert (said is Verdict.SAME) == (1 - floor <= low and high <= 1 + floor)
+
+
+@given(RATIOS, RATIOS, RATIOS)
+def test_the_width_is_relative_to_the_value(one: float, other: float, value: float) -> None:
+    low, high = sorted((one, other))
+    assert half_width(Estimate(value, low, high)) == pytest.approx((high - low) / 2 / value)
+
+
+@pytest.mark.parametrize(("passes", "length"), [(1, 1), (64, 1), (70, 3), (300, 7), (2000, 2)])
+def test_the_middle_of_weights_is_that_of_their_sum(monkeypatch: pytest.MonkeyPatch, passes: int, length: int) -> None:
+    rng = np.random.default_rng(passes)
+    of_sample = rng.permutation(np.repeat(np.arange(passes), length))
+    weights = rng.poisson(1, (50, passes)).astype(np.uint8)
+    weights[0] = 0
+    summed = np.cumsum(weights[:, of_sample], axis=1, dtype=np.int64)
+    expected = [int(np.searchsorted(one, one[-1] / 2)) for one in summed]
+    assert intervals._middles(of_sample, weights).tolist() == expected
+    monkeypatch.setattr(intervals, "_TOGETHER", 100)
+    monkeypatch.setattr(intervals, "_ONE_THREAD", 4 * passes)
+    assert intervals._middles(of_sample, weights).tolist() == expected
+
+
+def test_the_intervals_of_earlier_results_can_be_made_again() -> None:
+    """Without drift, rounds that differ by no more than their passes add nothing; with it they are few all the same."""
+    alike = rounds_of(1.0, 0.0, 3, 5)[1]
+    now, then = median_interval(alike), median_interval(alike, drift=False)
+    assert now is not None
+    assert then is not None
+    assert now.value == then.value
+    assert half_width(now) > 1.5 * half_width(then)
+    one_round = evolve(alike, rounds=np.zeros_like(alike.rounds))
+    assert median_interval(one_round) == median_interval(one_round, drift=False)

@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+from attrs import asdict, evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiperf_core import Cost
+from aiperf_core.measurements import Ceilings
+from aiperf_core.results.models import Light
+from aiperf_core.stats.speed_of_light import compute_roof, light, light_time
+
+CEILINGS = Ceilings("made up", "today", 100.0, 80.0, 50.0, {"fp32": 1000.0, "bf16": 8000.0})
+
+
+def cost(**amounts: Any) -> dict[str, Any]:
+    return asdict(Cost(**amounts))
+
+
+@pytest.mark.parametrize(
+    ("work", "cache", "expected"),
+    [
+        # A balanced stream moves as a copy does.
+        (cost(bytes_read=100, bytes_written=100), "cold", ("memory", 2.0)),
+        (cost(bytes_read=80), "cold", ("memory", 1.0)),
+        (cost(bytes_written=50), "cold", ("memory", 1.0)),
+        (cost(bytes_read=100 + 80, bytes_written=100), "cold", ("memory", 3.0)),
+        (cost(bytes_read=100, bytes_written=100 + 50), "cold", ("memory", 3.0)),
+        (cost(flops=1000), "cold", ("compute", 1.0)),
+        (cost(flops=8000, precision="bf16"), "cold", ("compute", 1.0)),
+        (cost(flops=1000, bytes_read=160), "cold", ("memory", 2.0)),
+        (cost(flops=3000, bytes_read=160), "cold", ("compute", 3.0)),
+        # What lives in a cache of unknown size is bounded by arithmetic alone.
+        (cost(flops=1000, bytes_read=160), "warm", ("compute", 1.0)),
+        (cost(bytes_read=160), "warm", None),
+        # No ceiling was measured for this precision.
+        (cost(flops=1000, precision="fp8"), "cold", None),
+        (cost(flops=1000, precision="fp8", bytes_read=80), "cold", ("memory", 1.0)),
+        (cost(wire_bytes=5), "cold", None),
+    ],
+)
+def test_what_bounds_the_work(work: dict[str, Any], cache: str, expected: tuple[str, float] | None) -> None:
+    assert light_time(work, CEILINGS, cache) == expected
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (cost(bytes_read=160), ("memory", 1.0)),  # 80 of them at 80 a second
+        (cost(bytes_read=80, bytes_written=80), None),
+        (cost(bytes_read=80, bytes_written=130), ("memory", 1.0)),  # 50 at 50 a second
+        (cost(bytes_read=180, bytes_written=180), ("memory", 2.0)),
+        (cost(flops=3000, bytes_read=160), ("compute", 3.0)),
+        (cost(flops=500, bytes_read=160), ("memory", 1.0)),
+    ],
+)
+def test_what_a_warm_cache_cannot_hold_moves(work: dict[str, Any], expected: tuple[str, float] | None) -> None:
+    ceilings = evolve(CEILINGS, cache_bytes=80.0)
+    assert light_time(work, ceilings, "warm") == expected
+    cold, warm = (light_time(work, one, "cold") for one in (CEILINGS, ceilings))
+    assert cold == warm
+
+
+def test_the_fraction_of_light() -> None:
+    assert light(cost(bytes_read=80), CEILINGS, "cold", 4.0) == Light("memory", 1.0, 0.25)
+    assert light(cost(bytes_read=80), CEILINGS, "cold", 0.5) == Light("memory", 1.0, 2.0)
+
+
+def test_without_ceilings_or_a_bound_there_is_no_fraction() -> None:
+    assert light(cost(bytes_read=80), None, "cold", 4.0) is None
+    assert light(cost(bytes_read=80), CEILINGS, "warm", 4.0) is None
+
+
+def test_the_roof_of_a_precision_is_the_better_of_products_and_multiply_adds() -> None:
+    ceilings = evolve(CEILINGS, vector_flop_per_s={"fp32": 1200.0, "fp64": 300.0})
+    assert compute_roof(ceilings, "fp32") == 1200.0
+    assert compute_roof(ceilings, "bf16") == 8000.0
+    assert compute_roof(ceilings, "fp64") == 300.0
+    assert compute_roof(ceilings, "fp8") is None
+    assert light_time(cost(flops=1200), ceilings, "cold") == ("compute", 1.0)
+
+
+AMOUNTS = st.integers(0, 10**15)
+
+
+@given(AMOUNTS, AMOUNTS, AMOUNTS, st.integers(1, 10**6))
+def test_more_work_never_takes_less_time(read: int, written: int, flops: int, more: int) -> None:
+    work = {"bytes_read": read, "bytes_written": written, "flops": flops, "precision": "fp32"}
+    bound = light_time(work, CEILINGS, "cold")
+    for name in ("flops", "bytes_read", "bytes_written"):
+        longer = light_time({**work, name: work[name] + more}, CEILINGS, "cold")  # type: ignore[operator]
+        assert longer is not None
+        # Exact but for rounding: these ceilings make a byte of a copy cost no less than one that is only written.
+        assert bound is None or longer[1] >= bound[1] * (1 - 1e-12)

@@ -1,0 +1,179 @@
+"""The rooms of the core lie in layers: a file imports only from rooms below its own, and no files import each other in a circle.
+
+Every import counts: at the top of a file, within a function, and for types alone.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "aiperf_core"
+
+# From the ground up. A room is the files of a folder, or files of the core's own folder named one by one.
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    "ground": (
+        "errors",
+        "git",
+        "names",
+        "units",
+        "folders",
+        "contributed",
+        "cost",
+        "tolerance",
+        "targets",
+        "requirements",
+        "measurements",
+        "described",
+        "distributions",
+        "compatibility",
+        "commands",
+        "events",
+        "executor",
+        "profiler",
+        "pytree",
+    ),
+    "kernels": ("kernels/*",),
+    "devices": ("devices/*",),
+    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*", "__init__"),
+    "results": ("results/*",),
+    "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
+    "stats": ("stats/*",),
+    "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),
+    "practice": ("practice/*",),
+    "processes": ("harness/__init__", "harness/processes/*"),
+    "isolation": ("harness/isolation/*",),
+    "roles": ("harness/roles/*",),
+    "ranks": ("harness/ranks/*",),
+    "run": ("harness/run/*",),
+    "selftest": ("selftest/*",),
+    "profiling": ("profiling/*",),
+    "render": ("render/*", "render/report/*"),
+    "testing": ("testing", "pytest_plugin"),
+    "cli": ("cli/*", "__main__"),
+}
+ORDER = list(ROOMS)
+
+
+def module_of(file: Path) -> str:
+    """`harness/run/planner` for that file; a package is its `__init__`."""
+    return file.relative_to(SOURCE).with_suffix("").as_posix()
+
+
+FILES = {module_of(file): file for file in sorted(SOURCE.rglob("*.py")) if "templates" not in file.parts}
+
+
+def rooms_of(module: str) -> list[str]:
+    """The rooms whose patterns name a module: by its name, or by its folder."""
+    folder, _, _ = module.rpartition("/")
+    return [name for name, patterns in ROOMS.items() if module in patterns or (folder and f"{folder}/*" in patterns)]
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """The modules of the core that a file imports, anywhere in it."""
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Where a class lives that is imported by its name, such as "aiperf_core.cli.run:run", is no arrow.
+            continue
+        for name in names:
+            found = resolved(name)
+            if found:
+                yield found
+
+
+def resolved(name: str) -> str | None:
+    """The module that a dotted name lies in; None outside of the core."""
+    parts = name.split(".")
+    if parts[0] != "aiperf_core":
+        return None
+    for length in range(len(parts), 0, -1):
+        path = "/".join(parts[1:length])
+        for one in (path, f"{path}/__init__" if path else "__init__"):
+            if one in FILES:
+                return one
+    raise AssertionError(f"{name} is no module of the core")
+
+
+ARROWS = {
+    module: sorted(set(imported(ast.parse(file.read_text(), str(file)))) - {module}) for module, file in FILES.items()
+}
+
+
+def upward(arrows: Mapping[str, list[str]]) -> list[str]:
+    """The arrows that do not point down, in words."""
+    found = []
+    for module, targets in arrows.items():
+        (room,) = rooms_of(module)
+        for target in targets:
+            (other,) = rooms_of(target)
+            if ORDER.index(other) > ORDER.index(room):
+                found.append(f"{module} ({room}) imports {target} ({other}), which lies above it")
+    return found
+
+
+def circles(arrows: Mapping[str, list[str]]) -> list[str]:
+    """The groups of files that import each other, in words (Tarjan's strongly connected components)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[str] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for target in arrows.get(module, ()):
+            if target not in number:
+                visit(target)
+                low[module] = min(low[module], low[target])
+            elif target in stack:
+                low[module] = min(low[module], number[target])
+        if low[module] == number[module]:
+            group = [stack.pop()]
+            while group[-1] != module:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(" <-> ".join(sorted(group)))
+
+    for module in arrows:
+        if module not in number:
+            visit(module)
+    return found
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_every_file_is_in_one_room(module: str) -> None:
+    assert len(rooms_of(module)) == 1
+
+
+def test_a_room_has_files() -> None:
+    empty = [name for name in ROOMS if not any(name in rooms_of(module) for module in FILES)]
+    assert empty == []
+
+
+def test_imports_point_down() -> None:
+    assert upward(ARROWS) == []
+
+
+def test_no_files_import_each_other() -> None:
+    assert circles(ARROWS) == []
+
+
+@pytest.mark.parametrize("module", [one for one in FILES if ARROWS[one]])
+def test_an_import_turned_round_is_seen(module: str) -> None:
+    """Turn the first import of each file round: the arrow then points up, or closes a circle with the one that stands."""
+    (target, *_) = ARROWS[module]
+    turned = {**ARROWS, target: sorted({*ARROWS[target], module})}
+    assert upward(turned) or circles(turned)
+
+
+def test_the_map_names_every_room() -> None:
+    page = (SOURCE.parents[2] / "docs" / "architecture.md").read_text()
+    named = re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE)
+    assert named == ORDER[::-1]

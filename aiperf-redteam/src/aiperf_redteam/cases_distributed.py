@@ -1,0 +1,12 @@
+"""Cases of the issues of distributed. Those that the harness leaves no room for, or that need GPUs, rest on recorded evidence."""
+
+from aiperf_core.validity.cases import Case
+
+RANKS = "aiperf_redteam.several_ranks"
+
+CASES: tuple[Case, ...] = (
+    Case(issue="distributed.rank_skipping", module=RANKS, implementation="idle_rank", gains="silence"),
+    Case(issue="distributed.rank_skipping", module=RANKS, implementation="uneven", honest=True),
+    Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="local_guess", gains="silence"),
+    Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="gathered", honest=True),
+)

@@ -1,0 +1,81 @@
+"""What an implementation sets for its process, and nobody else has.
+
+Workload   A damped iteration, see `relaxation`.
+Baseline   Step by step, on the one processor that all are given.
+Variants   Attacks, and honest code that looks like them.
+Breaks     A machine with one processor has none to take beside it.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D101, D102, D103
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+
+import gc
+import os
+
+import torch
+
+from aiperf_redteam.relaxation import SHORT, benchmark, work
+
+bench = benchmark(steps=SHORT)
+
+
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
+def stepwise(x, steps):
+    return work(x, steps)
+
+
+@bench.variant(device="cpu", why="takes every processor of the machine, and goes first where it may")
+class GoesFirst:
+    def prepare(self):
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        try:
+            os.nice(-5)
+        except PermissionError:
+            return
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: makes way for others")
+class MakesWay:
+    def prepare(self):
+        os.nice(1)
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="sets threads, gradients and the collector of its process otherwise than all others")
+class SetsProcess:
+    def prepare(self):
+        torch.set_grad_enabled(False)
+        torch.set_num_interop_threads(1 + torch.get_num_interop_threads())
+        gc.set_threshold(100_000)
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: switches gradients off within its call, and on again")
+def without_gradients(x, steps):
+    with torch.no_grad():
+        return work(x, steps)
+
+
+@bench.variant(
+    device="cuda", requires="gpus:2", why="all of the work is done on another GPU than the one of the target"
+)
+class ElsewhereThanDeclared:
+    def prepare(self, x):
+        self.out = torch.empty_like(x)
+
+    def run(self, x, steps):
+        there = work(x.to("cuda:1", non_blocking=True), steps)
+        return self.out.copy_(there, non_blocking=True)
+
+
+@bench.variant(device="cuda", requires="gpus:2", why="honest: asks about another GPU, and works on its own")
+def asks_about_another(x, steps):
+    return work(x, steps if torch.cuda.get_device_properties(1).total_memory else 0)

@@ -1,0 +1,18 @@
+"""What code is measured at that nobody trusts: its files lie in `candidates`.
+
+Workload   A damped iteration, see `relaxation`.
+Baseline   Step by step.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D103
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+
+from aiperf_redteam.relaxation import LONG, benchmark, work
+
+bench = benchmark(steps=LONG)
+
+
+@bench.baseline(device="cpu", kind="reasonable")
+def stepwise(x, steps):
+    return work(x, steps)

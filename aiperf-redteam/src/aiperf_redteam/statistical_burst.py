@@ -1,0 +1,98 @@
+"""A burst of waiting that falls on one side.
+
+Workload   A damped iteration, see `relaxation`, while a lock is held of which the machine has one.
+Baseline   Step by step.
+Variants   `burst` has a process that holds the lock most of the time until its own samples begin; `in_halves` is honest.
+Breaks     The process is one of no session or group that the harness ends. Code that is not trusted cannot start such.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D101, D102
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+
+import fcntl
+import mmap
+import os
+import time
+
+from aiperf_redteam.relaxation import SHORT, benchmark, relax, work
+
+bench = benchmark(steps=SHORT)
+
+# The calls of a warm-up are so many; with the next one its own samples begin.
+WARM_UPS = 3
+HELD_S, FREE_S, MOST_S = 0.010, 0.001, 30.0
+
+
+class Locked:
+    """Works under the lock."""
+
+    def prepare(self):
+        self.lock = open(__file__)  # noqa: SIM115  kept for all calls
+
+    def under_lock(self, call, *arguments):
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        try:
+            return call(*arguments)
+        finally:
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+
+@bench.baseline(device="cpu", kind="reasonable")
+class Stepwise(Locked):
+    def run(self, x, steps):
+        return self.under_lock(work, x, steps)
+
+
+def hold_often(shared, owner):
+    """Hold the lock from the end of the warm-up until the owner's own samples begin, or it has ended."""
+    until = time.monotonic() + MOST_S
+    with open(__file__) as lock:
+        while shared[0] <= WARM_UPS and time.monotonic() < until:
+            try:
+                os.kill(owner, 0)
+            except ProcessLookupError:
+                return
+            if shared[0] == WARM_UPS:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                time.sleep(HELD_S)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+            time.sleep(FREE_S)
+
+
+def start_apart(work_of, *arguments):
+    """Run a function in a process that does not rest when this one does, and that nobody counts among its descendants."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            work_of(*arguments)
+    finally:
+        os._exit(0)
+
+
+@bench.variant(
+    device="cpu", why="what all wait for is taken while the baseline is measured, and free when its turn comes"
+)
+class Burst(Locked):
+    def prepare(self):
+        super().prepare()
+        self.shared = mmap.mmap(-1, 1)
+        start_apart(hold_often, self.shared, os.getpid())
+
+    def run(self, x, steps):
+        self.shared[0] = min(WARM_UPS + 1, self.shared[0] + 1)
+        return self.under_lock(work, x, steps)
+
+
+@bench.variant(device="cpu", why="honest: waits for the lock like all, and does the work in two halves")
+class InHalves(Locked):
+    def halves(self, x, steps):
+        half = steps // 2
+        return relax(work(x, half), x, steps - half)
+
+    def run(self, x, steps):
+        return self.under_lock(self.halves, x, steps)

@@ -1,0 +1,89 @@
+import importlib
+
+import pytest
+from attrs import evolve
+
+from aiperf_core.measurements import Memory
+from aiperf_core.validity.cases import Recorded
+from aiperf_core.validity.check import Check, NotObserved
+from aiperf_core.validity.registry import ISSUES, issue
+from aiperf_redteam import catalogue
+from aiperf_redteam.recorded import CASES, READINGS
+
+GUARDS = ("both_clocks", "machine", "versions", "conduct", "ranks", "seeds", "cupti_ledger")
+CHECKS: dict[str, Check] = {
+    name: importlib.import_module(f"aiperf_core.validity.checks.{name}").CHECK for name in GUARDS
+}
+# A dropped sample is picked, whatever dropping it hides.
+BESIDE = {"compile.guard_failure_hidden": {"statistical.cherry_picking"}}
+
+
+def seen(check, evidence):
+    found = check.look(evidence)
+    return None if isinstance(found, NotObserved) else {one.issue for one in found}
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.issue)
+def case(request):
+    return request.param
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_a_check_knows_its_guard(name: str):
+    assert CHECKS[name].guard == name
+
+
+def test_every_issue_of_these_guards_has_one_case():
+    assert sorted(case.issue for case in CASES) == sorted(one.id for one in ISSUES if one.guard in GUARDS)
+    assert sorted(one.issue for one in READINGS) == sorted(one.id for one in ISSUES if one.guard == "conditions")
+
+
+def test_the_guilty_is_seen_as_what_it_did(case: Recorded):
+    found = seen(CHECKS[issue(case.issue).guard], case.guilty())
+    assert found == {case.issue} | BESIDE.get(case.issue, set())
+
+
+def test_no_other_check_sees_the_guilty(case: Recorded):
+    others = {name: seen(check, case.guilty()) for name, check in CHECKS.items() if name != issue(case.issue).guard}
+    assert not any(others.values()), others
+
+
+def test_the_look_alike_is_looked_at_and_nothing_is_seen(case: Recorded):
+    evidence = case.honest()
+    assert seen(CHECKS[issue(case.issue).guard], evidence) == set()
+    assert not any(seen(check, evidence) for check in CHECKS.values())
+
+
+@pytest.mark.parametrize(("share", "found"), [(1.0, {"policy.ghost_branch"}), (0.5, set())])
+def test_the_same_kernels_in_less_memory_are_other_code(share: float, found: set[str]):
+    (case,) = (one for one in CASES if one.issue == "policy.ghost_branch")
+    guilty, peak = case.guilty(), 1 << 30
+    theirs = evolve(guilty.baseline, memory=Memory(peak_bytes=peak))
+    assert (
+        seen(CHECKS["cupti_ledger"], evolve(guilty, memory=Memory(peak_bytes=int(share * peak)), baseline=theirs))
+        == found
+    )
+
+
+def test_what_is_seen_has_a_message_and_figures(case: Recorded):
+    found = CHECKS[issue(case.issue).guard].look(case.guilty())
+    assert not isinstance(found, NotObserved)
+    for one in found:
+        assert one.message
+        assert one.evidence
+
+
+LOOKED_AT = [one for one in catalogue.recorded() if one.look is not None]
+
+
+@pytest.mark.parametrize("recorded", LOOKED_AT, ids=lambda one: one.issue)
+def test_what_looks_at_other_than_evidence(recorded: Recorded):
+    assert recorded.look is not None
+    told = [[one.issue for one in recorded.look(shown())] for shown in (recorded.guilty, recorded.honest)]
+    assert told == [[recorded.told or recorded.issue], []]
+    issue(recorded.told or recorded.issue)
+
+
+def test_what_is_told_as_another_issue_is_said_of_it():
+    for one in catalogue.recorded():
+        assert one.told is None or one.told in issue(one.issue).protection, one.issue
