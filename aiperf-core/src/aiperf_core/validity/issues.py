@@ -97,6 +97,18 @@ class Guard:
 
 
 @frozen(kw_only=True)
+class Exclusion:
+    """Why an issue cannot happen in a run at all, so that no check looks for it.
+
+    construction: the part of the harness that leaves no room for it, in one sentence.
+    test: the test that fails where that part is broken, as pytest names it: `aiperf-core/tests/…/test_x.py::test_y`.
+    """
+
+    construction: str = field(validator=_one_paragraph)
+    test: str = field(validator=_one_paragraph)
+
+
+@frozen(kw_only=True)
 class Issue:
     """A way in which a number can be untrue.
 
@@ -108,6 +120,7 @@ class Issue:
     needs: what a machine must offer for the issue to be observable; see `NEEDS`.
     severity: what a finding does to the row under each policy.
     incidents: where it was met.
+    excluded: why the issue cannot happen, where the harness excludes it by construction; None for all others.
     predecessor: `Category / Issue` in the list of 95 that this registry started from; None where that list lacks it.
 
     A record that breaks a rule raises `ValueError`, which sets its plugin aside.
@@ -121,6 +134,7 @@ class Issue:
     needs: tuple[str, ...] = field(default=())
     severity: Severity = field(default=HARD)
     incidents: tuple[Incident, ...] = field(default=())
+    excluded: Exclusion | None = field(default=None)
     predecessor: str | None = field(default=None)
 
     @guard.validator
