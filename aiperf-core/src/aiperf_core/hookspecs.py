@@ -3,8 +3,9 @@
 A plugin is a module, named by an entry point in the group `aiperf_core`. Its functions marked `@hookimpl` have the names
 below. A plugin may implement any of the hooks, and may omit arguments. `docs/hooks.md` has an example of each hook.
 
-There are two kinds of hook. *Contributions* return records, and are called once, when plugins are loaded. *Observers* return
-nothing, and receive the events of a run.
+There are two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`,
+`aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records,
+and are called once, when plugins are loaded. *Observers* return nothing, and receive the events of a run.
 
 Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a device,
 or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks the contract
