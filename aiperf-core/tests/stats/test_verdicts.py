@@ -8,7 +8,7 @@ from attrs import evolve
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
 from aiperf_core.results.models import Row, Verdict
-from aiperf_core.stats.observations import Observations
+from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.stats.verdicts import LEAST_BYTES, Scoring
 
 PASSES = 12
@@ -28,8 +28,8 @@ def ceilings(bytes_per_s: float) -> Ceilings:
     )
 
 
-def implementation(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> Observations:
-    one = Observations(DescribedImplementation(name, role, "cpu", "x.py:1"), name, calls=1)
+def implementation(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> ImplementationRun:
+    one = ImplementationRun(DescribedImplementation(name, role, "cpu", "x.py:1"), name, calls=1)
     nothing = {
         "device_s": None,
         "hidden": False,

@@ -96,6 +96,6 @@ def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
 
 
 def test_torch_is_not_imported():
-    code = "import sys; from aiperf_core.results import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
+    code = "import sys; from aiperf_core.harness.run import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
