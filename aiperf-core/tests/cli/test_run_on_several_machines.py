@@ -63,7 +63,7 @@ def test_the_same_command_on_each_machine(acme, tmp_path_factory):
     assert all(row.judgement is not None and row.judgement.samples for row in result.rows)
     devices = sorted(one.device for one in result.rows[1].ranks)
     assert [re.sub(r"\(.*\)", "(...)", one) for one in devices] == ["cpu of node 0 (...)", "cpu of node 1 (...)"]
-    assert bundle.manifest.asked is None, "nobody can go on with it, or repeat it, on this machine alone"
+    assert bundle.manifest.request is None, "nobody can go on with it, or repeat it, on this machine alone"
 
 
 def test_what_must_be_the_same_on_all_machines(monkeypatch, acme):

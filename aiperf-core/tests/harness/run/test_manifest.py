@@ -31,7 +31,7 @@ def test_a_new_manifest_can_be_written_and_read(tmp_path, monkeypatch):
     made = manifest.new_manifest(plugins=Plugins(hook=None))
     assert (made.command, made.complete, made.exit_code) == (["aiperf", "run", "ch07"], False, None)
     file = tmp_path / "manifest.json"
-    file.write_bytes(records.manifest_bytes(made, file))
+    file.write_bytes(records.record_bytes(made, file))
     assert records.read_manifest(file) == made
 
 
