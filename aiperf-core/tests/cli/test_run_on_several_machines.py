@@ -56,7 +56,7 @@ def test_the_same_command_on_each_machine(acme, tmp_path_factory):
     assert first.returncode == 0, err
     out, err = second.communicate(timeout=20)
     assert (second.returncode, out) == (0, ""), err
-    assert err == (f"node 1 of 2: at the service of {where[3]}\nlibrary: 1 rank\ngathered: 1 rank\n")
+    assert err == (f"node 1 of 2: connected to {where[3]}\nlibrary: 1 rank\ngathered: 1 rank\n")
     bundle = Bundle.open(here / "bundle")
     result = bundle.target("acme.ranks")
     assert result.executor == "torchrun"
