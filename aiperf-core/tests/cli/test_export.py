@@ -154,7 +154,7 @@ def test_parquet_without_pyarrow(bundle, tmp_path, monkeypatch):
     found = export(bundle.path, "--format", "parquet")
     assert (found.exit_code, found.stderr) == (
         2,
-        "aiperf: --format parquet is not text; give it a file with --out FILE.\n",
+        "aiperf: --format parquet is binary and needs a file: --out FILE.\n",
     )
 
 
@@ -188,7 +188,7 @@ def test_samples_are_no_page(bundle):
     assert (found.exit_code, found.stdout, found.stderr) == (
         2,
         "",
-        "aiperf: --samples is for other programs; it takes --format csv, json, parquet, not html.\n",
+        "aiperf: --samples takes --format csv, json, parquet; got html.\n",
     )
 
 
