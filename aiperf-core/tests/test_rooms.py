@@ -51,7 +51,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "selftest": ("selftest/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
-    "testing": ("testing", "pytest_plugin"),
+    "testing": ("testing", "target_check", "pytest_plugin"),
     "cli": ("cli/*", "__main__"),
 }
 ORDER = list(ROOMS)

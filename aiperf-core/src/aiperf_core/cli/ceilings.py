@@ -41,11 +41,11 @@ def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json:
 
     from aiperf_core.devices.ceiling_figures import of_datasheet
     from aiperf_core.render.ceilings_page import render
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
     if as_json:
         out.write(
-            jsontext.dumps({"kept": kept, "ceilings": records.document(found), "of_datasheet": of_datasheet(found)})
+            jsontext.dumps({"kept": kept, "ceilings": structure.document(found), "of_datasheet": of_datasheet(found)})
         )
         return
     out.print(render(found, out.look, out.console.width))

@@ -151,17 +151,17 @@ def _print_end(
     from aiperf_core.profiling.contrast import contrasts
     from aiperf_core.profiling.models import Profile
     from aiperf_core.render.table import render_skipped
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
     profiles = [one for one in every if isinstance(one, Profile)]
     missing = [one for one in every if not isinstance(one, Profile)]
     if as_json:
         document = {
             "folder": str(root) if profiles else None,
-            "profiles": [records.document(one) for one in profiles],
-            "contrasts": [records.document(one) for one in contrasts(every)],
-            "not_profiled": [records.document(one) for one in missing],
-            "skipped": [records.document(one) for one in skipped],
+            "profiles": [structure.document(one) for one in profiles],
+            "contrasts": [structure.document(one) for one in contrasts(every)],
+            "not_profiled": [structure.document(one) for one in missing],
+            "skipped": [structure.document(one) for one in skipped],
         }
         screen.write(jsontext.dumps(document))
         return

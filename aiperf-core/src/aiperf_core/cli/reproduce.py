@@ -48,18 +48,18 @@ def reproduce(
     then = address.find(what)
     plan = reproduction.plan(plugins, then, tier)
     _tell(then, plan)
-    recalled = plan.recalled
+    resolved = plan.resolved
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
         run = BundleRun(
             server,
             plugins,
-            recalled.selections,
+            resolved.selections,
             then.target or then.bundle.path.resolve().name,
-            recalled.options,
+            resolved.options,
             out,
             view,
-            each=recalled.each,
+            each=resolved.each,
             reproduces=plan.reproduces,
         )
         code = carry_out(run, None)

@@ -11,9 +11,9 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
-    from aiperf_core.harness.run.request import RunRequest
+    from aiperf_core.harness.run.request import ResolvedRequest
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.models import Asked
+    from aiperf_core.results.models import RunRequest
 
 INTERRUPTED = 130
 
@@ -43,25 +43,25 @@ def _hint(run: "BundleRun") -> str:
     return f"resume with: aiperf run --resume {quote(str(run.bundle.path))}"
 
 
-def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "RunRequest | None":
+def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "ResolvedRequest | None":
     """The request of the bundle's run; None if the run is complete. Raises `UsageError` where given options differ."""
     from aiperf_core.harness.run import request, resuming
 
     manifest = bundle.manifest
     if manifest.complete:
         return None
-    record = resuming.asked_of(bundle, manifest)
+    record = resuming.request_of(bundle, manifest)
     for what, given, recorded in _given(context, plugins, record, bundle.path):
         if given != recorded:
             raise UsageError(
                 f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. --resume "
                 "uses the recorded options: omit this option, or start a new run."
             )
-    return request.recall(record, plugins)
+    return request.resolve(record, plugins)
 
 
 def _given(
-    context: click.Context, plugins: Plugins, record: "Asked", path: Path
+    context: click.Context, plugins: Plugins, record: "RunRequest", path: Path
 ) -> Iterator[tuple[str, object, object]]:
     """The options of the command line, each with the recorded value."""
     params = {

@@ -131,16 +131,18 @@ def _resumed(
     context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
 ) -> "BundleRun | None":
     """The run to continue. None for a complete run, with a message."""
-    from aiperf_core.cli.resuming import recalled
+    from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.results.bundle import Bundle
 
     bundle = Bundle.open(path)
-    asked = recalled(context, plugins, bundle)
-    if asked is None:
+    request = resolved(context, plugins, bundle)
+    if request is None:
         click.echo(f"{words(str(path))} is complete; there is nothing to resume.", err=True)
         return None
-    return BundleRun(server, plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
+    return BundleRun(
+        server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle
+    )
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:

@@ -68,10 +68,10 @@ def show_bundle(address: "Address", as_json: bool) -> ExitCode:
 
 
 def _as_json(path: Path, manifest: Any, results: list[Any]) -> str:
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
-    targets = [records.document(one) for one in results]
-    return jsontext.dumps({"bundle": str(path), "manifest": records.document(manifest), "targets": targets})
+    targets = [structure.document(one) for one in results]
+    return jsontext.dumps({"bundle": str(path), "manifest": structure.document(manifest), "targets": targets})
 
 
 def _show_targets(plugins: Plugins, pattern: str, as_json: bool) -> None:
