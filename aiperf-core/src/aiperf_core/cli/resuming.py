@@ -1,4 +1,4 @@
-"""Resuming: how a command executes a run, and how `aiperf run --resume` continues one."""
+"""How a command executes a run, and how `aiperf run --resume` continues one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +10,32 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
+    from aiperf_core.cli.run_view import RunView
+    from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
     from aiperf_core.harness.run.request import ResolvedRequest
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import RunRequest
 
 INTERRUPTED = 130
+
+
+def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
+    """Execute a run, print its results and how to resume it, and return its exit code."""
+    from aiperf_core.cli.run_view import print_json, print_result, print_summary
+
+    def show(result: "Finished") -> None:
+        print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
+
+    with view:
+        code = carry_out(run, None if as_json else show)
+    path = run.bundle.path if run.bundle else None
+    if as_json:
+        print_json(screen, run.results, path)
+    elif run.total > 1:
+        print_summary(screen, run.results, path)
+    say_how_to_go_on(run)
+    return code
 
 
 def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
