@@ -5,7 +5,8 @@ names below. It may implement any of them, and may leave out arguments that it d
 example in `docs/hooks.md`.
 
 Two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`, `aiperf_attacks`,
-`aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records and are called once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
+`aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records and are called
+once, when plugins are loaded. *Observers* return nothing and are told of a run's course.
 
 What holds for all: importing the module and calling a contribution must import neither torch, triton nor numpy, touch no
 device and print nothing; hook wrappers are refused, since a plugin has no say in what another one contributes. A plugin
@@ -81,10 +82,11 @@ def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
 
 @hookspec
 def aiperf_recordings() -> Iterable[Recorded]:  # type: ignore[empty-body]
-    """Contribute recorded evidence of issues, for guards that cannot be attacked on every machine.
+    """Contribute evidence of real runs, for issues that code alone cannot commit on every machine.
 
-    Called once, whenever plugins are loaded. `aiperf selftest` shows the evidence to the check of the issue's guard.
-    Forbidden: two recordings of one issue by one plugin.
+    Called once, whenever plugins are loaded. `aiperf selftest --record FOLDER` writes such files, and `aiperf selftest` shows them
+    to the checks of the issue's guard. Forbidden: reading the files here, and a file that another plugin has already
+    contributed.
     """
 
 

@@ -1,7 +1,8 @@
-"""Cases of the issues of environment. Those of what the machine is, and of what it does beside blocks, lie in `recorded`."""
+"""Cases of the issues of environment. What only the machine itself can show lies in the folder `recordings`."""
 
 from aiperf_core.validity.cases import Case
 
+CONDITIONS = "aiperf_redteam.conditions"
 ENVIRONMENT = "aiperf_redteam.environment"
 
 CASES: tuple[Case, ...] = (
@@ -13,6 +14,15 @@ CASES: tuple[Case, ...] = (
         needs=("processors>=2",),
     ),
     Case(issue="environment.priority_elevation", module=ENVIRONMENT, implementation="makes_way", honest=True),
+    # No look-alike: on a busy machine it would rightly be flagged.
+    Case(
+        issue="environment.background_load",
+        module=CONDITIONS,
+        implementation="loads_machine",
+        gains="silence",
+        tier="standard",
+        alone=True,
+    ),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="sets_process", gains="silence"),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="without_gradients", honest=True),
     Case(
