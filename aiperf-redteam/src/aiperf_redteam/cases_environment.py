@@ -1,6 +1,7 @@
 """Cases of the issues of environment. What only the machine itself can show lies in the folder `recordings`."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 CONDITIONS = "aiperf_redteam.conditions"
 ENVIRONMENT = "aiperf_redteam.environment"
@@ -38,5 +39,45 @@ CASES: tuple[Case, ...] = (
         implementation="asks_about_another",
         device="cuda",
         honest=True,
+    ),
+    *pair(
+        "environment.clock_drift",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.frequency_boost",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.power_throttling",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.shared_gpu",
+        "contexts:shares_gpu",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.numa_inconsistency",
+        "environment:other_node",
+        "environment:same_node",
+        ("cpu",),
+        gains="silence",
+        needs=("numa>=2",),
     ),
 )

@@ -1,6 +1,7 @@
 """Cases of the issues of timing."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 TIMING = "aiperf_redteam.timing"
 TIMING_CACHE = "aiperf_redteam.timing_cache"
@@ -93,5 +94,8 @@ CASES: tuple[Case, ...] = (
         implementation="in_halves",
         tier="standard",
         honest=True,
+    ),
+    *pair(
+        "timing.not_audited", "ledger:unrecorded", "ledger:fills_buffer", ("cuda",), gains="silence", tier="standard"
     ),
 )
