@@ -3,6 +3,7 @@
 from aiperf_core.validity.cases import Case
 
 ENVIRONMENT = "aiperf_redteam.environment"
+LIBRARIES = "aiperf_redteam.environment_libraries"
 
 CASES: tuple[Case, ...] = (
     Case(
@@ -13,6 +14,12 @@ CASES: tuple[Case, ...] = (
         needs=("processors>=2",),
     ),
     Case(issue="environment.priority_elevation", module=ENVIRONMENT, implementation="makes_way", honest=True),
+    Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="newer_driver", gains="silence"),
+    Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="same_driver", honest=True),
+    Case(
+        issue="environment.library_version_mismatch", module=LIBRARIES, implementation="newer_library", gains="silence"
+    ),
+    Case(issue="environment.library_version_mismatch", module=LIBRARIES, implementation="other_library", honest=True),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="sets_process", gains="silence"),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="without_gradients", honest=True),
     Case(

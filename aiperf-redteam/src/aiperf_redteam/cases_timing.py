@@ -2,6 +2,7 @@
 
 from aiperf_core.validity.cases import Case
 
+ENVIRONMENT = "aiperf_redteam.environment"
 TIMING = "aiperf_redteam.timing"
 TIMING_CACHE = "aiperf_redteam.timing_cache"
 TIMING_CLOCKS = "aiperf_redteam.timing_clocks"
@@ -11,6 +12,8 @@ TIMING_INTERFERENCE = "aiperf_redteam.timing_interference"
 TIMING_PERSISTING = "aiperf_redteam.timing_persisting"
 
 CASES: tuple[Case, ...] = (
+    Case(issue="timing.profiler_overhead", module=ENVIRONMENT, implementation="leaves_profiler", gains="silence"),
+    Case(issue="timing.profiler_overhead", module=ENVIRONMENT, implementation="profiles_itself", honest=True),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="unjoined_stream", device="cuda"),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="joined_later", device="cuda"),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="joined_stream", device="cuda", honest=True),

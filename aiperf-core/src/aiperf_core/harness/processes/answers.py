@@ -28,7 +28,7 @@ def sample(answer: Any) -> dict[str, Any]:
         "beside": _beside(_record(told.get("beside", {}))),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
-        "midway": _optional(told.get("midway"), state),
+        "integrity_probe": _optional(told.get("integrity_probe"), state),
     }
 
 
@@ -52,17 +52,22 @@ def memory(answer: Any) -> Memory:
     return Memory(**{name: _optional(told.get(name), _count) for name in names})
 
 
-def begun(answer: Any) -> tuple[Confined | None, dict[str, Any]]:
-    """What holds a candidate, None for all others; and what its process says of its own state."""
+def begun(answer: Any) -> tuple[Confined | None, dict[str, Any], dict[str, Any] | None]:
+    """What holds a candidate, None for all others; what its process says of its own state, and of the benchmark."""
     told = _record(answer)
-    return confined(told.get("confined")), state(told.get("state"))
+    return confined(told.get("confined")), state(told.get("state")), _optional(told.get("declared"), _record)
 
 
-def collectives(answer: Any) -> list[tuple[dict[str, int], int]]:
-    """What each rank sent in a call: how often by which operation, and how many bytes."""
-    told = [_record(one) for one in _list(answer)]
-    counts = [{_text(name): _count(one) for name, one in _record(rank.get("collectives")).items()} for rank in told]
-    return list(zip(counts, (_count(rank.get("wire_bytes")) for rank in told), strict=True))
+def collectives(answer: Any) -> list[dict[str, Any]]:
+    """What each rank sent in a call, as fields of `measurements.Rank`."""
+    return [
+        {
+            "collectives": {_text(name): _count(one) for name, one in _record(told.get("collectives")).items()},
+            "wire_bytes": _count(told.get("wire_bytes")),
+            "buckets": tuple(map(_count, _list(told.get("buckets")))),
+        }
+        for told in map(_record, _list(answer))
+    ]
 
 
 def state(answer: Any) -> dict[str, Any]:
