@@ -76,7 +76,7 @@ ISSUES = (
                 "The sampler keeps each timed sample as soon as it is answered, before anything looks at its time, and no code "
                 "removes one."
             ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_a_slow_call_stays_among_the_samples",
+            test="aiperf-core/tests/harness/test_exclusions.py::test_a_slow_call_stays_among_the_samples",
         ),
         predecessor="Compile / Guard Failure Hidden",
     ),

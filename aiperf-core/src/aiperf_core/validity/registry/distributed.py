@@ -114,7 +114,7 @@ ISSUES = (
             construction=(
                 "The judge makes the shards once, and the ranks of every implementation are given the same memory and shapes."
             ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_the_ranks_of_both_sides_map_the_same_shards",
+            test="aiperf-core/tests/harness/test_exclusions.py::test_the_ranks_of_both_sides_map_the_same_shards",
         ),
         predecessor="Distributed / Shard Size Mismatch",
     ),

@@ -28,10 +28,8 @@ ISSUES = (
         ),
         severity=ALWAYS,
         excluded=Exclusion(
-            construction=(
-                "The supervisor never imports code of a target, and its options are frozen."
-            ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_code_of_a_target_cannot_move_limits",
+            construction=("The supervisor never imports code of a target, and its options are frozen."),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_code_of_a_target_cannot_move_limits",
         ),
         predecessor="Evaluation / Timeout Manipulation",
     ),
@@ -142,7 +140,7 @@ ISSUES = (
             construction=(
                 "What a check raises is caught as a failure of that check, and each failure becomes a finding."
             ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_a_check_that_raises_is_a_finding_of_the_row",
+            test="aiperf-core/tests/harness/test_exclusions.py::test_a_check_that_raises_is_a_finding_of_the_row",
         ),
     ),
     Issue(

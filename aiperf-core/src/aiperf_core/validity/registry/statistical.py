@@ -21,7 +21,7 @@ ISSUES = (
                 "The sampler keeps the answer to each request for a timed sample in the order of the requests, and scoring reads all "
                 "of them."
             ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_every_timed_sample_is_kept_and_scored",
+            test="aiperf-core/tests/harness/test_exclusions.py::test_every_timed_sample_is_kept_and_scored",
         ),
         predecessor="Statistical / Cherry-picking",
     ),
@@ -63,7 +63,7 @@ ISSUES = (
             construction=(
                 "One function computes the ratio of medians, and no option, benchmark or policy is an argument of it."
             ),
-            test="aiperf-core/tests/validity/test_exclusions.py::test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen",
+            test="aiperf-core/tests/harness/test_exclusions.py::test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen",
         ),
         predecessor="Statistical / Percentile Selection",
     ),
