@@ -165,7 +165,7 @@ def test_code_of_a_target_cannot_move_limits(measure: Measure) -> None:
     before = dict(options.TIERS)
     result = measure("moving_limits", timeout_s=2.0, budget_s=0.5, width=1e-9)
     assert "moving_limits" not in sys.modules, "the supervisor imports no code of a target"
-    assert options.TIERS == before
+    assert before == options.TIERS
     baseline, twice, endless = result.rows
     assert len(set(baseline.samples.block)) == len(set(twice.samples.block)) >= 4
     assert (result.stopped, result.overhead.sampling_s >= 0.5) == ("time budget spent", True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aiperf_core.measurements import Census, Rank, Samples
 from aiperf_core.validity.check import NotObserved
-from aiperf_core.validity.checks import both_clocks, self_check, cupti_ledger, machine, ranks, versions
+from aiperf_core.validity.checks import both_clocks, cupti_ledger, machine, ranks, self_check, versions
 from aiperf_core.validity.checks import seeds as seeds_check
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence

@@ -369,7 +369,6 @@ class TargetRun:
             clock_source=setup.kind.clock if setup.clock == "device" else None,
             executor=setup.executor_name,
             no_gain=setup.described.no_gain_on.get(setup.device.name),
-            drift_in_times=True,
             complete=not self.interrupted,
         )
 
@@ -440,6 +439,9 @@ class TargetRun:
             tolerance=self.setup.described.tolerance,
             input_bytes=opened["input_bytes"],
             output_bytes=opened["output_bytes"],
+            tokens=cost["tokens"],
+            wire_bytes=cost["wire_bytes"],
+            world_size=max(1, self.setup.world_size),
         )
 
     def _overhead(self) -> Overhead:
