@@ -21,7 +21,7 @@ class Describer(Service):
     def do_describe(self, target: Message) -> Message:
         """Import one target; its declarations."""
         ref = TargetRef(**target)
-        return asdict(_describe(load_benchmark(ref), ref.module))
+        return asdict(describe(load_benchmark(ref), ref.module))
 
     def do_inputs(self, target: Message) -> list[str]:
         """The names of a target's inputs and static arguments, in the order in which the workload returns them."""
@@ -31,7 +31,8 @@ class Describer(Service):
         return [name for one in drawn for name in one]
 
 
-def _describe(benchmark: Benchmark, module: str) -> Described:
+def describe(benchmark: Benchmark, module: str) -> Described:
+    """What a benchmark declares in this process, and the hash of its file now."""
     return Described(
         goal=benchmark.goal,
         clock=benchmark.clock,
