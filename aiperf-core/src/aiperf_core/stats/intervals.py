@@ -174,7 +174,9 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
 
 def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
     """The product of the values, each to the power of its weight. Of weights 1 and -1 it is the quotient, to the last digit."""
-    powers = [value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)]
+    powers = [
+        value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)
+    ]
     top = [power for power, weight in zip(powers, weights, strict=True) if weight > 0]
     bottom = [power for power, weight in zip(powers, weights, strict=True) if weight < 0]
     product = functools.reduce(operator.mul, top, 1.0)
@@ -192,7 +194,7 @@ def _between(each: list[float], within: float) -> float:
     return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
 
 
-def _drift(one: Blocks, weight: float) -> float:
+def _drift(one: Blocks, weight: float = 1.0) -> float:
     """The variance of the logarithm of the whole, by quarters of the rounds, of which one may tell of the next.
 
     At most that of a single quarter: as if all of them told the same.
