@@ -1,22 +1,21 @@
 """The record of a run that checks look at: what was seen of each implementation, and how the harness itself behaved."""
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
-import aiperf_core
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.sampler import MIN_PASSES, Sampler
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.validity.assess import Assessment
 from aiperf_core.validity.evidence import Conduct, Evidence
+from aiperf_core.version import SOURCES
 
 
 def rules(options: Options) -> tuple[str, str]:
     """Hashes of what must not change during a run: its options, and the harness's own sources."""
     sources = hashlib.sha256()
-    for file in sorted(Path(aiperf_core.__file__).parent.rglob("*.py")):
+    for file in sorted(SOURCES.rglob("*.py")):
         sources.update(file.read_bytes())
     return hashlib.sha256(repr(options).encode()).hexdigest(), sources.hexdigest()
 
