@@ -7,14 +7,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from aiperf_core.measurements import Census, Rank, Samples
-from aiperf_core.validity.check import NotObserved
-from aiperf_core.validity.checks import both_clocks, conduct, cupti_ledger, machine, ranks, versions
-from aiperf_core.validity.checks import seeds as seeds_check
-from aiperf_core.validity.checks.conduct import call_times
-from aiperf_core.validity.evidence import Evidence
-from aiperf_redteam.recorded import (
+from made_up import (
     CASES,
     GIB,
     MACHINE,
@@ -27,6 +20,13 @@ from aiperf_redteam.recorded import (
     seeds,
     variant,
 )
+
+from aiperf_core.measurements import Census, Rank, Samples
+from aiperf_core.validity.check import NotObserved
+from aiperf_core.validity.checks import both_clocks, conduct, cupti_ledger, machine, ranks, versions
+from aiperf_core.validity.checks import seeds as seeds_check
+from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.evidence import Evidence
 
 ALL = (machine, versions, conduct, ranks, seeds_check, cupti_ledger)
 EMPTY = Evidence(name="fused", role="variant", device="cuda", clock="device", cache="cold")
