@@ -7,8 +7,7 @@ from attrs import frozen
 from aiperf_core.errors import AiperfError
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import Plugins
-from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Row, TargetResult
+from aiperf_core.results import Bundle, Row, TargetResult
 
 HOUR_S = 3600.0
 KWH_J = 3.6e6

@@ -92,10 +92,31 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
         ),
         seconds_option("--budget", f"Sampling time{scope}. [default: 3, 30 or 120 by tier]"),
         seconds_option("--timeout", "Time limit of one call.", timeout_s),
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_labels,
+            help="Record a label, such as branch=main. May be repeated.",
+        ),
         out_option(),
         json_option("the results as one JSON document"),
         quiet_option,
     )
+
+
+def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label` by name."""
+    found: dict[str, str] = {}
+    for text in labels:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--label takes NAME=VALUE, such as --label branch=main; got {text!r}.")
+        if name in found:
+            raise UsageError(f"--label {name} was given twice; each label has one value.")
+        found[name] = value
+    return found
 
 
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:

@@ -84,6 +84,7 @@ def run(
     policy: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -135,7 +136,14 @@ def run(
             if nodes is not None:
                 options = evolve(options, executors=plugins.known_executors)
             one = BundleRun(
-                server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view
+                server,
+                plugins,
+                _selections(plugins, patterns, variants),
+                "-".join(patterns),
+                options,
+                out,
+                view,
+                labels=labels,
             )
         if profiler is not None:
             one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)

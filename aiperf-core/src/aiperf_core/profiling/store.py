@@ -92,7 +92,7 @@ def read(folder: Path) -> Profile:
         )
     try:
         return structure.structure(found, Profile)
-    except Exception as error:  # cattrs raises many kinds, and each means the same here
+    except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not a profile of format {PROFILE_VERSION}: {error}. Profile again.") from error
 
 
