@@ -2,11 +2,10 @@
 
 import importlib
 import logging
-import re
 from typing import Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render.report.html import picture_style
+from aiperf_core.render import svg
 
 
 def check() -> None:
@@ -36,11 +35,10 @@ def render(page: str) -> bytes:
 
 
 def _with_styles(page: str) -> str:
-    """The page with a style sheet in each picture: WeasyPrint draws them apart from the page, and knows no variables there."""
-    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", picture_style())
+    """The page with a style sheet in each picture: WeasyPrint draws pictures apart from the page, without variables."""
     # Only our own markup has these quotes; a bundle's are escaped.
     opening = 'xmlns="http://www.w3.org/2000/svg">'
-    return page.replace(opening, f"{opening}<style>{plain}</style>")
+    return page.replace(opening, f"{opening}<style>{svg.style_sheet(plain=True)}</style>")
 
 
 def _nothing(url: str, *_: object, **__: object) -> Any:
