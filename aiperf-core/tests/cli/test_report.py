@@ -16,7 +16,7 @@ from aiperf_core.results.models import (
     Conditions,
     Confined,
     Finding,
-    Light,
+    SpeedOfLight,
     Quality,
     SkippedTarget,
     Stretch,
@@ -410,7 +410,7 @@ def test_figures_of_any_size(tmp_path, size):
             samples=many_samples(size),
             bytes_per_s=size,
             flop_per_s=size,
-            light=Light("memory", size, size),
+            speed_of_light=SpeedOfLight("memory", size, size),
         )
         for row in sampled(example.result()).rows
         if row.time_s

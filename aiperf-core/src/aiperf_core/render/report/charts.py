@@ -44,7 +44,7 @@ def speedup_strip(estimate: Estimate, scale: Scale, verdict: str) -> Picture:
 def times(rows: Sequence[RowSamples], best: Row | None) -> Picture:
     """For each row the median, the middle half and the middle 98 % of its samples; and the speed of light."""
     quantiles = [row.quantiles(0.01, 0.25, 0.5, 0.75, 0.99) for row in rows]
-    light = min((row.row.light.time_s for row in rows if row.row.light), default=None)
+    light = min((row.row.speed_of_light.time_s for row in rows if row.row.speed_of_light), default=None)
     low, high = min(quantile[0] for quantile in quantiles), max(quantile[4] for quantile in quantiles)
     log = high / min(quantile[2] for quantile in quantiles) > LINEAR
     if light is not None and (not log or light > low / 30):

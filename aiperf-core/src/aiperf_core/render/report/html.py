@@ -55,7 +55,7 @@ def _of_target(result: TargetResult) -> list[Figure]:
     if not rows:
         return []
     best = best_of(result)
-    lit = any(row.row.light for row in rows)
+    lit = any(row.row.speed_of_light for row in rows)
     return [
         (
             "Time of a call.",
