@@ -43,7 +43,7 @@ def texts(picture, kind):
 
 
 def test_one_target():
-    svg = markup(roofline_plot.draw(panel()))
+    svg = markup(roofline_plot.draw([panel()]))
     assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg) == [
         "NVIDIA H200, ceilings of 2026-11-20",
         "copy 4.34 TB/s",
@@ -72,7 +72,7 @@ def test_one_target():
 
 
 def test_several_targets_are_told_apart_by_colour():
-    svg = markup(roofline_plot.draw(panel(*many(2, rows=2))))
+    svg = markup(roofline_plot.draw([panel(*many(2, rows=2))]))
     assert marks(svg) == ["mark hollow s0", "mark s0", "mark hollow s1", "mark s1"]
     assert svg.count('<path class="mark s0"') == 2, "the best of its target and the entry of the legend"
     assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg)[-4:] == [
@@ -84,7 +84,7 @@ def test_several_targets_are_told_apart_by_colour():
 
 
 def test_with_more_targets_than_colours_names_have_their_target():
-    found = roofline_plot.draw(panel(*many(11, rows=2)))
+    found = roofline_plot.draw([panel(*many(11, rows=2))])
     assert "t10:coalesced 76 %" in [text.content for text in texts(found, "label")]
     assert texts(found, "label")[-1].content == "best variant"
 
@@ -97,12 +97,12 @@ def test_of_many_marks_some_have_names(targets, named):
     found = panel(*many(targets))
     assert len(found.marks) == 5 * targets
     assert len(roofline_plot.named(found)) == named
-    assert len(marks(markup(roofline_plot.draw(found)))) == 5 * targets
+    assert len(marks(markup(roofline_plot.draw([found])))) == 5 * targets
 
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_words_lie_within_the_picture_and_cover_none_another(count):
-    found = roofline_plot.draw(panel(*many(count, rows=3)))
+    found = roofline_plot.draw([panel(*many(count, rows=3))])
     boxes = []
     for text in (shape for shape in found.shapes if isinstance(shape, Text) and not shape.turned):
         size = 10 if text.kind in ("tick", "note") else 11
@@ -119,7 +119,21 @@ def test_words_lie_within_the_picture_and_cover_none_another(count):
 
 
 def test_the_alternative_text_names_the_first_marks():
-    assert roofline_plot.draw(panel()).alt.startswith(
+    assert roofline_plot.draw([panel()]).alt.startswith(
         "roofline of NVIDIA H200: ch07.memory_access:strided 103 GFLOP/s at 0.25 FLOP/B, 9.5 % of the speed of light; "
     )
-    assert roofline_plot.draw(panel(*many(5))).alt.endswith("; and 1 more")
+    assert roofline_plot.draw([panel(*many(5))]).alt.endswith("; and 1 more")
+
+
+def test_devices_stand_below_each_other_under_a_title():
+    alone = roofline_plot.draw([panel()])
+    both = roofline_plot.draw([panel(), attrs.evolve(panel(), device="A CPU")], "a run")
+    assert both.height == pytest.approx(30 + 2 * alone.height)
+    (title,) = texts(both, "title")
+    first, second = (text for text in texts(both, "label") if "ceilings of" in text.content)
+    assert [text.content for text in (title, first, second)] == [
+        "a run",
+        "NVIDIA H200, ceilings of 2026-11-20",
+        "A CPU, ceilings of 2026-11-20",
+    ]
+    assert [text.y for text in (first, second)] == pytest.approx([48, 48 + alone.height])

@@ -19,7 +19,7 @@ def roofline(what: str, out: Path) -> None:
     extra aiperf-core[plots].
     """
     from aiperf_core.names import words
-    from aiperf_core.render import picture_file, roofline_plot, svg
+    from aiperf_core.render import picture_file, roofline_plot
     from aiperf_core.render.roofline import roofline as collect
     from aiperf_core.results import address
 
@@ -29,7 +29,7 @@ def roofline(what: str, out: Path) -> None:
     results = [found.narrowed(found.bundle.target(name)) for name in names]
     collected = collect(results, found.bundle.manifest)
     title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name
-    picture_file.write(svg.stacked([roofline_plot.draw(panel) for panel in collected.panels], title), out)
+    picture_file.write(roofline_plot.draw(collected.panels, title), out)
     for line in collected.left_out:
         click.echo(f"left out: {words(line)}", err=True)
     marks = sum(len(panel.marks) for panel in collected.panels)

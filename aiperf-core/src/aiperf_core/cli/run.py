@@ -159,7 +159,9 @@ def _resumed(
     if request is None:
         click.echo(f"{words(str(path))} is complete; there is nothing to resume.", err=True)
         return None
-    return BundleRun(server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle)
+    return BundleRun(
+        server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle
+    )
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:

@@ -22,33 +22,37 @@ FORMS = {
 }
 
 
-def draw(panel: Panel) -> Picture:
-    """The roofs of a device, and the marks below them."""
-    x, y = _plane(panel)
-    shapes: list[Shape] = [Text(12, 18, f"{panel.device}, ceilings of {panel.measured[:10]}", "label")]
-    shapes += svg.axis_below(
-        x,
-        y.right,
-        y.left,
-        [(value, f"{value:,g}") for value in x.ticks(8)],
-        "arithmetic intensity, FLOP per byte that must be moved",
-    )
+def draw(panels: Sequence[Panel], title: str = "") -> Picture:
+    """The rooflines of devices below each other, under a title."""
+    shapes: list[Shape] = [Text(12, 22, svg.shortened(title, WIDE - 24, 15), "title")] if title else []
+    bottom = 30.0 if title else 0.0
+    for panel in panels:
+        drawn, bottom = _panel(panel, bottom)
+        shapes += drawn
+    told = [_told(mark) for panel in panels for mark in panel.marks]
+    more = f"; and {len(told) - NAMED} more" if len(told) > NAMED else ""
+    devices = ", ".join(panel.device for panel in panels)
+    return Picture(WIDE, bottom, f"roofline of {devices}: {'; '.join(told[:NAMED])}{more}", shapes, "roof")
+
+
+def _panel(panel: Panel, top: float) -> tuple[list[Shape], float]:
+    """The roofs of a device with the marks below them, and the bottom of the panel."""
+    x, y = _plane(panel, top + TOP)
+    shapes: list[Shape] = [Text(12, top + 18, f"{panel.device}, ceilings of {panel.measured[:10]}", "label")]
+    ticks = [(value, f"{value:,g}") for value in x.ticks(8)]
+    shapes += svg.axis_below(x, y.right, y.left, ticks, "arithmetic intensity, FLOP per byte that must be moved")
     shapes += svg.axis_left(y, x.left, x.right, [(value, _round(value)) for value in y.ticks(7)], "FLOP/s")
     roofs, taken = _roofs(panel, x, y)
-    shapes += [*roofs, *_stems(panel.marks, x, y)]
     leaders, names = _names(panel, x, y, taken)
-    shapes += leaders
-    several = len(_targets(panel.marks)) > 1
+    shapes += [*roofs, *_stems(panel.marks, x, y), *leaders]
+    colours = _colours(panel.marks)
     for mark in sorted(panel.marks, key=lambda mark: mark.kind == "yardstick"):
         form, kind = FORMS.get(mark.kind, FORMS["variant"])
+        colour = colours[mark.target] if len(colours) > 1 else mark.kind
         radius = 5 if mark.kind == "best" else 4
-        colour = _colours(panel.marks)[mark.target] if several else mark.kind
         shapes.append(svg.mark(*_at(mark, x, y), radius, form, f"{kind} {colour}", _told(mark)))
     key, bottom = svg.legend(_legend(panel.marks), x.left, x.right, y.left + 34)
-    told = [_told(mark) for mark in panel.marks[:NAMED]]
-    more = f"; and {len(panel.marks) - NAMED} more" if len(panel.marks) > NAMED else ""
-    alt = f"roofline of {panel.device}: {'; '.join(told)}{more}"
-    return Picture(WIDE, bottom + 6, alt, [*shapes, *names, *key], "roof")
+    return [*shapes, *names, *key], bottom + 6
 
 
 def named(panel: Panel) -> list[Mark]:
@@ -60,7 +64,7 @@ def named(panel: Panel) -> list[Mark]:
     return []
 
 
-def _plane(panel: Panel) -> tuple[Scale, Scale]:
+def _plane(panel: Panel, top: float) -> tuple[Scale, Scale]:
     """The scales: the marks, the corners of the roof near them, and room for names."""
     slope = panel.memory.slope or 1.0
     levels = [roof.level for roof in panel.others if roof.level]
@@ -70,7 +74,7 @@ def _plane(panel: Panel) -> tuple[Scale, Scale]:
     # On the right, room for a name beside the last mark, and for what stands on the level roofs.
     right = furthest * 10 ** max(0.9, 0.25 * math.log10(max(furthest / left, 1.0)))
     across = log_scale(left, right, LEFT, WIDE - RIGHT)
-    return across, log_scale(min([*ys, left * slope]) / 4, max(ys) * 3, TOP + HIGH, TOP)
+    return across, log_scale(min([*ys, left * slope]) / 4, max(ys) * 3, top + HIGH, top)
 
 
 def _at(mark: Mark, x: Scale, y: Scale) -> tuple[float, float]:
@@ -80,30 +84,27 @@ def _at(mark: Mark, x: Scale, y: Scale) -> tuple[float, float]:
 def _roofs(panel: Panel, x: Scale, y: Scale) -> tuple[list[Shape], list[Box]]:
     """The roofs with their names, and the boxes that they cover."""
     roofs = (panel.memory, *panel.others)
-    top = max((roof.level for roof in panel.others if roof.level), default=y.high)
+    highest = max((roof.level for roof in panel.others if roof.level), default=y.high)
     steepest = max(roof.slope for roof in roofs if roof.slope)
     shapes: list[Shape] = []
     boxes: list[Box] = []
     for roof in roofs:
+        reach = text_width(roof.label)
         if roof.slope:
-            left, right = max(x.low, y.low / roof.slope), min(x.high, top / roof.slope)
+            left, right = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
             ends = (x(left), y(left * roof.slope), x(right), y(right * roof.slope))
             angle = math.atan2(ends[1] - ends[3], ends[2] - ends[0])
             # Near its left end, where marks are rare, and turned as the roof is.
-            along = 0.06 * math.hypot(ends[2] - ends[0], ends[1] - ends[3])
-            start_x, start_y = ends[0] + along * math.cos(angle), ends[1] - along * math.sin(angle)
-            label = Text(start_x, start_y - 6, roof.label, "label", turned=math.degrees(angle))
-            reach = text_width(roof.label)
-            boxes += _pieces(
-                start_x, start_y - 10, start_x + reach * math.cos(angle), start_y - 10 - reach * math.sin(angle)
-            )
-        elif roof.level:
-            ends = (x(max(x.low, roof.level / steepest)), y(roof.level), x.right, y(roof.level))
-            label = Text(x.right - 2, ends[1] - 6, roof.label, "label", "end")
-            boxes.append(Box(x.right - text_width(roof.label), -ends[1] + 3, x.right, -ends[1] + 16))
+            at_x, at_y = ends[0] + 0.06 * (ends[2] - ends[0]), ends[1] + 0.06 * (ends[3] - ends[1])
+            label = Text(at_x, at_y - 6, roof.label, "label", turned=math.degrees(angle))
+            boxes += _pieces(at_x, at_y - 10, at_x + reach * math.cos(angle), at_y - 10 - reach * math.sin(angle))
         else:
-            continue
-        shapes += [Line(*ends, "roof" if roof is panel.memory or roof.level else "roof second"), label]
+            level = roof.level or y.low
+            ends = (x(max(x.low, level / steepest)), y(level), x.right, y(level))
+            label = Text(x.right - 2, ends[1] - 6, roof.label, "label", "end")
+            boxes.append(Box(x.right - reach, -ends[1] + 3, x.right, -ends[1] + 16))
+        second = roof.slope and roof is not panel.memory
+        shapes += [Line(*ends, "roof second" if second else "roof"), label]
         boxes += _pieces(*ends)
     return shapes, boxes
 
@@ -135,8 +136,7 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
         Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name), mark.target)
         for mark, name in zip(marks, names, strict=True)
     ]
-    others = (_at(mark, x, y) for mark in panel.marks)
-    taken = [*taken, *(around(at_x, -at_y) for at_x, at_y in others)]
+    taken = [*taken, *(around(x(mark.intensity), -y(mark.flop_per_s)) for mark in panel.marks)]
     page = Box(x.left, -y.left, x.right, -y.right)
     leaders: list[Shape] = []
     texts: list[Shape] = []
@@ -153,12 +153,12 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
 def _legend(marks: Sequence[Mark]) -> list[tuple[str, str, str]]:
     """The kinds of marks, and the targets by colour where each has a colour of its own."""
     colours = _colours(marks)
-    kinds = [kind for kind in FORMS if any(mark.kind == kind for mark in marks)]
-    entries = []
-    for kind in kinds:
-        form, looks = FORMS[kind]
-        colour = kind if len(colours) == 1 else "baseline"
-        entries.append((form, f"{looks} {colour}", "best variant" if kind == "best" else kind))
+    found = {mark.kind for mark in marks}
+    entries = [
+        (form, f"{looks} {kind if len(colours) == 1 else 'baseline'}", "best variant" if kind == "best" else kind)
+        for kind, (form, looks) in FORMS.items()
+        if kind in found
+    ]
     if 1 < len(colours) <= len(svg.SERIES):
         entries += [("square", f"mark {colour}", target) for target, colour in colours.items()]
     return entries

@@ -7,7 +7,7 @@ sheet gives each class its colour, which follows the colour scheme of the page.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from markupsafe import Markup
 
 from aiperf_core.names import words
@@ -16,8 +16,10 @@ STEPS = (1, 2, 5)
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
 
+# Colours that tell series apart, of Okabe and Ito for any kind of colour vision; the darker colours first.
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#44aa99", "#4d4d4d")
+SERIES = tuple(f"s{index}" for index in range(len(_SERIES)))
 # The light scheme. A page declares these names as CSS custom properties, and may redefine them for a dark scheme.
-# `s0` to `s9` tell series apart: colours of Okabe and Ito for any kind of colour vision, the darker colours first.
 PALETTE: Mapping[str, str] = {
     "page": "#ffffff",
     "ink": "#1a2129",
@@ -29,18 +31,8 @@ PALETTE: Mapping[str, str] = {
     "warn": "#8a5700",
     "bad": "#b3241b",
     "yard": "#7a4f94",
-    "s0": "#0072b2",
-    "s1": "#d55e00",
-    "s2": "#009e73",
-    "s3": "#8f5b9e",
-    "s4": "#b8860b",
-    "s5": "#56b4e9",
-    "s6": "#cc79a7",
-    "s7": "#882255",
-    "s8": "#44aa99",
-    "s9": "#4d4d4d",
+    **dict(zip(SERIES, _SERIES, strict=True)),
 }
-SERIES = tuple(name for name in PALETTE if name[0] == "s")
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
 # CSS rules by selector, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
 _ELEMENTS: Mapping[str, Mapping[str, str]] = {
@@ -49,29 +41,24 @@ _ELEMENTS: Mapping[str, Mapping[str, str]] = {
     "circle": {"stroke": "none", "fill": "own"},
     "text": {"fill": "ink", "font-size": "11px"},
 }
-_COLOURS: Mapping[str, str] = {
-    "baseline": "quiet",
-    "control": "quiet",
-    "variant": "accent",
-    "best": "good",
-    "yardstick": "yard",
-    "disbelieved": "bad",
-    "held": "bad",
-    "v-FASTER": "good",
-    "v-SMALLER": "good",
-    "v-SLOWER": "warn",
-    "v-LARGER": "warn",
-    "v-INCONCLUSIVE": "warn",
-    "v-SAME": "quiet",
+# The classes that give a shape its own colour.
+_OWNERS: Mapping[str, str] = {
+    "quiet": "baseline control v-SAME",
+    "accent": "variant",
+    "good": "best v-FASTER v-SMALLER",
+    "yard": "yardstick",
+    "warn": "v-SLOWER v-LARGER v-INCONCLUSIVE",
+    "bad": "disbelieved held",
     **{name: name for name in SERIES},
 }
+_COLOURS = {name: colour for colour, names in _OWNERS.items() for name in names.split()}
 _CLASSES: Mapping[str, Mapping[str, str]] = {
     "tick": {"fill": "quiet", "font-size": "10px"},
     "note": {"fill": "quiet", "font-size": "10px"},
     "label": {"fill": "quiet"},
     "strong": {"fill": "ink", "font-weight": "700"},
     "title": {"font-size": "15px", "font-weight": "700"},
-    "paper": {"fill": "page", "stroke": "none"},
+    "paper": {"fill": "page"},
     "grid": {"stroke": "faint"},
     "zero": {"stroke": "line"},
     "leader": {"stroke": "line"},
@@ -255,28 +242,6 @@ def legend(entries: Sequence[tuple[str, str, str]], left: float, right: float, t
     return shapes, y + 17
 
 
-def stacked(pictures: Sequence[Picture], title: str) -> Picture:
-    """Pictures below each other, under a title."""
-    shapes: list[Shape] = []
-    width, top = max(picture.width for picture in pictures), 30.0
-    for picture in pictures:
-        shapes += [_lowered(shape, top) for shape in picture.shapes]
-        top += picture.height
-    alt = "; ".join(picture.alt for picture in pictures)
-    heading = Text(12, 22, shortened(title, width - 24, 17), "title")
-    return Picture(width, top, f"{title}: {alt}", [heading, *shapes], pictures[0].kind)
-
-
-def _lowered(shape: Shape, by: float) -> Shape:
-    match shape:
-        case Line():
-            return evolve(shape, y1=shape.y1 + by, y2=shape.y2 + by)
-        case Path():
-            return evolve(shape, points=[(x, y + by) for x, y in shape.points])
-        case _:
-            return evolve(shape, y=shape.y + by)
-
-
 def text_width(text: str, size: float = 11.0) -> float:
     """The width of a text, nearly: in DejaVu Sans, the widest of the fonts that a reader may have."""
     narrow = sum(character in "iljftrI.,:;|!'()[] /" for character in text)
@@ -299,19 +264,18 @@ def shortened(name: str, width: float, size: float = 11.0) -> str:
 
 def markup(picture: Picture) -> Markup:
     """The picture as an element of a page that has the style sheet."""
-    return _svg(picture, Markup('class="{}"').format(picture.kind), picture.shapes)
+    return _svg(picture, Markup('class="{}"').format(picture.kind))
 
 
 def document(picture: Picture) -> str:
     """The picture as a file of its own: with its size, its style sheet and a background."""
-    width, height = picture.width, picture.height
-    paper = Path([(0, 0), (width, 0), (width, height), (0, height)], "paper", closed=True)
-    size = Markup('width="{}" height="{}"').format(number(width), number(height))
+    size = Markup('width="{}" height="{}"').format(number(picture.width), number(picture.height))
     sheet = Markup(f"<style>{style_sheet(plain=True)}{HALO}</style>")
-    return f"{_svg(picture, size, [paper, *picture.shapes], sheet)}\n"
+    paper = Markup('<rect class="paper" width="100%" height="100%"/>')
+    return f"{_svg(picture, size, sheet + paper)}\n"
 
 
-def _svg(picture: Picture, attributes: Markup, shapes: Iterable[Shape], sheet: Markup | str = "") -> Markup:
+def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Markup:
     return Markup(
         '<svg {} viewBox="0 0 {} {}" role="img" aria-label="{}" xmlns="http://www.w3.org/2000/svg">{}{}</svg>'
     ).format(
@@ -319,8 +283,8 @@ def _svg(picture: Picture, attributes: Markup, shapes: Iterable[Shape], sheet: M
         number(picture.width),
         number(picture.height),
         picture.alt,
-        sheet,
-        Markup("").join(map(_drawn, shapes)),
+        before,
+        Markup("").join(map(_drawn, picture.shapes)),
     )
 
 

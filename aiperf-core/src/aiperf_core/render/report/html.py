@@ -41,7 +41,7 @@ def draw(results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> Pic
         panels = collect(results, manifest).panels
     except AiperfError:  # no result has both traffic and arithmetic
         panels = ()
-    return Pictures(pictures, [(panel.device, svg.markup(roofline_plot.draw(_fewer(panel)))) for panel in panels])
+    return Pictures(pictures, [(panel.device, svg.markup(roofline_plot.draw([_fewer(panel)]))) for panel in panels])
 
 
 def _fewer(panel: Panel) -> Panel:

@@ -76,7 +76,7 @@ def _section(section: Section) -> Iterator[str]:
     yield _table([heads[index] for index in kept], ([row[index] for index in kept] for row in rows), right=numbers)
     if section.whys:
         yield "### Why"
-        yield _list((code(name), plain(why)) for name, why, _ in section.whys)
+        yield _list((code(name), plain(why)) for name, why in section.whys)
     if section.steps:
         yield "### Steps"
         yield _list((f"{code(name)} over {code(before)}", _figure(step)) for name, before, step in section.steps)
@@ -103,7 +103,7 @@ def _cells(line: Line) -> list[str]:
         _figure(line.speedup),
         line.verdict,
         plain(line.rate),
-        _figure(line.light),
+        _figure(line.speed_of_light),
         plain(line.memory),
         plain(line.energy),
     ]
