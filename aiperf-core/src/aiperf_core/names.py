@@ -1,4 +1,7 @@
-"""Makes names and messages of plugins, bundles and code under test safe to show."""
+"""Makes names and messages of plugins, bundles and code under test safe to show.
+
+Without control characters, no foreign text can move the cursor, recolour a verdict or overwrite a line.
+"""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""A report as one HTML page that loads nothing, runs nothing and follows nothing, whatever stands in the bundle."""
+"""A report as one HTML page that loads nothing and runs nothing, whatever the bundle contains."""
 
 import base64
 import functools
@@ -122,5 +122,5 @@ def _environment() -> Environment:
 
 
 def _plain(value: Any) -> Any:
-    """Everything that the template prints passes here: without control characters, and then escaped unless it is ours."""
+    """The filter of every value in the template: no control characters. Jinja then escapes all that is not `Markup`."""
     return value if isinstance(value, Markup | int) else words(str(value))
