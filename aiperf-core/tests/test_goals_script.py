@@ -49,7 +49,10 @@ def test_a_page_is_made_of_results(tmp_path: Path, fraction: float, met: str) ->
 def test_what_is_not_believed_is_no_figure(tmp_path: Path) -> None:
     bundle = measured.bundle(tmp_path / "run")
     result = result_at(0.96)
-    rows = [attrs.evolve(row, verdict=Verdict.INVALID, reason="wrong", speedup=None, speed_of_light=None) for row in result.rows]
+    rows = [
+        attrs.evolve(row, verdict=Verdict.INVALID, reason="wrong", speedup=None, speed_of_light=None)
+        for row in result.rows
+    ]
     bundle.write_target(attrs.evolve(result, rows=rows))
     assert page(bundle)[0].endswith("| not measured | |")
 

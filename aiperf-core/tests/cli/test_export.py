@@ -53,7 +53,9 @@ def test_what_is_not_believed_has_no_figures(bundle):
     untrusted = attrs.evolve(example.rows()[1], verdict="UNTRUSTED", reason="clocks", speedup=None)
     bundle.write_target(attrs.evolve(example.result(), rows=[untrusted]))
     (row,) = rows_of(export(bundle.path, "--format", "csv").stdout)
-    assert [row[name] for name in ("time_s", "speedup", "bytes_per_s", "flop_per_s", "speed_of_light_fraction")] == [""] * 5
+    assert [row[name] for name in ("time_s", "speedup", "bytes_per_s", "flop_per_s", "speed_of_light_fraction")] == [
+        ""
+    ] * 5
 
 
 def test_a_part_of_a_bundle(bundle):

@@ -16,9 +16,9 @@ from aiperf_core.results.models import (
     Conditions,
     Confined,
     Finding,
-    SpeedOfLight,
     Quality,
     SkippedTarget,
+    SpeedOfLight,
     Stretch,
     Verdict,
 )

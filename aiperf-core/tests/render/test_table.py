@@ -11,7 +11,7 @@ from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
 from aiperf_core.render.table import rate_of, render, render_skipped
 from aiperf_core.results import example
-from aiperf_core.results.models import SpeedOfLight, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
 PLAIN = Look(plain=True)
 WHERE = "artifacts/runs/20261121-142530-ch07.memory_access"

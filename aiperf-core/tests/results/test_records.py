@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiperf_core.measurements import Estimate, Memory, Samples
-from aiperf_core.results import example, jsontext, models, records, schema, structure
-from aiperf_core.results.models import Judgement, SpeedOfLight, Overhead, Problem, Quality, Row, Verdict
+from aiperf_core.results import example, jsontext, models, records, structure
+from aiperf_core.results.models import Judgement, Overhead, Problem, Quality, Row, SpeedOfLight, Verdict
 from aiperf_core.results.structure import ON_DISK
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
@@ -87,7 +87,9 @@ def rows(draw):
         step_speedup=draw(speedups),
         bytes_per_s=draw(st.none() | NOT_NEGATIVE),
         flop_per_s=draw(st.none() | NOT_NEGATIVE),
-        speed_of_light=draw(st.none() | st.builds(SpeedOfLight, st.sampled_from(["memory", "compute"]), POSITIVE, POSITIVE)),
+        speed_of_light=draw(
+            st.none() | st.builds(SpeedOfLight, st.sampled_from(["memory", "compute"]), POSITIVE, POSITIVE)
+        ),
         prepare_s=draw(st.none() | NOT_NEGATIVE),
         memory=draw(st.none() | st.builds(Memory, OPTIONAL_BYTES, OPTIONAL_BYTES, OPTIONAL_BYTES, OPTIONAL_BYTES)),
         judgement=draw(st.none() | st.builds(Judgement, COUNTS, TEXTS, st.none() | NOT_NEGATIVE)),

@@ -194,7 +194,9 @@ def test_messages_about_a_document(place, value, message):
 
 
 def test_a_partial_document_gets_defaults():
-    found = structure({"targets": [{"target": "ch07.memory_access", "params": {"n": 3}}], "tier": "audit"}, RunRequest, PARTIAL)
+    found = structure(
+        {"targets": [{"target": "ch07.memory_access", "params": {"n": 3}}], "tier": "audit"}, RunRequest, PARTIAL
+    )
     assert found.tier == "audit"
     assert found.targets[0].params == {"n": 3.0}
     assert structure(document(found), RunRequest) == found

@@ -8,11 +8,11 @@ from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.measurements import Audit, Steady, Work
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import clock_agreement
-from aiperf_core.harness.run.implementation_run import ImplementationRun
 
 OVERHEAD_S = 2e-6
 

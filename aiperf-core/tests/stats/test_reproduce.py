@@ -9,7 +9,7 @@ from aiperf_core.harness.run.reproduction import plan
 from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
-from aiperf_core.results.models import RunRequest, RequestedTarget, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Finding, RequestedTarget, Row, RunRequest, SkippedTarget, Verdict
 from aiperf_core.stats import reproduce
 from aiperf_core.stats.reproduce import Outcome, judge, outcome
 from aiperf_core.targets import InstalledTarget

@@ -6,9 +6,9 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
 from aiperf_core.results.models import Row, Verdict
-from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.stats.verdicts import LEAST_BYTES, Scoring
 
 PASSES = 12

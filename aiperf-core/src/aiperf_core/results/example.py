@@ -7,7 +7,6 @@ from aiperf_core.measurements import Ceilings, Estimate, Memory, Samples
 from aiperf_core.results.models import (
     Finding,
     Judgement,
-    SpeedOfLight,
     Machine,
     Manifest,
     Overhead,

@@ -221,7 +221,10 @@ def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
         estimate(row.time_s, row.time_low_s, row.time_high_s, units.time_estimate),
         estimate(row.speedup, row.speedup_low, row.speedup_high, units.ratio_estimate),
         (row.verdict, ""),
-        ("" if row.speed_of_light_fraction is None else units.percent(row.speed_of_light_fraction), row.speed_of_light_bound or ""),
+        (
+            "" if row.speed_of_light_fraction is None else units.percent(row.speed_of_light_fraction),
+            row.speed_of_light_bound or "",
+        ),
         ("" if row.peak_bytes is None else units.size(row.peak_bytes), ""),
         (row.reason or row.why or "", row.findings),
     )

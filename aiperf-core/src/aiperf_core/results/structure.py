@@ -155,12 +155,11 @@ def _list(read: Reader) -> Reader:
     def items(value: Any) -> Any:
         if type(value) is not list:
             raise _Misfit(_shown(value), NOUNS["array"])
-        found, index = [], 0
+        found: list[Any] = []
         try:
-            for index, item in enumerate(value):
-                found.append(read(item))
+            found.extend(map(read, value))
         except _Misfit as error:
-            error.place.append(index)
+            error.place.append(len(found))
             raise
         return found
 
@@ -299,4 +298,6 @@ def _wanted(rule: dict[str, Any]) -> str:
         bounds = f" above {rule['exclusiveMinimum']}"
     elif rule.get("minimum", -schema.LARGEST) > -schema.LARGEST:
         bounds = f" from {rule['minimum']}"
-    return " or ".join(NOUNS[name] + (bounds if name in ("number", "integer") else "") for name in schema.types_of(rule))
+    return " or ".join(
+        NOUNS[name] + (bounds if name in ("number", "integer") else "") for name in schema.types_of(rule)
+    )

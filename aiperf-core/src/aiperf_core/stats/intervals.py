@@ -174,7 +174,9 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
 
 def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
     """The product of the values, each to the power of its weight. Of weights 1 and -1 it is the quotient, to the last digit."""
-    powers = [value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)]
+    powers = [
+        value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)
+    ]
     top = [power for power, weight in zip(powers, weights, strict=True) if weight > 0]
     bottom = [power for power, weight in zip(powers, weights, strict=True) if weight < 0]
     product = functools.reduce(operator.mul, top, 1.0)

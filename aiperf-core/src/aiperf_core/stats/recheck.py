@@ -30,7 +30,7 @@ from aiperf_core.results import jsontext, seal, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, SpeedOfLight, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SkippedTarget, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring

@@ -43,9 +43,7 @@ def least_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[st
     return bound, times[bound]
 
 
-def speed_of_light(
-    cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float
-) -> SpeedOfLight | None:
+def speed_of_light(cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float) -> SpeedOfLight | None:
     """The fraction of the speed of light that a median reaches."""
     bound = least_time(cost, ceilings, cache) if ceilings else None
     return SpeedOfLight(bound[0], bound[1], bound[1] / median_s) if bound else None

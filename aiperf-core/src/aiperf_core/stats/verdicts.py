@@ -6,7 +6,7 @@ from typing import Any
 from attrs import frozen
 
 from aiperf_core.measurements import Ceilings, Estimate
-from aiperf_core.results.models import Finding, Judgement, SpeedOfLight, Quality, RankTime, Row, Verdict
+from aiperf_core.results.models import Finding, Judgement, Quality, RankTime, Row, SpeedOfLight, Verdict
 from aiperf_core.stats.clock_agreement import unseen_gain
 from aiperf_core.stats.conditions import findings, summary
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, verdict

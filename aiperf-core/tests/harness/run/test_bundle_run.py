@@ -111,7 +111,9 @@ def test_all_fractions_of_light_are_of_the_same_ceilings(path, monkeypatch):
     bundle = Bundle.open(path)
     recorded = [row.speed_of_light.time_s for row in killed_runs.RECORDED["acme.one"].rows if row.speed_of_light]
     assert lights(bundle, "acme.one") == pytest.approx([one / 1.5 for one in recorded])
-    assert [row.speed_of_light for row in run.results[0].rows] == [row.speed_of_light for row in bundle.target("acme.one").rows]
+    assert [row.speed_of_light for row in run.results[0].rows] == [
+        row.speed_of_light for row in bundle.target("acme.one").rows
+    ]
     assert recheck(bundle).holds
 
 

@@ -3,7 +3,7 @@ import attrs
 from aiperf_core.render.report import content
 from aiperf_core.render.report.content import Figure
 from aiperf_core.results import example
-from aiperf_core.results.models import RunRequest, BundleRef, Finding, Stretch, Verdict
+from aiperf_core.results.models import BundleRef, Finding, RunRequest, Stretch, Verdict
 from aiperf_core.validity.registry import ISSUES
 
 KNOWN = {one.id: one for one in ISSUES}

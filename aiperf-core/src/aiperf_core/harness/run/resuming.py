@@ -17,7 +17,7 @@ from aiperf_core.errors import BundleError
 from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, TARGETS, file_name
-from aiperf_core.results.models import RunRequest, Manifest, SkippedTarget, Stretch, TargetResult
+from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, Stretch, TargetResult
 from aiperf_core.stats.compare import Difference, of_manifests
 from aiperf_core.stats.recheck import recheck
 
