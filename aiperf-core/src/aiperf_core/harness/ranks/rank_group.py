@@ -414,8 +414,8 @@ def _part_of(key: str, value: Any, number: int) -> Any:
     own = {
         part: value[part]["items"].get(name, {"type": "dict", "items": {}}) for part in ("inputs", "static", "output")
     }
-    arenas = {part: [value[part][number]] for part in ("inputs_arenas", "outputs_arenas")}
-    return {**value, **own, **arenas, "params": {**value["params"], "rank": number}}
+    buffers = {part: [value[part][number]] for part in ("inputs_buffers", "outputs_buffers")}
+    return {**value, **own, **buffers, "params": {**value["params"], "rank": number}}
 
 
 # --- merging the ranks' replies
