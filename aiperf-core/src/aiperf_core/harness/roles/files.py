@@ -51,14 +51,14 @@ class InputFile:
         self._written = self._stamp()
 
     def evict(self) -> None:
-        """Evict the file from the kernel's page cache. Raises `SkipError` where it stays, as on a file system in memory."""
+        """Evict the file from the page cache. Raises `SkipError` where it stays, as on a file system in memory."""
         fd = self._file.fileno()
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         pages = self.resident_pages()
         if pages:
             raise SkipError(
-                f"needs files that can leave the page cache; {pages:,} pages of a file in {tempfile.gettempdir()!r} stay "
-                "in memory, as on tmpfs. Name a folder on a disk in TMPDIR"
+                f"needs files that can leave the page cache; {pages:,} pages of a file in {tempfile.gettempdir()!r} "
+                "stay in memory, as on tmpfs. Name a folder on a disk in TMPDIR"
             )
 
     def resident_pages(self) -> int:

@@ -1,10 +1,10 @@
 """The judge: the process that owns a target's data and compares outputs with the reference.
 
-It imports the benchmark for its workload and never runs an implementation. Inputs are in memory that the workers map; only the
-judge knows the seeds of their values.
+It imports the benchmark for its workload and never runs an implementation. Inputs are in memory that the workers map;
+only the judge knows the seeds of their values.
 
-With several ranks, each rank has its own inputs and outputs in its own memory on its own device. Values and shapes are then
-dicts by `rank0`, `rank1` and so on.
+With several ranks, each rank has its own inputs and outputs in its own memory on its own device. Values and shapes are
+then dicts by `rank0`, `rank1` and so on.
 """
 
 import copy
@@ -147,13 +147,13 @@ class Judge(Service):
                 self._flushers[place].synchronize()
 
     def do_renew(self, seed: int) -> Message:
-        """Draw new values and write them over the old ones; return the numbers among the inputs, by rank if there are ranks."""
+        """Draw new values and write them over the old ones; return the inputs that are numbers, by rank if any."""
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
         shape = self._describe(self._in_memory(), self._layouts(), "the workload")
         if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):
             raise self._fault(
-                "the workload returned inputs of another structure or size for another seed; accepted are the same shapes "
-                "and dtypes for every seed (pad what varies)."
+                "the workload returned inputs of another structure or size for another seed; accepted are the same "
+                "shapes and dtypes for every seed (pad what varies)."
             )
         self._write(self._inputs_shape, self._fresh)
         self._write_files()
@@ -332,8 +332,8 @@ class Judge(Service):
             one, rows = fresh.get(name), fresh.get(ARRIVAL)
             if not isinstance(one, torch.Tensor) or not isinstance(rows, torch.Tensor) or len(one) != len(rows):
                 raise self._fault(
-                    f"the workload serves requests, and {name!r} is {pytree.summary(one)}; accepted are tensors with a row "
-                    f"for each request, and the vector {ARRIVAL!r}."
+                    f"the workload serves requests, and {name!r} is {pytree.summary(one)}; accepted are tensors with a "
+                    f"row for each request, and the vector {ARRIVAL!r}."
                 )
 
     def _check_reference(self) -> None:
@@ -341,8 +341,8 @@ class Judge(Service):
         changed += self._unequal(self._static_shape, self._static, set())
         if changed:
             raise self._fault(
-                f"{self._reference} changes its arguments {', '.join(changed)}; let it work on copies, or name as state what "
-                "a call may change."
+                f"{self._reference} changes its arguments {', '.join(changed)}; let it work on copies, or name as "
+                "state what a call may change."
             )
 
     def _check_values_matter(self, answer: Any, seed: int) -> None:
@@ -359,9 +359,9 @@ class Judge(Service):
             for (path, node, one), (_, _, right) in pairs
         ):
             raise self._fault(
-                f"{self._reference} gives the same answer for other inputs, or is given the same ones by every draw: code "
-                "that computes nothing would pass. Judge against a reference whose inputs are drawn, and whose answer depends "
-                "on them."
+                f"{self._reference} gives the same answer for other inputs, or is given the same ones by every draw: "
+                "code that computes nothing would pass. Judge against a reference whose inputs are drawn, and whose "
+                "answer depends on them."
             )
 
     def _check_answer(self) -> None:
@@ -371,8 +371,8 @@ class Judge(Service):
             found = None
         if found != _forms(self._output_shape):
             raise self._fault(
-                f"{self._reference} returned another structure or size for another seed; accepted are the same shapes for "
-                "every seed (pad what varies)."
+                f"{self._reference} returned another structure or size for another seed; accepted are the same shapes "
+                "for every seed (pad what varies)."
             )
 
     def _layouts(self) -> list[pytree.Layout]:

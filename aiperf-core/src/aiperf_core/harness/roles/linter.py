@@ -1,21 +1,21 @@
 """Tests of a benchmark's own judge: it must refuse wrong answers and accept honest ones.
 
-Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicable`. All tests use several draws of the inputs
-from fixed seeds, so that two runs on one machine agree.
+Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicable`. All tests use several draws of the
+inputs from fixed seeds, so that two runs on one machine agree.
 
-workload.*  The same seed draws the same values. Another seed changes every floating-point input, since a value that does not
-            change can be computed ahead (static arguments may), and changes no shape.
+workload.*  The same seed draws the same values. Another seed changes no shape and every floating-point input, since a
+            value that does not change can be computed ahead (static arguments may).
 reference.* It leaves its arguments unchanged, returns finite values of one form, agrees with itself, and passes the
             tolerance when computed in the precision of the inputs: otherwise the tolerance refuses honest code.
-judge.*     Wrong answers, each put into one leaf of a right output, must be refused. If the data make a wrong answer right,
-            the benchmark needs other data.
+judge.*     Wrong answers, each put into one leaf of a right output, must be refused. If the data make a wrong answer
+            right, the benchmark needs other data.
 budget.*    The quality metric of a lossy variant must refuse the worst of them too.
 cost.*      Declared work against observed work; see `_test_flops`, `_test_read` and `_test_written`.
 form.*      What readers need. Notes only, except where the contents page contradicts the file.
 
-Precision is tested by rounding to the significant bits of a format, not to its range: an overflow in fp16 would be refused for
-another reason. A format is tested where it is coarser than the output's dtype, and coarser and cheaper than the precision
-that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
+Precision is tested by rounding to the significant bits of a format, not to its range: an overflow in fp16 would be
+refused for another reason. A format is tested where it is coarser than the output's dtype, and coarser and cheaper than
+the precision that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
 """
 
 import math
@@ -150,7 +150,8 @@ class _Work(TorchDispatchMode):
     products: FLOPs of matrix products and convolutions, by torch's formulas.
     elements: elements of the results of all other operations.
 
-    Used in place of torch's `FlopCounterMode`, which imports the compiler at the first operation: seconds in each process.
+    Used in place of torch's `FlopCounterMode`, which imports the compiler at the first operation: seconds in each
+    process.
     """
 
     def __init__(self) -> None:
@@ -503,9 +504,9 @@ class Linter(Judge):
     def _test_flops(self) -> Outcome:
         """Compare the declared operations with those of the reference's matrix products and convolutions.
 
-        Too high a figure makes honest code look faster than the speed of light. Products are counted exactly; each element of
-        another operation may account for a few FLOPs. A lower figure is right where the reference does more than necessary
-        (it masks what a kernel would skip), so it is only noted.
+        Too high a figure makes honest code look faster than the speed of light. Products are counted exactly; each
+        element of another operation may account for a few FLOPs. A lower figure is right where the reference does more
+        than necessary (it masks what a kernel would skip), so it is only noted.
         """
         test = "cost.flops"
         try:
@@ -528,9 +529,9 @@ class Linter(Judge):
     def _test_read(self) -> Outcome:
         """Compare the declared bytes read with the inputs.
 
-        A cost counts every input once. A higher figure makes honest code look faster than the speed of light. A lower figure
-        is right where an answer needs only a part (a gather), and wrong where it needs everything, which is tried by putting
-        a NaN into single elements: impossible results would then pass.
+        A cost counts every input once. A higher figure makes honest code look faster than the speed of light. A lower
+        figure is right where an answer needs only a part (a gather), and wrong where it needs everything, which is
+        tried by putting a NaN into single elements: impossible results would then pass.
         """
         test, declared = "cost.bytes_read", self._opened["cost"]["bytes_read"]
         inputs = self._opened["input_bytes"] // max(1, self._world)

@@ -1,8 +1,8 @@
 """A worker as one rank of several; without effect in a worker of its own.
 
-Torch's elastic launcher starts the ranks and passes each its number and the others' address in the environment. Before a clock
-starts, the ranks meet on the host (gloo), and their GPUs on the device (NCCL), so that no rank's time includes another's late
-start.
+Torch's elastic launcher starts the ranks and passes each its number and the others' address in the environment. Before
+a clock starts, the ranks meet on the host (gloo), and their GPUs on the device (NCCL), so that no rank's time includes
+another's late start.
 """
 
 import os

@@ -1,9 +1,9 @@
 """Shared buffers: a worker's inputs at fixed addresses, and the memory for its outputs.
 
-Where processes share the device's memory, the judge writes new values directly into the memory that a worker's code reads. The
-worker's process knows neither the seed nor how the values are made. Otherwise the judge writes into host memory, and the worker
-copies from there before a sample and back after it, outside the clock. That is weaker: code in the worker's process could keep
-the old values, or hide what it did to them.
+Where processes share the device's memory, the judge writes new values directly into the memory that a worker's code
+reads. The worker's process knows neither the seed nor how the values are made. Otherwise the judge writes into host
+memory, and the worker copies from there before a sample and back after it, outside the clock. That is weaker: code in
+the worker's process could keep the old values, or hide what it did to them.
 """
 
 import torch
@@ -41,7 +41,7 @@ class Inputs:
 
 
 def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Message, tuple[int, ...]]:
-    """Allocate a buffer. Return its bytes as a uint8 tensor, and the message and descriptors with which others map it."""
+    """Allocate a buffer. Return its bytes as a uint8 tensor, and the message and descriptors for `attach`."""
     size = max(size, 1)
     if kind.shares_memory:
         return kind.create_memory(size, rank)

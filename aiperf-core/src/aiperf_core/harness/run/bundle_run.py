@@ -66,8 +66,8 @@ class BundleRun:
     def execute(self, on_result: Callable[[Finished], None] | None = None) -> int:
         """Run everything and return the exit code. `on_result` is called with each target that is done.
 
-        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run cannot
-        be resumed.
+        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run
+        cannot be resumed.
         """
         self._on_result = on_result
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
@@ -128,8 +128,8 @@ class BundleRun:
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a target that "
-                    "was measured on a processor. See what is missing with: aiperf doctor"
+                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a "
+                    "target that was measured on a processor. See what is missing with: aiperf doctor"
                 )
             try:
                 found, left = planner.plan([evolve(selection, implementations=frozenset())])

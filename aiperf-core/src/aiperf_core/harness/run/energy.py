@@ -1,12 +1,12 @@
 """The energy of a call: an implementation runs without pause while the supervisor polls the device's energy counter.
 
-The counter moves in steps (20 to 100 ms apart on a data-centre GPU, 1 ms on a processor), so a value may be old by one step.
-The moment of a step is known to one poll. Power is therefore the energy between the first and the last step seen under load,
-divided by the time between them; a call's energy is that power times the time of a call. The idle power is measured before in
-the same way, and the energy is given with and without it.
+The counter moves in steps (20 to 100 ms apart on a data-centre GPU, 1 ms on a processor), so a value may be old by one
+step. The moment of a step is known to one poll. Power is therefore the energy between the first and the last step seen
+under load, divided by the time between them; a call's energy is that power times the time of a call. The idle power is
+measured before in the same way, and the energy is given with and without it.
 
-Limits: a counter includes all users of the device. The driver's sensor samples only a part of the time on some GPUs (Yang et
-al., Part-time Power Measurements, 2023): work whose power changes within tens of milliseconds needs long runs.
+Limits: a counter includes all users of the device. The driver's sensor samples only a part of the time on some GPUs
+(Yang et al., Part-time Power Measurements, 2023): work whose power changes within tens of milliseconds needs long runs.
 """
 
 import statistics
@@ -21,7 +21,7 @@ from aiperf_core.devices.telemetry import Telemetry
 from aiperf_core.measurements import Energy
 
 Run = Callable[[float], tuple[int, float]]
-"""Calls the implementation without pause for at least the given seconds; returns the number of calls and their seconds."""
+"""Calls the implementation without pause for at least the given seconds; returns the calls and their seconds."""
 
 POLL_S = 0.002
 # The part of the supervisor's time that the worker must have been running; otherwise idle time is in the figure.
@@ -138,8 +138,8 @@ def per_call(load: Slope, idle: Slope, calls: int, seconds: float) -> Energy:
 def power_between(seen: list[Step], start: float, stop: float) -> Slope | None:
     """The power between the first and the last step of an energy counter within a time; None with fewer than two steps.
 
-    Each step may have happened at any moment of its gap, which gives the uncertainty. The first value of all is no step: it
-    may be of any age.
+    Each step may have happened at any moment of its gap, which gives the uncertainty. The first value of all is no
+    step: it may be of any age.
     """
     steps = [one for one in seen[1:] if start <= one.at_s - one.gap_s and one.at_s <= stop]
     if len(steps) < 2:

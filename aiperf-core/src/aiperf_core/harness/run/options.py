@@ -37,7 +37,7 @@ TIERS = {
 class Options:
     """Options of a run.
 
-    device: `cpu`, `cuda` or a plugin's; None takes a GPU, a plugin's device or the processor, in this order, that is here and
+    device: `cpu`, `cuda` or a plugin's; None takes a GPU, a plugin's device or the processor, the first here
         that the target has implementations for.
     devices: all known devices, by name.
     executor: what starts the workers: `here`, `torchrun` or a plugin's; None takes the one that fits the target.
@@ -47,15 +47,17 @@ class Options:
     tier: `quick`, `standard` or `audit`.
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
         interval is narrow enough.
-    timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which may
-        compile, may take six times as long.
+    timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which
+        may compile, may take six times as long.
     floor: the smallest relative difference that matters in practice.
     width: sampling may stop when the relative half-width of every speedup's interval is below this.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
     audit: whether CUPTI audits some calls at the end of a run with controls on a GPU; starting it takes seconds.
-    energy: whether the energy of a call is measured at the end of a run with controls; takes seconds per implementation.
+    energy: whether the energy of a call is measured at the end of a run with controls; takes seconds per
+        implementation.
     policy: what findings do to a row: `strict`, `standard` or `lenient`.
-    off: guards of the validity registry that are switched off, to prove their effect. The result says so and is untrusted.
+    off: guards of the validity registry that are switched off, to prove their effect. The result says so and is
+        untrusted.
     candidate: untrusted code, measured in a sandbox against the baseline alone.
     checks: the checks of plugins, beside the core's.
     severities: severities of plugins' issues, by id.

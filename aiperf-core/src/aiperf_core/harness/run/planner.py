@@ -102,7 +102,8 @@ class Planner(Machine):
         unknown = sorted(selection.implementations - known)
         if unknown:
             raise UsageError(
-                f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}."
+                f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has "
+                f"{', '.join(sorted(known))}."
             )
         if not described.on(device):
             return SkippedTarget(name, Verdict.SKIPPED, self._without(device, described))
@@ -114,7 +115,8 @@ class Planner(Machine):
         names = [one.name for one in described.on(device)]
         if self.options.baseline not in (None, *names):
             raise UsageError(
-                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has {', '.join(names)}."
+                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has "
+                f"{', '.join(names)}."
             )
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
@@ -140,7 +142,9 @@ class Planner(Machine):
         if WORLD_SIZE in params:
             reason = f"is a workload of {params[WORLD_SIZE]:g} ranks; a candidate is one process"
         elif described.folder or described.files or described.deferred:
-            reason = "works with files or goes on after the call; a candidate is given no files, and is timed until it is done"
+            reason = (
+                "works with files or goes on after the call; a candidate is given no files, and timed until it is done"
+            )
         elif described.served:
             reason = "hands out requests one by one; a candidate is given all inputs at once"
         else:
@@ -148,7 +152,7 @@ class Planner(Machine):
         raise UsageError(f"{name!r} {reason}. Judge it against another target: aiperf list")
 
     def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
-        """Why an executor cannot start a target's workers; None where it can. Raises `UsageError` for unconfined candidates."""
+        """Why an executor cannot start a target's workers; None where it can. Raises `UsageError` for a candidate."""
         kind = self.executor(executor)
         if self.options.candidate is not None and not kind.confines:
             raise UsageError(
@@ -164,7 +168,7 @@ class Planner(Machine):
         return None
 
     def _device_for(self, described: Described) -> str:
-        """The requested device; else a device that is here and has implementations: a GPU, a plugin's, the processor."""
+        """The requested device; else a GPU, a plugin's or the processor, if it is here and has implementations."""
         self.require(self.options.device)
         if self.options.device:
             return self.options.device

@@ -1,7 +1,7 @@
 """Resuming an interrupted run: what must be unchanged, what is kept, and what is removed.
 
-Complete targets are kept; an interrupted target is measured again from its start. All rows of a bundle must come from the same
-machine and the same sources, so nothing that decides a result may have changed.
+Complete targets are kept; an interrupted target is measured again from its start. All rows of a bundle must come from
+the same machine and the same sources, so nothing that decides a result may have changed.
 """
 
 import contextlib
@@ -23,7 +23,8 @@ from aiperf_core.stats.recheck import recheck
 
 # A file that a killed process was writing; see `results.atomic`.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
-# What may differ. Each stretch has its own record of the machine's state, and the sources' hashes are stricter than a commit.
+# What may differ. Each stretch has its own record of the machine's state, and the sources' hashes are stricter than a
+# commit.
 MAY_DIFFER = frozenset({"host", "git", "memory"})
 MOST_SHOWN = 5
 
@@ -32,8 +33,8 @@ def request_of(bundle: Bundle, manifest: Manifest) -> RunRequest:
     """The run's request. Raises BundleError for a run that cannot be resumed."""
     if manifest.request is None:
         raise BundleError(
-            f"'{bundle.path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. Run "
-            "its command again."
+            f"'{bundle.path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. "
+            "Run its command again."
         )
     return manifest.request
 
