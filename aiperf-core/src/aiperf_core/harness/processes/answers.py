@@ -1,7 +1,7 @@
 """Checks on what workers answer: a worker's process runs code that may send anything.
 
-Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what was
-expected and what was found.
+Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what
+was expected and what was found.
 """
 
 import sys

@@ -99,9 +99,9 @@ class Worker(Service):
         """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
-        self._data = shared_buffers.attach_inputs(problem["inputs_arenas"][0], inputs_fd, self._kind)
+        self._data = shared_buffers.attach_inputs(problem["inputs_buffers"][0], inputs_fd, self._kind)
         self._inputs = self._data.bytes
-        self._outputs = shared_buffers.attach(problem["outputs_arenas"][0], outputs_fd, self._kind)
+        self._outputs = shared_buffers.attach(problem["outputs_buffers"][0], outputs_fd, self._kind)
         self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
             **({} if self._candidate else problem["params"]),
