@@ -4,9 +4,10 @@ Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many req
 Baseline   Calls of four requests each. Every call reads all weights again.
 Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until all of them are in one.
            `roofline`: the smallest batch whose arithmetic for each byte passes the ridge that `prepare` measures here.
-Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits for the
-           last. At the ridge itself only a machine that reads while it computes is near its best; one that does not is at
-           half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured here.
+Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits
+           for the last. At the ridge itself only a machine that reads while it computes is near its best; one that does
+           not is at half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured
+           here.
 """
 
 import math

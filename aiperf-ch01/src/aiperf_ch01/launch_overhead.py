@@ -6,7 +6,8 @@ Baseline   One torch operation after the other, in place.
 Variants   `graph` (cuda): the same kernels, launched as one.  `fused_triton` (cuda): one kernel, whose values stay in
            registers.  `fused_graph` (cuda): that kernel in a graph, which takes away what Python spends on its launch.
            `fused_loop` (cpu): one loop in C, whose values stay in registers.
-Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves traffic.
+Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves
+           traffic.
 """
 
 import torch

@@ -29,8 +29,8 @@ class Point:
 
     message_bytes: the whole message: of a gather or scatter, that of all ranks together.
     time_s: the median over samples of the time of the slowest rank.
-    alg_bytes_per_s: message bytes over time. bus_bytes_per_s: what a link carries for it, which can be compared with the
-        link's rate whatever the number of ranks (NVIDIA, nccl-tests, PERFORMANCE.md).
+    alg_bytes_per_s: message bytes over time. bus_bytes_per_s: what a link carries for it, which can be compared with
+        the link's rate whatever the number of ranks (NVIDIA, nccl-tests, PERFORMANCE.md).
     """
 
     collective: str

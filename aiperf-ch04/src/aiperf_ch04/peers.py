@@ -1,7 +1,7 @@
 """Memory that every GPU of a group can read and write: torch's symmetric memory, without multicast.
 
-Kernels that reach the memory of other GPUs are registered as operations on symmetric memory (`register`), so that whoever
-counts what ranks send sees them as it sees torch's own.
+Kernels that reach the memory of other GPUs are registered as operations on symmetric memory (`register`), so that
+whoever counts what ranks send sees them as it sees torch's own.
 """
 
 import os

@@ -124,8 +124,8 @@ class KernelCode:
 def kernels_of(target: str, module: str, arch: str) -> list[KernelCode]:
     """Compile the CUDA files of a target's module and read their kernels, in the order of the code.
 
-    A promise that holds for a later architecture only (bulk copies and tensor maps: sm_90) is not asked of earlier ones.
-    Raises `SkipError` where nvdisasm or NVRTC is missing, `KernelError` where the code cannot be read.
+    A promise that holds for a later architecture only (bulk copies and tensor maps: sm_90) is not asked of earlier
+    ones. Raises `SkipError` where nvdisasm or NVRTC is missing, `KernelError` where the code cannot be read.
     """
     promises = PROMISES.get(target.partition(".")[2], {})
     found = []

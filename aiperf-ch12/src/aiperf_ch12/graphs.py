@@ -1,7 +1,7 @@
 """CUDA graphs made by hand: kernels as nodes, what follows what, and a loop that the device decides about.
 
-torch captures what is launched on a stream. Edges that let a kernel start early, and loops, it does not offer; so these are
-built through the CUDA driver.
+torch captures what is launched on a stream. Edges that let a kernel start early, and loops, it does not offer; so these
+are built through the CUDA driver.
 """
 
 import ctypes

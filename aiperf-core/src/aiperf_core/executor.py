@@ -1,7 +1,7 @@
 """Executor: a way to start workers, and `ExecutorKind`, the class that the harness uses it through.
 
-A plugin contributes `Executor` records. The supervisor imports the class that a record names in `load` when a run uses it.
-`here` and `torchrun` are two such classes. A worker is always a process that serves a channel with
+A plugin contributes `Executor` records. The supervisor imports the class that a record names in `load` when a run uses
+it. `here` and `torchrun` are two such classes. A worker is always a process that serves a channel with
 `aiperf_core.harness.roles.worker`; an executor decides only where and how it starts.
 """
 

@@ -1,8 +1,8 @@
 """Profiler: a profiling tool, and `Tool`, the protocol of the class that it names.
 
-A profile is a pass of its own. For each implementation a fresh process makes the inputs, prepares the implementation, warms
-it up and then calls it several times under the tool. Plugins list `Profiler` and `MetricSet` records; nothing else is
-imported before a profile is requested.
+A profile is a pass of its own. For each implementation a fresh process makes the inputs, prepares the implementation,
+warms it up and then calls it several times under the tool. Plugins list `Profiler` and `MetricSet` records; nothing
+else is imported before a profile is requested.
 """
 
 from collections.abc import Sequence
@@ -113,8 +113,8 @@ class Tool(Protocol):
     def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
         """The command lines to run one after the other. In the command's process.
 
-        `argv` starts the profiled process. A tool that is a program of its own puts itself before it; the default `[argv]`
-        is for a tool that works within the process. Files go to `folder`, which exists.
+        `argv` starts the profiled process. A tool that is a program of its own puts itself before it; the default
+        `[argv]` is for a tool that works within the process. Files go to `folder`, which exists.
         """
         return [[*argv]]
 

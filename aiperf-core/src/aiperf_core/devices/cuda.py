@@ -1,8 +1,9 @@
 """Timing on an NVIDIA GPU.
 
-With the `device` clock, a blocking kernel holds the GPU while the host queues the call. The start event, the work of the
-call and the end event then run back to back, and launch latency does not count. Every stream of the context waits for the
-start event, and the end event waits for the work of every stream: work on a side stream is neither early nor missed.
+With the `device` clock, a blocking kernel holds the GPU while the host queues the call. The start event, the work of
+the call and the end event then run back to back, and launch latency does not count. Every stream of the context waits
+for the start event, and the end event waits for the work of every stream: work on a side stream is neither early nor
+missed.
 """
 
 import time
@@ -22,7 +23,8 @@ from aiperf_core.measurements import Flush, Memory
 _source = cuda_source("hold.cu")
 
 HOLD_LIMIT_NS = 50_000_000
-# A call that makes the blocking kernel reach its limit this often waits for the GPU itself: its launch cannot be hidden.
+# A call that makes the blocking kernel reach its limit this often waits for the GPU itself: its launch cannot be
+# hidden.
 _MAX_TIMEOUTS = 2
 # Empty kernels before a timed call: the first launches find the GPU and the launch path in another state.
 _WAKING_KERNELS = 8

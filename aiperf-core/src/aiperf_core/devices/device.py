@@ -1,7 +1,7 @@
 """Device: a kind of device that benchmarks run on, and `DeviceKind`, the class that the harness uses it through.
 
-A plugin contributes `Device` records. The class that a record names in `load` is imported only in the processes of a run
-on that device. `cpu` and `cuda` are two such classes.
+A plugin contributes `Device` records. The class that a record names in `load` is imported only in the processes of a
+run on that device. `cpu` and `cuda` are two such classes.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,13 +63,13 @@ class DeviceKind:
     """The interface of a kind of device. Each method's docstring names the process that calls it.
 
     The supervisor imports no torch. The class's module must not import it either; methods import what they need. The
-    defaults promise the least: no own clock, no shared memory, no ceilings, no telemetry, one rank. Each missing promise
-    costs a protection or a figure, and result rows name it.
+    defaults promise the least: no own clock, no shared memory, no ceilings, no telemetry, one rank. Each missing
+    promise costs a protection or a figure, and result rows name it.
 
     torch_device: the type of its tensors, such as `xpu` or `privateuseone`.
     clock: what measures the device's own time, in a few words; None for the wall clock only.
-    on_host: calls run in the process itself. The harness then stops its processes while others are measured, and may pin
-        them and limit their memory.
+    on_host: calls run in the process itself. The harness then stops its processes while others are measured, and may
+        pin them and limit their memory.
     shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Otherwise the
         worker's own process copies them, and untrusted code could keep the old values.
     has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
@@ -149,8 +149,8 @@ class DeviceKind:
     def join_ranks(self, timeout: timedelta) -> "list[Callable[[], None]]":
         """In a rank: join the others through torch.distributed, with a backend for host tensors too.
 
-        Return functions that make the devices of all ranks start together; they are called in order right before a clock
-        starts. An empty list leaves it to the meeting of the hosts.
+        Return functions that make the devices of all ranks start together; they are called in order right before a
+        clock starts. An empty list leaves it to the meeting of the hosts.
         """
         raise NotImplementedError
 

@@ -130,7 +130,8 @@ class GpuTelemetry:
     def _others(self, own_pids: Collection[int]) -> tuple[int, ...] | None:
         """The pids of other processes that compute on the GPU; None when unknown.
 
-        In a container the driver lists pids of the host, or none. The list therefore counts only if it has a pid of this run.
+        In a container the driver lists pids of the host, or none. The list therefore counts only if it has a pid of
+        this run.
         """
         listed = self._ask("other_pids", of=self._instance)
         if listed is None:

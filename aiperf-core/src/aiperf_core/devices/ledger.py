@@ -1,9 +1,9 @@
 """The GPU work of a call from CUPTI: kernels, copies and fills with their streams and times.
 
-CUPTI's records come through torch's profiler. Two kernels of the harness frame each call: `hold`, behind which the call is
-queued, and `mark`, which waits for the work of every stream. All work between them belongs to the call, whatever its name
-and thread. Launches are hidden, so the times exclude the cost of tracing them. With several ranks, another `mark` separates
-the meeting of their GPUs from the call.
+CUPTI's records come through torch's profiler. Two kernels of the harness frame each call: `hold`, behind which the call
+is queued, and `mark`, which waits for the work of every stream. All work between them belongs to the call, whatever its
+name and thread. Launches are hidden, so the times exclude the cost of tracing them. With several ranks, another `mark`
+separates the meeting of their GPUs from the call.
 """
 
 from collections import defaultdict

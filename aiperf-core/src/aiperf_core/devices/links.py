@@ -70,8 +70,9 @@ def peer(source: int, target: int) -> Best:
 def all_reduce(device: str, rank: int, world: int, store: str, count_bytes: int | None = None) -> dict[str, Best]:
     """Take part in all-reduces of 2, 4, ... and all ranks; return the bus bandwidth by number of ranks.
 
-    `store` is a file by which the ranks find each other. Every rank of a group returns the same figures. The bus bandwidth
-    is 2 (n - 1) / n of the data in the time of the slowest rank, the load of each link, as nccl-tests define it.
+    `store` is a file by which the ranks find each other. Every rank of a group returns the same figures. The bus
+    bandwidth is 2 (n - 1) / n of the data in the time of the slowest rank, the load of each link, as nccl-tests define
+    it.
     """
     import torch.distributed as dist
 

@@ -123,8 +123,8 @@ def product_rate(
     """The best rate of a matrix product over growing shapes, in operations per second.
 
     A form skips shapes that would take longer than `PATIENCE_S` at its best rate so far, so that hardware without this
-    precision does not take minutes. That limit is longer than the budget: a disturbed small product looks slow, and must
-    not end the search.
+    precision does not take minutes. That limit is longer than the budget: a disturbed small product looks slow, and
+    must not end the search.
     """
     deadline = time.perf_counter() + seconds
     best = Best(0.0, "")

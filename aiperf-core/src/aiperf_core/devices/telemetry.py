@@ -1,7 +1,7 @@
 """Telemetry beside the samples: clocks, temperature, power, energy, throttling, and the load by other processes.
 
-The supervisor reads it, without torch or a CUDA context, so that no figure comes from the measured process. A figure that
-the machine does not give is None, and `lacking` has the reason.
+The supervisor reads it, without torch or a CUDA context, so that no figure comes from the measured process. A figure
+that the machine does not give is None, and `lacking` has the reason.
 """
 
 from collections.abc import Collection

@@ -60,9 +60,9 @@ class TimingDevice(Protocol):
     ) -> Timed:
         """Time `calls` calls without a pause as one sample, by the `device` or the `wall` clock.
 
-        With both clocks the sample ends when all work of the calls is done. A device without a clock of its own gets `wall`
-        only. `align` queues work that makes the devices of several ranks start together, right before the clock starts. A
-        device whose kind `seals` takes another argument, `seal`: see `DeviceKind`.
+        With both clocks the sample ends when all work of the calls is done. A device without a clock of its own gets
+        `wall` only. `align` queues work that makes the devices of several ranks start together, right before the clock
+        starts. A device whose kind `seals` takes another argument, `seal`: see `DeviceKind`.
         """
 
     def probe_flush(self) -> Flush | None:

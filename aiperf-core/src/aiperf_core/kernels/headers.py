@@ -34,7 +34,8 @@ def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
 def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
     """Return the folders of CUDA's headers on this machine, the ones to search first coming first.
 
-    In this order: stand-ins of ours for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
+    In this order: stand-ins of ours for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the
+    installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
     `/usr/local/cuda`; the headers that triton carries. Where a folder holds `cccl` (`<cuda/std/...>`,
     `<cuda/barrier>`), that follows it.
     """

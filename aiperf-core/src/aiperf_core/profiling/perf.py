@@ -1,7 +1,7 @@
 """perf: the profiler of Linux around the profiled process; hardware counters, and the symbols that took the CPU time.
 
-Two passes: `perf stat` counts, `perf record` samples. Both start disabled, and named pipes enable them for the calls alone
-(`--control` in https://man7.org/linux/man-pages/man1/perf-stat.1.html).
+Two passes: `perf stat` counts, `perf record` samples. Both start disabled, and named pipes enable them for the calls
+alone (`--control` in https://man7.org/linux/man-pages/man1/perf-stat.1.html).
 """
 
 import os

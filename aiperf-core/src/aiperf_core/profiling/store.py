@@ -1,6 +1,7 @@
 """Profiles on disk: `profiles/<target>/<implementation>/profile.json` with the files of the tool beside it.
 
-A folder appears complete, by a rename. It may come from an untrusted source: only files that `profile.json` names are read.
+A folder appears complete, by a rename. It may come from an untrusted source: only files that `profile.json` names are
+read.
 """
 
 import hashlib

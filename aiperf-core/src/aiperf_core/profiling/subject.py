@@ -1,7 +1,7 @@
 """The profiled process: makes the inputs, prepares one implementation, warms it up, and calls it in the tool's window.
 
-It starts as `python -m aiperf_core.profiling.subject REQUEST.json`, by the tool or under it, and writes `subject.json` into
-its folder: the number of calls, or the reason for a failure.
+It starts as `python -m aiperf_core.profiling.subject REQUEST.json`, by the tool or under it, and writes `subject.json`
+into its folder: the number of calls, or the reason for a failure.
 """
 
 import contextlib
