@@ -114,7 +114,7 @@ def intensity(batch, width, hidden):
 
 
 def batch_at_ridge(width, hidden, flop_per_byte):
-    """The smallest power of two whose intensity reaches the ridge; no batch comes further than it does at 4 x hidden."""
+    """The smallest power of two whose intensity reaches the ridge; at most 4 x hidden."""
     batch = 1
     while intensity(batch, width, hidden) < flop_per_byte and batch < 4 * hidden:
         batch *= 2
@@ -122,7 +122,7 @@ def batch_at_ridge(width, hidden, flop_per_byte):
 
 
 def ridge(x, up, down):
-    """Operations that this machine does, with all requests in a call, in the time in which a call of one reads a byte."""
+    """The measured ridge: the operation rate of a call with all requests, by the byte rate of a call with one."""
     whole, single = Whole(), Whole()
     whole.prepare(x, up, down)
     single.prepare(x[:1], up, down)

@@ -67,7 +67,7 @@ def _way(one: Any) -> dict[str, Any]:
 def goodput_report(
     plugins: Plugins, bundle: Path, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
 ) -> None:
-    """Say of each result in BUNDLE how much useful work it did: in units a second, against the ceilings, by energy and price.
+    """Show the useful work of each result in BUNDLE: units a second, against the ceilings, by energy and by price.
 
     Units are what a target's cost declares: samples, requests or tokens, and calls where it declares none. Goodput is
     the time that the work needs at least at this machine's ceilings, as a part of the time that it took. Energy was

@@ -1,7 +1,7 @@
 """Launch overhead: a chain of short kernels costs its launches, not its work.
 
-Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|, over and over,
-           with a new constant c each time. The folds cannot be collapsed into fewer operations.
+Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|,
+           repeated with a new constant c each time. The folds cannot be collapsed into fewer operations.
 Baseline   One torch operation after the other, in place.
 Variants   `graph` (cuda): the same kernels, launched as one.  `fused_triton` (cuda): one kernel, whose values stay in
            registers.  `fused_graph` (cuda): that kernel in a graph, which takes away what Python spends on its launch.

@@ -44,7 +44,7 @@ def cost(n):
 
 
 def mapped(n, flags=0):
-    """Pages for n words that nobody has touched, and that go back to the kernel with the last tensor that is made of them."""
+    """Untouched pages for n words; the kernel gets them back with the last tensor that uses them."""
     return mmap.mmap(-1, WORD_BYTES * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
 
 

@@ -46,7 +46,7 @@ def cost(reads, n):
 
 
 class Table:
-    """A copy of the table in pages of a kind, and a loop over it. The copy is made once: an index that is built ahead."""
+    """A copy of the table in pages of one kind, made once as an index built ahead, and a loop over it."""
 
     loop, advice = "", 0
 

@@ -1,7 +1,7 @@
 """Overlapped gradients: send those of the last layers while the backward pass of the first still runs.
 
-Workload   Each rank has `rows` samples of its own and a copy of a model, `layers` residual layers of Linear and GELU of `width`,
-           in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
+Workload   Each rank has `rows` samples of its own and a copy of a model, `layers` residual layers of Linear and GELU
+           of `width`, in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
 Baseline   An all-reduce for each parameter, after the backward pass.
 Variants   `flat_buckets`: gradients are copied into buckets of `bucket_bytes`, which are reduced after the backward
            pass. `overlapped`: a bucket is reduced as soon as its last gradient is there.  `copy_engines` (cuda): the

@@ -20,6 +20,7 @@ DEEPEST = 64  # eight blocks on each of eight ranks
 ALL_ROUNDINGS = ONE_ROUNDING * (DEEPEST + 6) ** 0.5
 rounded_layers = Tolerance(
     2.2e-2,
-    reason=f"{DEEPEST + 6} roundings to bfloat16 in a row, of {ONE_ROUNDING:.2%} each, are off by {ALL_ROUNDINGS:.1%}, with more than half "
+    reason=f"{DEEPEST + 6} roundings to bfloat16 in a row, of {ONE_ROUNDING:.2%} each, are off by "
+    f"{ALL_ROUNDINGS:.1%}, with more than half "
     "as much again to spare; a share left out of a sum over ranks and micro-batches is off by more than 12 %",
 )

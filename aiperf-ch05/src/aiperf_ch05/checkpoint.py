@@ -143,6 +143,7 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
 
 def _refused(folder: Path, error: OSError, size: int) -> CheckpointError:
     return CheckpointError(
-        f"{size:,} bytes could not be saved in '{folder}': {error.strerror}. A checkpoint that was there before is still "
+        f"{size:,} bytes could not be saved in '{folder}': {error.strerror}. A checkpoint that was there before "
+        "is still "
         "whole; make room, or name another folder"
     )

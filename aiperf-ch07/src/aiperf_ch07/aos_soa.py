@@ -49,7 +49,7 @@ def whole(n):
 
 
 def by_tiles(structures):
-    """The three fields of structures as (tile, field, particle), in which form each layout can be seen without a copy."""
+    """The three fields of structures as (tile, field, particle): each layout has such a view without a copy."""
     return structures.view(-1, TILE, FLOATS)[:, :, FIRST : FIRST + FIELDS].transpose(1, 2)
 
 

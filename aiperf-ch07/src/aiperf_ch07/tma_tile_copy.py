@@ -88,7 +88,8 @@ class LoadStore(Kernel):
     device="cuda",
     requires="sm_80",
     name="cp_async",
-    why="cp.async writes shared memory by itself: no register waits for data, and a thread has all its copies under way",
+    why="cp.async writes shared memory by itself: no register waits for data, and a thread has all its copies under "
+    "way",
 )
 class CpAsync(Kernel):
     name = "cp_async"

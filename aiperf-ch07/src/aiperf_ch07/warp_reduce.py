@@ -65,7 +65,7 @@ class BlockSums:
 
 
 class WarpSums:
-    """Launches a kernel with a warp for each part of a row, and a kernel with a block a row for the sums of the parts."""
+    """Launches a kernel with a warp for each part of a row, and one with a block a row that adds the parts."""
 
     name = ""
 

@@ -87,7 +87,7 @@ class Graph:
         self._executable: Any = None
 
     def chain(self, calls: Iterable[Prepared], block: int, *, early: bool = False) -> list[Any]:
-        """Add kernels that follow each other; their nodes. With `early`, each may start before the one before it is over.
+        """Add a chain of kernels; return their nodes. With `early`, a kernel may start before the previous one ends.
 
         Such a kernel has to wait by itself (`griddepcontrol.wait`), for which the GPU must be sm_90 or later.
         """

@@ -207,7 +207,8 @@ class Full(Recomputing):
 @bench.variant(
     device="cuda",
     builds_on="full",
-    why="the inputs of the blocks leave the GPU too, by torch's own hooks, whose copies take their turn between the kernels",
+    why="the inputs of the blocks leave the GPU too, by torch's own hooks, whose copies take their turn between the "
+    "kernels",
 )
 class Offloaded(Full):
     def run_block(self, stream, weights, heads):
@@ -219,7 +220,8 @@ class Offloaded(Full):
 @bench.variant(
     device="cuda",
     builds_on="offloaded",
-    why="copies run beside the kernels: out while the next block is computed, back while the one after it in the stack is",
+    why="copies run beside the kernels: out while the next block is computed, back while the one after it in the "
+    "stack is",
 )
 class OffloadedAhead(Full):
     def prepare(self, stream, weights, head, every):

@@ -130,7 +130,10 @@ class ReduceOverhead(Compiled):
     mode = "reduce-overhead"
 
 
-TIMED = "products that the compiler wrote are timed against the library's for these shapes, and may take in what follows them"
+TIMED = (
+    "products that the compiler wrote are timed against the library's for these shapes, "
+    "and may take in what follows them"
+)
 
 
 @bench.variant(device="cpu", builds_on="default", why=TIMED)

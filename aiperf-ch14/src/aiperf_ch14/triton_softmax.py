@@ -126,7 +126,8 @@ class OneBlock:
 @bench.variant(
     device="cuda",
     requires=("sm_80", "package:triton"),
-    why="maximum and sum come from one pass, so a row too long for registers is read twice, the second time from the cache",
+    why="maximum and sum come from one pass, so a row too long for registers is read twice, the second time from the "
+    "cache",
 )
 class Online:
     def prepare(self, x):
@@ -146,14 +147,19 @@ class Online:
 )
 class Persistent:
     def prepare(self, x):
-        self.out, self.kernel = torch.empty_like(x), kernels.kernel("persistent") self.block = block_of(x.shape[1])
-        self.warps = warps_of(self.block) gpu = torch.cuda.get_device_properties(x.device) most_bytes =
-        gpu.shared_memory_per_block_optin  # type: ignore[attr-defined]  # torch 2.13 leaves it out of its types # The
-        rows that are on their way lie in shared memory, of which the reductions take a little too. row_bytes =
-        self.block * x.element_size() ahead = min(STAGES - 1, (most_bytes - REDUCTION_BYTES) // row_bytes) self.stages =
-        1 + ahead by_registers = REGISTER_FILE // (REGISTERS * 32 * self.warps) by_memory =
-        gpu.shared_memory_per_multiprocessor // (ahead * row_bytes + RESERVED_BYTES) self.programs = min(len(x),
-        gpu.multi_processor_count * max(1, min(by_registers, by_memory)))
+        self.out, self.kernel = torch.empty_like(x), kernels.kernel("persistent")
+        self.block = block_of(x.shape[1])
+        self.warps = warps_of(self.block)
+        gpu = torch.cuda.get_device_properties(x.device)
+        # torch 2.13 omits it from its types.
+        most_bytes = gpu.shared_memory_per_block_optin  # type: ignore[attr-defined]
+        # The rows that are on their way lie in shared memory, of which the reductions take a little too.
+        row_bytes = self.block * x.element_size()
+        ahead = min(STAGES - 1, (most_bytes - REDUCTION_BYTES) // row_bytes)
+        self.stages = 1 + ahead
+        by_registers = REGISTER_FILE // (REGISTERS * 32 * self.warps)
+        by_memory = gpu.shared_memory_per_multiprocessor // (ahead * row_bytes + RESERVED_BYTES)
+        self.programs = min(len(x), gpu.multi_processor_count * max(1, min(by_registers, by_memory)))
 
     def run(self, x):
         rows, columns = x.shape

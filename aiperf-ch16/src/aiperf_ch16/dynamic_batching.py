@@ -140,7 +140,7 @@ def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, requests, sho
 
 @torch.inference_mode()
 def score(model, tokens, length, candidates):
-    """The token that follows each prompt, and the scores of its candidates; what is behind a prompt's end does not matter."""
+    """The token that follows each prompt, and the scores of its candidates. Padding behind a prompt has no effect."""
     last = model.states(tokens)[torch.arange(len(tokens), device=tokens.device), length - 1]
     logits = model.logits(last)
     return logits.argmax(-1), logits.gather(-1, candidates).to(torch.promote_types(logits.dtype, torch.float32))
