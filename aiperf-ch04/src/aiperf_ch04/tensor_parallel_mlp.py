@@ -33,8 +33,8 @@ bench = Benchmark(
 summed_in_bf16 = Tolerance(
     1e-2,
     reason="hidden values are rounded to bfloat16 twice, partial sums once, and once more by each of up to eight "
-    f"ranks that adds its own: ten roundings of {ONE_ROUNDING:.2%} are off by {10**0.5 * ONE_ROUNDING:.2%}, with as much "
-    "again to spare",
+    f"ranks that adds its own: ten roundings of {ONE_ROUNDING:.2%} are off by {10**0.5 * ONE_ROUNDING:.2%}, with as "
+    "much again to spare",
 )
 
 PARTS = 4
