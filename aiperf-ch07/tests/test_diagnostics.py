@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 from aiperf_ch07 import access_report, sass
 from aiperf_ch07.cli import ch07
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource
-from aiperf_core.kernels.check import sources_in
+from aiperf_core.kernels import CudaSource, sources_in
 from aiperf_core.plugins import load_plugins
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch07"]

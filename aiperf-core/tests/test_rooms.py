@@ -173,7 +173,38 @@ def test_an_import_turned_round_is_seen(module: str) -> None:
     assert upward(turned) or circles(turned)
 
 
-def test_the_map_names_every_room() -> None:
-    page = (SOURCE.parents[2] / "docs" / "architecture.md").read_text()
-    named = re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE)
-    assert named == ORDER[::-1]
+# --- the page of the documentation
+
+PAGE = (SOURCE.parents[2] / "docs" / "architecture.md").read_text()
+# `harness/run/planner.py`: `Planner.plan`
+STEPS = re.findall(r"`([\w/]+)\.py`:\s+`([\w.]+)`", PAGE)
+
+
+def defined(module: str) -> set[str]:
+    """The functions and classes of a file, and the methods of its classes: `Planner.plan`."""
+    found = set()
+    for node in ast.parse(FILES[module].read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+    return found
+
+
+def test_the_page_has_every_room() -> None:
+    assert re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE) == ORDER[::-1]
+
+
+def test_the_page_follows_a_run_in_about_twelve_steps() -> None:
+    assert len(re.findall(r"^\d+\. ", PAGE, re.MULTILINE)) == 12
+    assert len(STEPS) >= 12
+
+
+@pytest.mark.parametrize(("module", "name"), STEPS)
+def test_what_the_page_names_is_there(module: str, name: str) -> None:
+    assert name in defined(module)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", PAGE))))
+def test_the_files_of_the_page_are_there(path: str) -> None:
+    assert (SOURCE / path).exists()

@@ -1,5 +1,6 @@
 """`aiperf ch01`: studies that are no benchmarks, because they have no baseline and variant to compare."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from aiperf_core import units
 from aiperf_core.cli.screen import consoles
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import jsontext
 
 DEVICE = click.option(
     "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
@@ -139,4 +139,4 @@ def _say(text: str) -> None:
 
 
 def _write(document: dict[str, Any]) -> None:
-    _say(jsontext.dumps(document))
+    _say(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

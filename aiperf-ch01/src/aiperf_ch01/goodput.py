@@ -71,7 +71,7 @@ def _useful(result: TargetResult, row: Row, items: float, prices: Prices) -> Use
         unit="items" if items else "calls",
         units_per_call=units,
         units_per_s=units / seconds,
-        goodput=row.light.time_s / seconds if row.light else None,
+        goodput=row.speed_of_light.time_s / seconds if row.speed_of_light else None,
         joules_per_unit=None if joules is None else joules / units,
         price_per_million=None if price is None else MILLION * price / units,
     )

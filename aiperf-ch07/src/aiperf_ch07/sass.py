@@ -12,8 +12,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels.check import sources_in
-from aiperf_core.kernels.cuda import CudaSource
+from aiperf_core.kernels import CudaSource, sources_in
 
 _KERNEL = re.compile(r"^\.text\.(?P<name>\w+):")
 _INSTRUCTION = re.compile(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][A-Z0-9]*)(?P<rest>[.\w]*)")

@@ -19,8 +19,7 @@ import torch
 from aiperf_ch12 import graphs
 from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.errors import KernelError
-from aiperf_core.kernels import cuda_source, host_source
-from aiperf_core.kernels.launcher import cuda_driver
+from aiperf_core.kernels import cuda_driver, cuda_source, host_source
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
 device_code = cuda_source("graph_while.cu")

@@ -12,8 +12,7 @@ import torch
 from attrs import field, frozen
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource
-from aiperf_core.kernels.launcher import cuda_driver
+from aiperf_core.kernels import CudaSource, cuda_driver
 
 # Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts.
 CONDITIONAL_DRIVER = 12040

@@ -114,7 +114,7 @@ def test_a_word_that_is_no_architecture(acme: Any) -> None:
 
 def test_targets_without_kernels(acme: Any) -> None:
     result = invoke(acme, "acme.plain")
-    assert (result.exit_code, result.output) == (0, "These benchmarks have no kernels of their own.\n")
+    assert (result.exit_code, result.output) == (0, "The chosen benchmarks have no kernels.\n")
 
 
 def test_the_whole_command_ends_with_1(acme: Any) -> None:

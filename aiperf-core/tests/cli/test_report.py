@@ -16,9 +16,9 @@ from aiperf_core.results.models import (
     Conditions,
     Confined,
     Finding,
-    Light,
     Quality,
     SkippedTarget,
+    SpeedOfLight,
     Stretch,
     Verdict,
 )
@@ -410,7 +410,7 @@ def test_figures_of_any_size(tmp_path, size):
             samples=many_samples(size),
             bytes_per_s=size,
             flop_per_s=size,
-            light=Light("memory", size, size),
+            speed_of_light=SpeedOfLight("memory", size, size),
         )
         for row in sampled(example.result()).rows
         if row.time_s

@@ -11,7 +11,7 @@ from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
 from aiperf_core.render.table import rate_of, render, render_skipped
 from aiperf_core.results import example
-from aiperf_core.results.models import Light, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
 PLAIN = Look(plain=True)
 WHERE = "artifacts/runs/20261121-142530-ch07.memory_access"
@@ -170,7 +170,7 @@ def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
 
 
 def test_without_ceilings_there_is_no_share_of_light():
-    rows = [attrs.evolve(row, light=None) for row in example.rows()]
+    rows = [attrs.evolve(row, speed_of_light=None) for row in example.rows()]
     table = shown(with_rows(*rows)).partition("why  ")[0]
     assert "of light" not in table
     assert " % " not in table.replace("95 % interval", "")
@@ -186,15 +186,15 @@ def test_a_cpu_row_shows_the_peak_of_its_process():
 @pytest.mark.parametrize(
     ("light", "bytes_per_s", "flop_per_s", "text"),
     [
-        (Light("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
-        (Light("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
+        (SpeedOfLight("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
+        (SpeedOfLight("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
         (None, 1e12, 2e12, "1.00 TB/s"),
         (None, None, 2e12, "2.00 TFLOP/s"),
         (None, None, None, ""),
     ],
 )
 def test_the_rate_is_that_of_what_bounds(light, bytes_per_s, flop_per_s, text):
-    row = attrs.evolve(example.rows()[0], light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
+    row = attrs.evolve(example.rows()[0], speed_of_light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
     assert rate_of(row) == text
 
 

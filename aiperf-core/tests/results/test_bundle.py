@@ -388,7 +388,7 @@ def test_truncated_json(bundle):
     text = file.read_text()
     file.write_text(text[: text.index(',\n  "clock"')])
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 3: at line 4, column 18: found the end of the file; "
+        f"'{file}' is not a target file of format 4: at line 4, column 18: found the end of the file; "
         f"expected JSON (Expecting ',' delimiter). {RESTORE}"
     )
 
@@ -397,7 +397,7 @@ def test_an_empty_file(bundle):
     file = bundle.path / "manifest.json"
     file.write_text("")
     assert message_of(getattr, bundle, "manifest") == (
-        f"'{file}' is not a manifest file of format 3: at line 1, column 1: found the end of the file; "
+        f"'{file}' is not a manifest file of format 4: at line 1, column 1: found the end of the file; "
         f"expected JSON (Expecting value). {RESTORE}"
     )
 
@@ -405,7 +405,7 @@ def test_an_empty_file(bundle):
 def test_a_wrong_type(bundle):
     file = edited(bundle, lambda document: document["rows"][1]["time_s"].update(value="0.1"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 3: at rows[1].time_s.value: found \"0.1\"; "
+        f"'{file}' is not a target file of format 4: at rows[1].time_s.value: found \"0.1\"; "
         f"expected a number above 0. {RESTORE}"
     )
 
@@ -413,7 +413,7 @@ def test_a_wrong_type(bundle):
 def test_a_field_too_many(bundle):
     file = edited(bundle, lambda document: document["rows"][0].update(speed=1))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 3: at rows[0]: found the unknown field 'speed'; "
+        f"'{file}' is not a target file of format 4: at rows[0]: found the unknown field 'speed'; "
         f"expected only the fields of a Row. {RESTORE}"
     )
 
@@ -422,7 +422,7 @@ def test_a_huge_number(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', '"wall_s": 1e999'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 3: at wall_s: found inf; expected a finite number. {RESTORE}"
+        f"'{file}' is not a target file of format 4: at wall_s: found inf; expected a finite number. {RESTORE}"
     )
 
 
@@ -430,7 +430,7 @@ def test_a_huge_integer(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', f'"wall_s": {"9" * 5000}'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 3: at some place: found {'9' * 20}... (5000 characters); "
+        f"'{file}' is not a target file of format 4: at some place: found {'9' * 20}... (5000 characters); "
         f"expected integers of at most 30 digits. {RESTORE}"
     )
 

@@ -32,8 +32,10 @@ or a call of it raises `KernelError`. Compiled code is kept under `$AIPERF_CACHE
 `~/.cache/aiperf`, in the folder `kernels`, by everything that decides its bytes.
 """
 
+from aiperf_core.kernels.check import sources_in
 from aiperf_core.kernels.cuda import CudaKernel, CudaSource, cuda_source
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
+from aiperf_core.kernels.launcher import cuda_driver
 from aiperf_core.kernels.triton import TritonAhead, TritonSource, triton_ahead, triton_source
 
 __all__ = [
@@ -43,8 +45,10 @@ __all__ = [
     "HostSource",
     "TritonAhead",
     "TritonSource",
+    "cuda_driver",
     "cuda_source",
     "host_source",
+    "sources_in",
     "triton_ahead",
     "triton_source",
 ]

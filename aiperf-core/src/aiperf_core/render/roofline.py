@@ -103,8 +103,8 @@ def _marks(result: TargetResult, left_out: list[str]) -> list[Mark]:
             kind="best" if row is best else row.role,
             intensity=problem.flops / moved,
             flop_per_s=problem.flops / row.time_s.value,
-            ceiling=problem.flops / row.light.time_s if row.light else None,
-            fraction=row.light.fraction if row.light else None,
+            ceiling=problem.flops / row.speed_of_light.time_s if row.speed_of_light else None,
+            fraction=row.speed_of_light.fraction if row.speed_of_light else None,
         )
         for row in rows
         if row.time_s is not None

@@ -55,7 +55,7 @@ def _title(result: TargetResult, look: Look) -> list[Text]:
 def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
     """The table: names beside the figures where there is room, or else on lines of their own above them."""
     ordered = sorted(rows, key=lambda row: row.role in APART)
-    lit = any(row.light and row.verdict not in DISBELIEVED for row in rows)
+    lit = any(row.speed_of_light and row.verdict not in DISBELIEVED for row in rows)
     columns = [
         Column(("implementation",)),
         Column(("median", "95 % interval"), right=True),
@@ -111,7 +111,7 @@ def _cells(row: Row, look: Look, limit: int) -> Line:
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
     speedup = units.ratio_estimate(row.speedup) if row.speedup and trusted else units.Shown("", "")
     verdict = Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
-    fraction = units.percent(row.light.fraction) if row.light and trusted else ""
+    fraction = units.percent(row.speed_of_light.fraction) if row.speed_of_light and trusted else ""
     return [
         [*map(Text, fold(words(row.name), limit)), *_quiet(_mark(row))],
         [look.text(time.value, "" if trusted else "dim"), *_quiet(time.interval)],
@@ -138,7 +138,7 @@ def _mark(row: Row) -> str:
 
 def rate_of(row: Row) -> str:
     """The rate of what bounds the row: bytes where memory does, operations where arithmetic does."""
-    computes = row.light.bound == "compute" if row.light else not row.bytes_per_s
+    computes = row.speed_of_light.bound == "compute" if row.speed_of_light else not row.bytes_per_s
     if computes and row.flop_per_s:
         return units.rate(row.flop_per_s, "FLOP/s")
     return units.rate(row.bytes_per_s, "B/s") if row.bytes_per_s else ""

@@ -57,8 +57,8 @@ class Exported:
     speedup_high: float | None
     bytes_per_s: float | None
     flop_per_s: float | None
-    light_fraction: float | None
-    light_bound: str | None
+    speed_of_light_fraction: float | None
+    speed_of_light_bound: str | None
     peak_bytes: int | None
     joules_per_call: float | None
     findings: str
@@ -111,7 +111,7 @@ def sample_table(results: Iterable[TargetResult]) -> Iterator[ExportedSample]:
 def _row(result: TargetResult, row: Row) -> Exported:
     believed = row.verdict not in DISBELIEVED
     time, speedup = (one if believed else None for one in (row.time_s, row.speedup))
-    light = row.light if believed else None
+    light = row.speed_of_light if believed else None
     return Exported(
         target=result.target,
         device=result.device,
@@ -131,8 +131,8 @@ def _row(result: TargetResult, row: Row) -> Exported:
         speedup_high=speedup.high if speedup else None,
         bytes_per_s=row.bytes_per_s if believed else None,
         flop_per_s=row.flop_per_s if believed else None,
-        light_fraction=light.fraction if light else None,
-        light_bound=light.bound if light else None,
+        speed_of_light_fraction=light.fraction if light else None,
+        speed_of_light_bound=light.bound if light else None,
         peak_bytes=row.memory.most_bytes if row.memory else None,
         joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
         findings=" ".join(one.issue for one in row.findings),
@@ -221,7 +221,10 @@ def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
         estimate(row.time_s, row.time_low_s, row.time_high_s, units.time_estimate),
         estimate(row.speedup, row.speedup_low, row.speedup_high, units.ratio_estimate),
         (row.verdict, ""),
-        ("" if row.light_fraction is None else units.percent(row.light_fraction), row.light_bound or ""),
+        (
+            "" if row.speed_of_light_fraction is None else units.percent(row.speed_of_light_fraction),
+            row.speed_of_light_bound or "",
+        ),
         ("" if row.peak_bytes is None else units.size(row.peak_bytes), ""),
         (row.reason or row.why or "", row.findings),
     )

@@ -9,12 +9,12 @@ from attrs import frozen
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
-from aiperf_core.results.models import Manifest
+from aiperf_core.results.models import DOCUMENT_KINDS, Manifest
 from aiperf_core.results.signing import SIGNATURE
 from aiperf_core.targets import nearest
 
 # What a run leaves behind. Hidden files are those of a write that was killed.
-KNOWN = frozenset({MANIFEST, SIGNATURE, TARGETS, LOGS, "profiles"})
+KNOWN = frozenset({MANIFEST, SIGNATURE, TARGETS, LOGS, "profiles", *DOCUMENT_KINDS})
 _UNKNOWN_TIME = datetime.min.replace(tzinfo=UTC)
 
 

@@ -18,7 +18,7 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.git import changed_sources
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
@@ -166,7 +166,7 @@ def read(path: Path) -> Page | None:
     except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not an expectations file: {error}.") from error
     try:
-        page = records.structure(document, Page)
+        page = structure.structure(document, Page)
     except Exception as error:  # cattrs raises whatever a wrong document leads to
         raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {words(str(error))}.") from error
     wrong = [
@@ -183,7 +183,7 @@ def write(path: Path, page: Page) -> None:
     ordered = evolve(page, expected=dict(sorted(page.expected.items())))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, jsontext.to_bytes(records.document(ordered)))
+        atomic.write(path, jsontext.to_bytes(structure.document(ordered)))
     except OSError as error:
         raise BundleError(f"cannot write '{path}': {error.strerror or error}.") from error
 

@@ -26,11 +26,11 @@ from attrs import evolve, field, frozen
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError
 from aiperf_core.measurements import Estimate, Samples
-from aiperf_core.results import jsontext, records, seal
+from aiperf_core.results import jsontext, seal, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Light, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SkippedTarget, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
@@ -205,7 +205,7 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
     for row, new in zip(rows, again, strict=True):
         where = f"{result.target}:{row.name}"
         yield from _of_row(where, row, new, same_draws=same_draws)
-        yield from _of_light(where, row.light, new.light)
+        yield from _of_light(where, row.speed_of_light, new.speed_of_light)
 
 
 def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
@@ -218,13 +218,11 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
         [of_row(result, row, ceilings) for row in result.rows],
         clock=result.clock,
         cache=result.cache,
-        # Before, verdicts were on time whatever the goal.
-        goal=result.goal if result.schema_version > 1 else "speed",
+        goal=result.goal,
         cost=cost_of(problem),
         tolerance=problem.tolerance,
         floor=result.floor,
         ceilings=lambda _: ceilings,
-        drift=result.drift_in_times,
         # A policy may let it pass with a warning; then the row carries that.
         off=frozenset({"faster_than_light"} if told else ()),
     )
@@ -262,7 +260,7 @@ def _of_row(where: str, row: Row, new: Row, *, same_draws: bool) -> Iterator[Dif
             yield Difference(where, name, str(recorded), str(found))
 
 
-def _of_light(where: str, recorded: Light | None, found: Light | None) -> Iterator[Difference]:
+def _of_light(where: str, recorded: SpeedOfLight | None, found: SpeedOfLight | None) -> Iterator[Difference]:
     """The bound and the fraction follow from the cost, the ceilings and the median."""
     if recorded is None or found is None:
         holds = recorded is found
@@ -277,7 +275,7 @@ def _of_light(where: str, recorded: Light | None, found: Light | None) -> Iterat
         yield Difference(where, "light", _lit(recorded), _lit(found))
 
 
-def _lit(light: Light | None) -> str:
+def _lit(light: SpeedOfLight | None) -> str:
     return "none" if light is None else f"{units.percent(light.fraction)} of {light.bound} ({light.time_s:.6g} s)"
 
 
@@ -326,4 +324,4 @@ def _of_end(results: list[TargetResult], manifest: Manifest) -> Iterator[Differe
 
 def document(found: Recheck) -> dict[str, Any]:
     """A recheck as plain data."""
-    return {**records.document(found), "holds": found.holds}
+    return {**structure.document(found), "holds": found.holds}

@@ -31,7 +31,7 @@ def test_a_new_manifest_can_be_written_and_read(tmp_path, monkeypatch):
     made = manifest.new_manifest(plugins=Plugins(hook=None))
     assert (made.command, made.complete, made.exit_code) == (["aiperf", "run", "ch07"], False, None)
     file = tmp_path / "manifest.json"
-    file.write_bytes(records.manifest_bytes(made, file))
+    file.write_bytes(records.record_bytes(made, file))
     assert records.read_manifest(file) == made
 
 
@@ -96,6 +96,6 @@ def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
 
 
 def test_torch_is_not_imported():
-    code = "import sys; from aiperf_core.results import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
+    code = "import sys; from aiperf_core.harness.run import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

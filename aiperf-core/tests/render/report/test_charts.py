@@ -23,7 +23,7 @@ def result(medians, spreads=None, throttled=(), rounds=2):
             calls=[1] * 100,
             throttled=[number // 5 in throttled for number in range(100)],
         )
-        rows.append(attrs.evolve(example.rows()[index], name=f"row{index}", samples=samples, light=None))
+        rows.append(attrs.evolve(example.rows()[index], name=f"row{index}", samples=samples, speed_of_light=None))
     return attrs.evolve(example.result(), rows=rows)
 
 
@@ -46,7 +46,7 @@ def test_times_that_are_far_from_each_other_are_on_a_logarithmic_scale():
 
 def test_the_time_of_light_is_drawn():
     found = result([4e-3, 2e-3])
-    rows = [attrs.evolve(row, light=example.rows()[0].light) for row in found.rows]
+    rows = [attrs.evolve(row, speed_of_light=example.rows()[0].speed_of_light) for row in found.rows]
     assert 'class="light"' in charts.times(taken(attrs.evolve(found, rows=rows)), None)
     assert 'class="light"' not in pictures([4e-3, 2e-3])[0]
 

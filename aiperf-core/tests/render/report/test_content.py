@@ -3,7 +3,7 @@ import attrs
 from aiperf_core.render.report import content
 from aiperf_core.render.report.content import Figure
 from aiperf_core.results import example
-from aiperf_core.results.models import Asked, BundleRef, Finding, Stretch, Verdict
+from aiperf_core.results.models import BundleRef, Finding, RunRequest, Stretch, Verdict
 from aiperf_core.validity.registry import ISSUES
 
 KNOWN = {one.id: one for one in ISSUES}
@@ -65,7 +65,11 @@ def test_yardsticks_stand_apart():
     assert [line.name for line in section.apart] == ["memcpy"]
     assert "memcpy" not in [line.name for line in section.lines]
     (wide,) = (line for line in section.lines if line.best)
-    assert (wide.name, wide.speedup, wide.light) == ("wide", Figure("8.67x", "[8.64, 8.70]"), Figure("82 %", "memory"))
+    assert (wide.name, wide.speedup, wide.speed_of_light) == (
+        "wide",
+        Figure("8.67x", "[8.64, 8.70]"),
+        Figure("82 %", "memory"),
+    )
     assert section.steps == [("wide", "coalesced", Figure("1.084x", "[1.081, 1.087]"))]
 
 
@@ -110,7 +114,7 @@ def test_a_run_that_was_resumed_to_repeat_another():
     ]
     manifest = attrs.evolve(
         example.manifest(),
-        asked=Asked([], "audit", "strict", 2.0, 600.0),
+        request=RunRequest([], "audit", "strict", 2.0, 600.0),
         stretches=stretches,
         reproduces=BundleRef("runs/before", "abc"),
         sources={"aiperf-core": "def"},

@@ -52,6 +52,7 @@ def _describe(benchmark: Benchmark, module: str) -> Described:
                 requires=list(one.requires),
                 builds_on=one.builds_on,
                 lossy=asdict(one.lossy) if one.lossy else None,
+                mechanisms=list(one.mechanisms),
             )
             for device in benchmark.devices
             for one in benchmark.on(device)

@@ -58,7 +58,7 @@ class Judge(Service):
         keep_freed_memory()
         self._take_device(device)
         self._name, self._params = target["name"], params
-        with device_lock.taken():  # before the workers, which wait for what it makes
+        with device_lock.held():  # before the workers, which wait for what it makes
             self._benchmark = load_benchmark(TargetRef(**target))
             self._kind.wake()
         task = self._benchmark.task

@@ -18,7 +18,7 @@ from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import lock, validate
+from aiperf_core.results import lock
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
@@ -77,7 +77,7 @@ class BundleRun:
     @property
     def resumable(self) -> bool:
         """Whether there is a bundle that somebody can go on with."""
-        return self._manifest is not None and self._manifest.asked is not None and not self._manifest.complete
+        return self._manifest is not None and self._manifest.request is not None and not self._manifest.complete
 
     def _with_plugins(self, options: Options) -> Options:
         """The options, with what plugins add to the rules of a run."""
@@ -97,7 +97,6 @@ class BundleRun:
 
     def _drafted(self) -> Manifest:
         """The manifest without what is to be measured; all that a run can know and make ready before it has torch."""
-        validate.prepare()
         sources = package_hashes(one.target.module for one in self.selections)
         return evolve(new_manifest(plugins=self.plugins), sources=sources, reproduces=self.reproduces)
 
@@ -153,7 +152,7 @@ class BundleRun:
             drafted,
             files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
             skipped=skipped,
-            asked=request.record(self.selections, self.options, self.each),
+            request=request.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )

@@ -5,7 +5,7 @@ from attrs import frozen
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.run import request
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.request import RunRequest
+from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
 from aiperf_core.results.filenames import MANIFEST
@@ -16,7 +16,7 @@ from aiperf_core.results.models import BundleRef, Manifest, TargetResult
 class Plan:
     """How a bundle is run again. `missing` says of targets why they cannot be; `notes` what the bundle does not say."""
 
-    recalled: RunRequest
+    resolved: ResolvedRequest
     missing: dict[str, str]
     reproduces: BundleRef
     notes: list[str]
@@ -32,12 +32,12 @@ def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
             f"a reproduction runs whole targets, since implementations take turns: {address.bundle.path}:{address.target}"
         )
     manifest = address.bundle.manifest
-    order = [one.target for one in manifest.asked.targets] if manifest.asked else []
+    order = [one.target for one in manifest.request.targets] if manifest.request else []
     results = sorted(address.outlines(), key=lambda one: order.index(one.target) if one.target in order else len(order))
     if not results:
         raise BundleError(f"'{address.bundle.path}' holds no result, so there is nothing to reproduce.")
     notes = []
-    if manifest.asked is None:
+    if manifest.request is None:
         if any(row.confined for one in results for row in one.rows):
             raise UsageError(
                 f"'{address.bundle.path}' is of a candidate, whose code is not in it. Judge that file again: aiperf judge"
@@ -66,11 +66,11 @@ def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
         raise UsageError(" ".join(missing.values()))
     seal = manifest.hashes.get(MANIFEST)
     reproduces = BundleRef(str(address.bundle.path.resolve()), seal)
-    return Plan(RunRequest(selections, common, each), missing, reproduces, notes)
+    return Plan(ResolvedRequest(selections, common, each), missing, reproduces, notes)
 
 
 def _options(manifest: Manifest, results: list[TargetResult], tier: str | None) -> Options:
-    then, record = results[0].tier, manifest.asked
+    then, record = results[0].tier, manifest.request
     if record is None:
         return Options(tier=tier or then)
     # A budget that was given for one tier says nothing about another.

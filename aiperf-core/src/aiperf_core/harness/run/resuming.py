@@ -17,7 +17,7 @@ from aiperf_core.errors import BundleError
 from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, TARGETS, file_name
-from aiperf_core.results.models import Asked, Manifest, SkippedTarget, Stretch, TargetResult
+from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, Stretch, TargetResult
 from aiperf_core.stats.compare import Difference, of_manifests
 from aiperf_core.stats.recheck import recheck
 
@@ -28,14 +28,14 @@ MAY_DIFFER = frozenset({"host", "git", "memory"})
 MOST_SHOWN = 5
 
 
-def asked_of(bundle: Bundle, manifest: Manifest) -> Asked:
+def request_of(bundle: Bundle, manifest: Manifest) -> RunRequest:
     """What the run was asked for. Raises BundleError for one that nobody can go on with."""
-    if manifest.asked is None:
+    if manifest.request is None:
         raise BundleError(
             f"'{bundle.path}' cannot be resumed: it does not say what was asked for. It is of 'aiperf judge', or from before runs "
             "could be resumed. Run its command again."
         )
-    return manifest.asked
+    return manifest.request
 
 
 def check(bundle: Bundle, then: Manifest, now: Manifest) -> None:

@@ -779,7 +779,6 @@ class TargetRun:
             clock_source=self.kind.clock if self._clock == "device" else None,
             executor=self.executor_name,
             no_gain=self.described.no_gain_on.get(self.device.name),
-            drift_in_times=True,
             complete=not self.interrupted,
         )
 
@@ -828,6 +827,9 @@ class TargetRun:
             tolerance=tolerance,
             input_bytes=opened["input_bytes"],
             output_bytes=opened["output_bytes"],
+            tokens=cost["tokens"],
+            wire_bytes=cost["wire_bytes"],
+            world_size=int(self.params.get(WORLD_SIZE, 1)),
         )
 
     def _overhead(self) -> Overhead:

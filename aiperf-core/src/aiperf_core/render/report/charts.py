@@ -70,7 +70,7 @@ def speedup_strip(estimate: Estimate, scale: Scale, verdict: str) -> Markup:
 def times(taken: Sequence[Taken], best: Row | None) -> Markup:
     """For each row the median, the middle half and the middle 98 % of its samples, and the time that light would take."""
     quantiles = [one.quantiles(0.01, 0.25, 0.5, 0.75, 0.99) for one in taken]
-    lights = [one.row.light.time_s for one in taken if one.row.light]
+    lights = [one.row.speed_of_light.time_s for one in taken if one.row.speed_of_light]
     light = min(lights, default=None)
     low, high = min(one[0] for one in quantiles), max(one[4] for one in quantiles)
     log = high / min(one[2] for one in quantiles) > LINEAR

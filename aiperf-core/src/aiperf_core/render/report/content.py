@@ -263,6 +263,7 @@ def _line(row: Row, best: Row | None) -> Line:
     believed = row.verdict not in DISBELIEVED
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
     peak = row.memory.most_bytes if row.memory else None
+    light = row.speed_of_light
     return Line(
         row=row,
         name=row.name,
@@ -271,7 +272,7 @@ def _line(row: Row, best: Row | None) -> Line:
         median=Figure(time.value, time.interval),
         speedup=_estimate(row.speedup),
         rate=rate_of(row) if believed else "",
-        light=Figure(units.percent(row.light.fraction), row.light.bound) if row.light and believed else Figure(),
+        light=Figure(units.percent(light.fraction), light.bound) if light and believed else Figure(),
         memory=" ".join(filter(None, ("" if peak is None else units.size(peak), less_memory(row) if believed else ""))),
         energy=units.joules(row.energy.joules_per_call) if row.energy and believed else "",
         best=row is best,
@@ -381,9 +382,9 @@ def _environment(manifest: Manifest) -> list[tuple[str, str]]:
 def _course(manifest: Manifest) -> list[tuple[str, str]]:
     """What a run was asked for, whether it was resumed, and what it repeats."""
     found = []
-    if manifest.asked:
-        budget = f", budget {manifest.asked.budget_s:g} s a target" if manifest.asked.budget_s is not None else ""
-        found.append(("asked for", f"tier {manifest.asked.tier}, policy {manifest.asked.policy}{budget}"))
+    if manifest.request:
+        budget = f", budget {manifest.request.budget_s:g} s a target" if manifest.request.budget_s is not None else ""
+        found.append(("asked for", f"tier {manifest.request.tier}, policy {manifest.request.policy}{budget}"))
     if len(manifest.stretches) > 1:
         stretches = [f"{moment(one.started)} ({one.ending or 'going on'})" for one in manifest.stretches]
         found.append(("resumed", f"measured in {len(stretches)} stretches, from {', '.join(stretches)}"))

@@ -47,7 +47,7 @@ def _of_target(result: TargetResult) -> list[Picture]:
     if not taken:
         return []
     best = best_of(result)
-    lit = any(one.row.light for one in taken)
+    lit = any(one.row.speed_of_light for one in taken)
     return [
         (
             "Time of a call.",
