@@ -39,6 +39,7 @@ def judge(
     tier: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -57,7 +58,7 @@ def judge(
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.target_run import CANDIDATE
+    from aiperf_core.harness.run.setup import CANDIDATE
     from aiperf_core.results.models import TargetResult
 
     selection, baseline = _selection(plugins, target, kind)
@@ -75,7 +76,7 @@ def judge(
     )
     screen, err = consoles()
     view = RunView(err, quiet=quiet)
-    planned = BundleRun(server, plugins, [selection], selection.target.name, options, out, view)
+    planned = BundleRun(server, plugins, [selection], selection.target.name, options, out, view, labels=labels)
     code = execute(planned, view, screen, as_json=as_json)
     for row in (row for result in planned.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_core import __version__
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import nearest
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -65,6 +65,7 @@ def run(
     policy: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -116,7 +117,8 @@ def run(
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
         selections = _selections(plugins, patterns, variants)
-        planned = BundleRun(server, plugins, selections, "-".join(patterns), options, out, view)
+        name = "-".join(patterns)
+        planned = BundleRun(server, plugins, selections, name, options, out, view, labels=labels)
     if profiler is not None:
         planned.after = profiling(planned, profiler, None if as_json else screen, err, quiet=quiet)
     return execute(planned, view, screen, as_json=as_json)
