@@ -28,17 +28,17 @@ def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: boo
         print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
 
     with view:
-        code = carry_out(run, None if as_json else show)
+        code = run_to_end(run, None if as_json else show)
     path = run.bundle.path if run.bundle else None
     if as_json:
         print_json(screen, run.results, path)
     elif run.total > 1:
         print_summary(screen, run.results, path)
-    say_how_to_go_on(run)
+    print_resume_hint(run)
     return code
 
 
-def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
+def run_to_end(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
     """Execute a run and return its exit code. An error of a run that can be resumed says how."""
     try:
         return run.execute(on_result)
@@ -50,7 +50,7 @@ def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) 
         raise
 
 
-def say_how_to_go_on(run: "BundleRun") -> None:
+def print_resume_hint(run: "BundleRun") -> None:
     """Print how to resume an interrupted run."""
     if run.resumable:
         click.echo(_hint(run), err=True)
