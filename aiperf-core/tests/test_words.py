@@ -30,7 +30,6 @@ BANNED = {
     r"undertaker": "reaper",
     r"census": "process monitor",
     r"crews?": "worker, worker handle",
-    r"begin anew|drawn anew|measured? anew": "again",
 }
 
 # Folders and files of the core whose prose is not yet rewritten, below `SOURCES`.
@@ -55,8 +54,11 @@ NOT_YET = (
     "validity/",
 )
 
-# Pages that are generated: their sources are checked, or they quote results.
+# Pages that are generated from sources that are checked, or that quote results.
 GENERATED = ("validity.md", "goals.md", "headline-figures.md", "h200-")
+
+# Pages whose prose is not yet rewritten.
+PAGES_NOT_YET = ("results.md",)
 
 PATTERN = re.compile(
     "|".join(rf"(?P<p{number}>\b(?:{phrase})\b)" for number, phrase in enumerate(BANNED)), re.IGNORECASE
@@ -106,7 +108,7 @@ def prose(page: str) -> str:
 def pages() -> list[Path]:
     """The pages that people write."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
-    return sorted(page for page in found if not page.name.startswith(GENERATED))
+    return sorted(page for page in found if not page.name.startswith(GENERATED + PAGES_NOT_YET))
 
 
 def files() -> list[Path]:
@@ -141,6 +143,7 @@ def test_messages_and_docstrings() -> None:
 
 def test_what_is_not_yet_rewritten_exists() -> None:
     assert [name for name in NOT_YET if not (SOURCES / name).exists()] == []
+    assert [name for name in PAGES_NOT_YET if not (ROOT / "docs" / name).exists()] == []
 
 
 @pytest.mark.parametrize(
