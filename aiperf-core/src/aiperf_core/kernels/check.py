@@ -47,9 +47,7 @@ class Outcome:
 def sources_in(module_name: str) -> list[Source]:
     """Import a module and return the kernel sources at its top level, each once."""
     values = vars(import_module(module_name)).values()
-    return list(
-        {id(value): value for value in values if isinstance(value, CudaSource | HostSource | TritonSource)}.values()
-    )
+    return list(dict.fromkeys(value for value in values if isinstance(value, CudaSource | HostSource | TritonSource)))
 
 
 def compile_all(

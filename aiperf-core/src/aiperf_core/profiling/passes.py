@@ -44,7 +44,7 @@ class Chosen:
 
 
 def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
-    """The profiler and the metric set of those names. Raises `UsageError` for unknown names or a set of another tool."""
+    """The profiler and the metric set of those names. Raises `UsageError` for unknown names."""
     if tool not in plugins.profilers:
         known = ", ".join(plugins.profilers)
         raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")

@@ -10,7 +10,7 @@ from aiperf_core.profiler import Hot
 
 @frozen
 class Piece:
-    """A kernel, copy or fill: start and end in seconds since any zero, bytes moved, and the operator that launched it."""
+    """A kernel, copy or fill: start and end in seconds, bytes moved, and the operator that launched it."""
 
     name: str
     kind: str
