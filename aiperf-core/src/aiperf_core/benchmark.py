@@ -81,6 +81,7 @@ class Implementation:
     requires: tuple[str, ...] = ()
     builds_on: str | None = None
     lossy: Lossy | None = None
+    mechanisms: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -271,11 +272,13 @@ class Benchmark:
         requires: str | Iterable[str] = (),
         builds_on: str | None = None,
         lossy: Lossy | None = None,
+        mechanisms: str | Iterable[str] = (),
     ) -> Callable[[Decorated], Decorated]:
         """Declare an implementation that should be better, and in one sentence the mechanism that makes it so.
 
         `builds_on` names the rung below it on a ladder where each adds one mechanism; the result then shows the gain of
-        that step too. `lossy` declares that it changes the answer by design, within a budget.
+        that step too. `lossy` declares that it changes the answer by design, within a budget. `mechanisms` names what the
+        variant combines, such as `("tiling", "double_buffering")`, so that an analysis can tell their effects apart.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -283,7 +286,20 @@ class Benchmark:
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
                 self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
-            self._add(code, "variant", device, name=name, requires=requires, why=why, builds_on=builds_on, lossy=lossy)
+            names = _as_names(mechanisms)
+            if not all(isinstance(one, str) and is_name(one) for one in names) or len({*names}) < len(names):
+                self._mistake(code, f"has mechanisms={mechanisms!r}; accepted are different names such as 'tiling'")
+            self._add(
+                code,
+                "variant",
+                device,
+                name=name,
+                requires=requires,
+                why=why,
+                builds_on=builds_on,
+                lossy=lossy,
+                mechanisms=names,
+            )
             return code
 
         return declare

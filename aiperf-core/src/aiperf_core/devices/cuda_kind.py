@@ -70,7 +70,7 @@ class CudaKind(DeviceKind):
         from aiperf_core.devices import device_lock
 
         torch.cuda.init()
-        with device_lock.taken():
+        with device_lock.held():
             torch.cuda.synchronize()
         torch.zeros(1, device="cuda")  # loads the first kernel
 

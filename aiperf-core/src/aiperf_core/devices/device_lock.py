@@ -16,23 +16,23 @@ _POLL_S = 0.001
 _lock: int | None = None
 
 
-def open_lock() -> None:
+def create() -> None:
     """Make the lock that children forked from now on share."""
     global _lock
-    _lock = os.memfd_create("aiperf-turns", os.MFD_CLOEXEC)
+    _lock = os.memfd_create("aiperf-device-lock", os.MFD_CLOEXEC)
 
 
 @contextlib.contextmanager
-def taken() -> Iterator[None]:
+def held() -> Iterator[None]:
     """Have the others wait, from here to the end of the block. Without a common lock nobody waits.
 
     A process that dies lets go of it. One that is confined has had it taken away. A turn within a turn ends both.
     """
-    held = _lock is not None and _take(_lock)
+    taken = _lock is not None and _take(_lock)
     try:
         yield
     finally:
-        if held and _lock is not None:
+        if taken and _lock is not None:
             with contextlib.suppress(OSError):
                 fcntl.lockf(_lock, fcntl.LOCK_UN)
 

@@ -1,7 +1,11 @@
 """Compiles all kernels of modules for several architectures, and reports each outcome."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib import import_module
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 from attrs import evolve, field, frozen
@@ -51,28 +55,34 @@ def sources_in(module_name: str) -> list[Source]:
 
 
 def compile_all(
-    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None
+    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None, jobs: int = 1
 ) -> Iterator[Outcome]:
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
-    Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
-    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code. Raises `UsageError`
-    for text that is no architecture.
+    Without `archs`, each file is compiled for what it declares and for `USUAL_ARCHS`, as far as it is for them; what is
+    asked for by name and does not fit is reported as skipped. `keep` is a folder to write the machine code to. `jobs` is the
+    number of processes that compile at the same time. Raises `UsageError` for an architecture that is none.
     """
     for arch in archs:
         parse_arch(arch)
-    for target, module in modules:
-        try:
-            sources = sources_in(module)
-        except SkipError as error:
-            yield Outcome(target, module, "module", "", status="skipped", reason=str(error))
-            continue
-        except Exception as error:  # a benchmark may raise anything; go on with the others
-            reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
-            yield Outcome(target, module, "module", "", status="failed", reason=f"could not be imported: {reason}")
-            continue
-        for source in sources:
-            yield from _of_source(target, source, archs, keep)
+    of_module = partial(_of_module, archs=archs, keep=keep)
+    if jobs == 1:
+        yield from chain.from_iterable(map(of_module, modules))
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from chain.from_iterable(pool.map(of_module, modules))
+
+
+def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None) -> list[Outcome]:
+    target, name = module
+    try:
+        sources = sources_in(name)
+    except SkipError as error:
+        return [Outcome(target, name, "module", "", status="skipped", reason=str(error))]
+    except Exception as error:  # a benchmark may raise anything; the other targets are still worth checking
+        reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
+        return [Outcome(target, name, "module", "", status="failed", reason=f"could not be imported: {reason}")]
+    return [outcome for source in sources for outcome in _of_source(target, source, archs, keep)]
 
 
 def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | None) -> Iterator[Outcome]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from attrs import asdict, evolve, frozen
 
-from aiperf_core import __version__
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.device import Device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
@@ -26,6 +25,7 @@ from aiperf_core.profiling import store
 from aiperf_core.profiling.models import NotProfiled, Profile
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.targets import WORLD_SIZE, nearest
+from aiperf_core.version import __version__
 
 LOG = "log.txt"
 TIMEOUT_S = 300.0

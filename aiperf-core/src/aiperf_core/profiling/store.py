@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling.models import PROFILE_VERSION, Artifact, Profile
-from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.filenames import file_name
 
 FOLDER = "profiles"
@@ -63,7 +63,7 @@ def write(root: Path, profile: Profile, source: Path) -> Path:
         hidden.mkdir(parents=True)
         for one in profile.artifacts:
             shutil.copyfile(source / one.name, hidden / one.name)
-        atomic.write(hidden / PAGE, jsontext.to_bytes(records.document(profile)))
+        atomic.write(hidden / PAGE, jsontext.to_bytes(structure.document(profile)))
         os.rename(hidden, place)
     except OSError as error:
         shutil.rmtree(hidden, ignore_errors=True)
@@ -89,8 +89,8 @@ def read(folder: Path) -> Profile:
             f"{PROFILE_VERSION}. Upgrade: pip install --upgrade aiperf-core"
         )
     try:
-        return records.structure(found, Profile)
-    except Exception as error:  # cattrs raises many kinds of errors
+        return structure.structure(found, Profile)
+    except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not a profile of format {PROFILE_VERSION}: {error}. Profile again.") from error
 
 
