@@ -274,11 +274,12 @@ class Benchmark:
         lossy: Lossy | None = None,
         mechanisms: str | Iterable[str] = (),
     ) -> Callable[[Decorated], Decorated]:
-        """Declare an implementation that should be better, and in one sentence the mechanism that makes it so.
+        """Declare an implementation that should be better than the baseline.
 
-        `builds_on` names the rung below it on a ladder where each adds one mechanism; the result then shows the gain of
-        that step too. `lossy` declares that it changes the answer by design, within a budget. `mechanisms` names what the
-        variant combines, such as `("tiling", "double_buffering")`, so that an analysis can tell their effects apart.
+        why: the mechanism that makes it better, in one sentence.
+        builds_on: the variant that it extends by one mechanism; the result then shows the gain of that step too.
+        lossy: the error budget of a variant that changes the answer by design.
+        mechanisms: the mechanisms that it combines, such as `("tiling", "double_buffering")`, for an analysis of effects.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -286,7 +287,7 @@ class Benchmark:
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
                 self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
-            names = _as_names(mechanisms)
+            names = as_names(mechanisms)
             if not all(isinstance(one, str) and is_name(one) for one in names) or len({*names}) < len(names):
                 self._mistake(code, f"has mechanisms={mechanisms!r}; accepted are different names such as 'tiling'")
             self._add(

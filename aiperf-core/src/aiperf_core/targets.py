@@ -79,7 +79,9 @@ class Target:
     @goal.validator
     def _check_goal(self, _: "Attribute[str]", value: object) -> None:
         if value not in GOALS:
-            raise ValueError(f"{value!r} is not a goal for target {self.name!r}; accepted: {_quoted(GOALS)}")
+            raise ValueError(
+                f"{value!r} is not a goal for target {self.name!r}; accepted: {', '.join(map(repr, GOALS))}"
+            )
 
     @devices.validator
     def _check_devices(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
@@ -224,7 +226,3 @@ def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
     names = {target.name for target in targets}
     hint = nearest(body, names) or nearest(body, {target.group for target in targets} | tags)
     return f"{body!r} is not a target." + (hint or " See them all: aiperf list")
-
-
-def _quoted(words: Iterable[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words)

@@ -59,9 +59,9 @@ def compile_all(
 ) -> Iterator[Outcome]:
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
-    Without `archs`, each file is compiled for what it declares and for `USUAL_ARCHS`, as far as it is for them; what is
-    asked for by name and does not fit is reported as skipped. `keep` is a folder to write the machine code to. `jobs` is the
-    number of processes that compile at the same time. Raises `UsageError` for an architecture that is none.
+    Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
+    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number of
+    processes that compile at the same time. Raises `UsageError` for text that is no architecture.
     """
     for arch in archs:
         parse_arch(arch)
