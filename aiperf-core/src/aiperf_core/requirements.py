@@ -2,7 +2,7 @@
 
 A requirement is a short text: `sm_80` (that compute capability or a later one), `sm_90a` (that architecture exactly),
 `compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an
-importable package), `gpus:2` (at least so many), `capability:fp64` (what the device of a plugin says of itself).
+importable package), `gpus:2` (at least 2), `capability:fp64` (a capability of a plugin's device).
 """
 
 import importlib.util

@@ -25,7 +25,7 @@ from aiperf_core.errors import UsageError
 GOALS = ("speed", "latency", "throughput", "memory")
 # The core's own devices; plugins add others.
 DEVICES = ("cpu", "cuda")
-# The size that makes a target one of several ranks.
+# The size with the number of ranks.
 WORLD_SIZE = "world_size"
 
 _GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

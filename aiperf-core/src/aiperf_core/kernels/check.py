@@ -60,8 +60,8 @@ def compile_all(
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
     Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
-    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number of
-    processes that compile at the same time. Raises `UsageError` for text that is no architecture.
+    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number
+    of processes that compile at the same time. Raises `UsageError` for text that is no architecture.
     """
     for arch in archs:
         parse_arch(arch)
