@@ -279,7 +279,7 @@ class Benchmark:
         why: the mechanism that makes it better, in one sentence.
         builds_on: the variant that it extends by one mechanism; the result then shows the gain of that step too.
         lossy: the error budget of a variant that changes the answer by design.
-        mechanisms: the mechanisms that it combines, such as `("tiling", "double_buffering")`, for an analysis of effects.
+        mechanisms: what it combines, such as `("tiling", "double_buffering")`, so that analyses can separate effects.
         """
 
         def declare(code: Decorated) -> Decorated:
