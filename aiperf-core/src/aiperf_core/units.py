@@ -117,7 +117,7 @@ def moment(iso: str) -> str:
         return iso
 
 
-def plural(count: int, noun: str) -> str:
+def plural(noun: str, count: int) -> str:
     """A count with its noun: `1 target`, `2 targets`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

@@ -146,11 +146,6 @@ def echo_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
-def plural(word: str, count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
 def _executor(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
     if name is not None:
         known_executor(name, context.obj.known_executors)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import json_option, plural
+from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle

@@ -1,4 +1,4 @@
-"""What a target declares, as a terminal shows it: the lesson, the sizes and what they cost, the implementations."""
+"""The declaration of a target in a terminal: its lesson, its sizes with their cost, and its implementations."""
 
 import inspect
 import re
@@ -24,7 +24,7 @@ LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
 
 
 def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str]) -> list[Implementation]:
-    """The implementations to show by device: those named, or all. Raises UsageError for a name that is not there."""
+    """The implementations to show by device: the named ones, or all. Raises UsageError for an unknown name."""
     known = {one.name for one in benchmark.implementations}
     for name in sorted(names - known):
         hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
@@ -36,7 +36,7 @@ def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str])
 def describe(
     target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation]
 ) -> dict[str, Any]:
-    """What a target declares, as plain data for `--json`."""
+    """The declaration of a target as plain values, for `--json`."""
     presets = benchmark.task.presets
     return {
         **asdict(target),
@@ -53,14 +53,14 @@ def describe(
 
 
 def lesson(target: InstalledTarget) -> str:
-    """The docstring of a target's module, which was imported."""
+    """The docstring of the imported module of a target."""
     return inspect.cleandoc(sys.modules[target.module].__doc__ or target.summary)
 
 
 def render_target(
     target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation], look: Look
 ) -> RenderableType:
-    """A target's whole declaration."""
+    """The whole declaration of a target."""
     facts = _labelled()
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
@@ -74,13 +74,13 @@ def render_target(
 
 
 def _reflowed(docstring: str) -> Group:
-    """A docstring wrapped anew, since source lines are longer than a terminal's.
+    """A docstring wrapped again, because source lines are longer than lines of a terminal.
 
-    `Workload   text` becomes a label and a paragraph beside it, which the indented lines below it belong to.
+    `Workload   text` and the indented lines below it become a label with a paragraph beside it.
     """
     parts: list[RenderableType] = []
     for block in docstring.split("\n\n"):
-        # A line at the margin that carries a label begins a section; any other goes on with what came before.
+        # A line at the margin with a label begins a section; every other line continues the section before.
         sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
         grid = _labelled()
         for section in sections:

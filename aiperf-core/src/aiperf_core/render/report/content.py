@@ -177,8 +177,8 @@ def _facts(manifest: Manifest, results: Sequence[TargetResult]) -> list[tuple[st
     """Where, when and how the run was made."""
     machine = manifest.machine
     gpus = Counter(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
-    ran = f"{units.plural(len(results), 'target')} in {units.span(sum(one.wall_s for one in results))}"
-    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({units.plural(one.rounds, 'round')})" for one in results))
+    ran = f"{units.plural('target', len(results))} in {units.span(sum(one.wall_s for one in results))}"
+    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({units.plural('round', one.rounds)})" for one in results))
     facts = [
         ("GPU", ", ".join(f"{count} × {name}" if count > 1 else name for name, count in gpus.items())),
         ("processor", f"{machine.cpu}, {machine.cores} logical CPUs"),
