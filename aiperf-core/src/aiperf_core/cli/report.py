@@ -100,7 +100,7 @@ def _render(kind: str, page: "Report", found: "Address", results: list["TargetRe
     else:
         from aiperf_core.render.report import html
 
-        text = html.render(page, html.draw(results, found.bundle.manifest, plots))
+        text = html.render(page, results, found.bundle.manifest, plots)
     return pdf.render(text) if kind == "pdf" else text.encode("utf-8", errors="backslashreplace")
 
 

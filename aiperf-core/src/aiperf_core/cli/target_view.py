@@ -15,6 +15,7 @@ from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
@@ -61,7 +62,7 @@ def render_target(
     target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation], look: Look
 ) -> RenderableType:
     """The whole declaration of a target."""
-    facts = _labelled()
+    facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     facts.add_row("answer", look.text(str(benchmark.tolerance)))
@@ -82,7 +83,7 @@ def _reflowed(docstring: str) -> Group:
     for block in docstring.split("\n\n"):
         # A line at the margin with a label begins a section; every other line continues the section before.
         sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
-        grid = _labelled()
+        grid = labelled()
         for section in sections:
             match = LABELLED.fullmatch(section)
             if match:
@@ -92,13 +93,6 @@ def _reflowed(docstring: str) -> Group:
         if grid.row_count:
             parts += [grid, Text()]
     return Group(*parts)
-
-
-def _labelled() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
 
 
 def _presets(benchmark: Benchmark, look: Look) -> Table:
