@@ -89,7 +89,11 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"
             yield "quality", f"{words(row.name)}: {words(row.quality.metric)} {value}, at most {row.quality.budget:.3g}"
     # A shorter preparation is not worth a note.
-    slow = [f"{words(row.name)} {units.seconds(row.prepare_s)}" for row in result.rows if (row.prepare_s or 0) >= 1e-3]
+    slow = [
+        f"{words(row.name)} {units.seconds(row.prepare_s)}"
+        for row in result.rows
+        if row.prepare_s and row.prepare_s >= 1e-3
+    ]
     if slow:
         yield "prepare", ", ".join(slow) + "; excluded from all timings"
     yield from _beside(result.rows)

@@ -11,7 +11,7 @@ FORMATS = (".svg", ".png", ".pdf")
 # Without the time of writing, so that the same picture makes the same bytes.
 _METADATA: Any = {".png": {"Software": "aiperf"}, ".pdf": {"Creator": "aiperf", "CreationDate": None}}
 _DPI = 180  # of a PNG; a pixel of the picture is a point, 1/72 inch
-_ALIGNED = {"start": "left", "middle": "center", "end": "right"}
+_ALIGNED: Any = {"start": "left", "middle": "center", "end": "right"}
 
 
 def check(path: Path) -> None:

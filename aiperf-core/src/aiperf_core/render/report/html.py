@@ -19,6 +19,7 @@ from aiperf_core.render.report import charts, samples
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.summary import chosen
 from aiperf_core.results.models import Manifest, TargetResult
 
 Figure = tuple[str, str, Markup]  # title, caption, picture
@@ -44,13 +45,13 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
 
 
 def _strips(report: Report) -> dict[int, Markup]:
-    """The interval of each headline, all on one scale."""
-    speedups = {one.number: one.row.speedup for one in report.headlines if one.row and one.row.speedup}
-    scale = charts.speedup_scale([*speedups.values()])
+    """The interval of the speedup of each target, all on the same scale."""
+    rows = {section.number: chosen(section.result) for section in report.sections}
+    speedups = {number: (row.speedup, row.verdict) for number, row in rows.items() if row and row.speedup}
+    scale = charts.speedup_scale([speedup for speedup, _ in speedups.values()])
     return {
-        one.number: svg.markup(charts.speedup_strip(speedups[one.number], scale, one.verdict))
-        for one in report.headlines
-        if one.number in speedups
+        number: svg.markup(charts.speedup_strip(speedup, scale, verdict.value))
+        for number, (speedup, verdict) in speedups.items()
     }
 
 
