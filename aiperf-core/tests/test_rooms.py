@@ -211,7 +211,7 @@ def test_the_files_of_the_page_are_there(path: str) -> None:
 
 
 def test_only_what_shows_results_imports_rich() -> None:
-    """`render/` and `cli/` lay out and print; every other file hands over values."""
+    """`render/` and `cli/` lay out and print; the other files return values."""
     wrong = [
         f"{module} imports {name}"
         for module, file in FILES.items()

@@ -1,7 +1,7 @@
 """Numbers as people read them, with a display unit and the digits that are significant. On disk all numbers are SI.
 
-Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as `128 MiB`
-(powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
+Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as
+`128 MiB` (powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
 """
 
 import math
@@ -126,7 +126,7 @@ def _unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> tupl
 
 
 def _digits(estimate: Estimate) -> int:
-    """The last digit stands for at most a quarter of the interval, so that the ends of the interval differ from the value."""
+    """Digits whose last stands for at most a quarter of the interval: its ends then differ from the value."""
     width = estimate.high - estimate.low
     if width <= 0 or estimate.value <= 0:
         return DIGITS + 1

@@ -34,11 +34,11 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
-    Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that are
-    not believed, or did other work, are listed and not compared.
+    Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
+    are not believed, or did other work, are listed and not compared.
 
-    Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in LEFT is
-    INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
+    Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in LEFT
+    is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, jsontext
@@ -60,6 +60,7 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
 def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
     from aiperf_core.cli.tables import print_table
     from aiperf_core.names import words
+    from aiperf_core.render.summary import counts
 
     click.echo(f"left   {words(left)}\nright  {words(right)}\n")
     if found.differences:
@@ -77,7 +78,10 @@ def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
         click.echo("\nnot compared")
         rows = [(words(row.target), words(row.implementation), words(row.reason or "")) for row in apart]
         print_table(("target", "implementation", "why"), rows)
-    click.echo(f"\n{_counts(compared)}; {'paired by pass' if found.paired else 'two runs, not paired'}")
+    counted = ", ".join(
+        f"{count} {verdict.value}" for verdict, count in counts(row.verdict for row in compared if row.verdict)
+    )
+    click.echo(f"\n{counted or 'nothing was compared'}; {'paired by pass' if found.paired else 'two runs, not paired'}")
 
 
 def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:
@@ -90,13 +94,6 @@ def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:
     shown = [out.look.text(units.time_estimate(one).value).plain if one else "" for one in times]
     ratio = units.ratio_estimate(row.ratio)
     return (words(row.target), words(row.implementation), *shown, ratio.value, ratio.interval, row.verdict.value)
-
-
-def _counts(compared: list["Compared"]) -> str:
-    from aiperf_core.results.models import Verdict
-
-    counts = ((sum(row.verdict is verdict for row in compared), verdict.value) for verdict in Verdict)
-    return ", ".join(f"{count} {verdict}" for count, verdict in counts if count) or "nothing was compared"
 
 
 def _document(left: str, right: str, found: "Comparison") -> dict[str, Any]:

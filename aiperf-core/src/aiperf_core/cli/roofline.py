@@ -14,8 +14,8 @@ def roofline(what: str, out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.
 
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
-    machine reached when its ceilings were measured in that run. Rows that are not believed are left out, and listed. PNG and PDF need the
-    extra aiperf-core[plots].
+    machine reached when its ceilings were measured in that run. Rows that are not believed are left out, and listed.
+    PNG and PDF need the extra aiperf-core[plots].
     """
     from aiperf_core import units
     from aiperf_core.names import words

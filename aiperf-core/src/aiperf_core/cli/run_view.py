@@ -26,8 +26,8 @@ class RunView:
     """Shows the progress of a run. A context manager: an interrupted run leaves the terminal as it was.
 
     In a terminal a single line changes. It is drawn only when the run reports something, because a thread that redraws
-    would take CPU time from the measurement. Elsewhere each change of phase is a line. Other output may be printed between
-    `target_finished` and the next `target_started`.
+    would take CPU time from the measurement. Elsewhere each change of phase is a line. Other output may be printed
+    between `target_finished` and the next `target_started`.
     """
 
     def __init__(self, err: Screen, quiet: bool = False) -> None:

@@ -20,7 +20,7 @@ class Screen:
         self.console = Console(
             file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False
         )
-        # In a narrower terminal, lines break at its edge and lose nothing. In a wider line, the eye loses the next line.
+        # In a narrower terminal, lines break at its edge and lose nothing. Wider lines are hard to read.
         self.console.width = min(max(width or self.console.width, NARROWEST), WIDEST)
 
     def print(self, *parts: RenderableType) -> None:

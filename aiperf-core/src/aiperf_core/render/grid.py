@@ -1,7 +1,7 @@
 """Columns of cells with several lines, laid out so that nothing is cut.
 
-The table of rich shortens or drops columns that do not fit, without a message. Here the widths of the cells decide, and the
-caller checks first whether they fit.
+The table of rich shortens or drops columns that do not fit, without a message. Here the widths of the cells decide, and
+the caller checks first whether they fit.
 """
 
 from collections.abc import Sequence

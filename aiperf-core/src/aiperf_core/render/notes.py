@@ -206,6 +206,6 @@ def _overhead(overhead: Overhead) -> str:
     parts = {"input refresh": overhead.renew_s, "verification": overhead.judge_s, "rest": overhead.other_s}
     each = ", ".join(f"{name} {units.seconds(value / overhead.samples)}" for name, value in parts.items() if value > 0)
     return (
-        f"{units.seconds(beside / overhead.samples)} a sample{f' ({each})' if each else ''}, excluded from all timings: "
-        f"{share} of {units.span(overhead.sampling_s)} of sampling; {units.span(overhead.start_s)} to start"
+        f"{units.seconds(beside / overhead.samples)} a sample{f' ({each})' if each else ''}, excluded from all "
+        f"timings: {share} of {units.span(overhead.sampling_s)} of sampling; {units.span(overhead.start_s)} to start"
     )

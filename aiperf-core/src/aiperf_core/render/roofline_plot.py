@@ -136,7 +136,8 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
         Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name), mark.target)
         for mark, name in zip(marks, names, strict=True)
     ]
-    taken = [*taken, *(around(x(mark.intensity), -y(mark.flop_per_s)) for mark in panel.marks)]
+    unnamed = [mark for mark in panel.marks if mark not in marks]
+    taken = [*taken, *(around(x(mark.intensity), -y(mark.flop_per_s)) for mark in unnamed)]
     page = Box(x.left, -y.left, x.right, -y.right)
     leaders: list[Shape] = []
     texts: list[Shape] = []

@@ -1,7 +1,7 @@
-"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as files, PNG and PDF too.
+"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as PNG and PDF.
 
-Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The style
-sheet gives each class its colour, which follows the colour scheme of the page.
+Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The
+style sheet gives each class its colour, which follows the colour scheme of the page.
 """
 
 import math
@@ -34,7 +34,7 @@ PALETTE: Mapping[str, str] = {
     **dict(zip(SERIES, _SERIES, strict=True)),
 }
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
-# CSS rules by selector, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
+# CSS rules, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
 _ELEMENTS: Mapping[str, Mapping[str, str]] = {
     "path": {"stroke": "own", "fill": "none", "stroke-width": "1", "stroke-linejoin": "round"},
     "circle": {"stroke": "none", "fill": "own"},
@@ -76,7 +76,7 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
     "open": {"stroke": "own", "stroke-width": "1.5", "fill": "none"},
 }
-# Keeps lines from striking through words. Not for WeasyPrint: it does not know `paint-order`, and would cover the words.
+# Keeps lines from striking through words. Not for WeasyPrint: without `paint-order`, it would cover the words.
 HALO = "text { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; paint-order: stroke }"
 
 
@@ -222,7 +222,7 @@ def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "
 
 
 def legend(entries: Sequence[tuple[str, str, str]], left: float, right: float, top: float) -> tuple[list[Shape], float]:
-    """Marks with their names, in rows: form, kind and name of each. Returns the shapes and the bottom of the last row."""
+    """Marks with their names in rows, from form, kind and name of each; and the bottom of the last row."""
     shapes: list[Shape] = []
     x, y = left, top
     for form, kind, name in entries:

@@ -14,7 +14,7 @@ from aiperf_core.names import words
 from aiperf_core.render import notes as noted
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
 from aiperf_core.render.notes import best_of
-from aiperf_core.render.summary import TROUBLED, chosen
+from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
 from aiperf_core.render.table import APART, less_memory, peak_of, rate_of, role_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.filenames import MANIFEST
@@ -140,7 +140,7 @@ def report(
         title=title,
         manifest=manifest,
         facts=_facts(manifest, results),
-        counts=_counts(results, skipped),
+        counts=[(verdict.value, count) for verdict, count in counts(verdicts([*results, *skipped]))],
         troubles=[one for one in troubles if one.verdict in TROUBLED],
         skipped=[*(one for one in troubles if one.verdict == Verdict.SKIPPED), *map(_skipped, skipped)],
         sections=sections,
@@ -169,13 +169,6 @@ def _facts(manifest: Manifest, results: Sequence[TargetResult]) -> list[tuple[st
         ("tier", tiers),
     ]
     return [(label, value) for label, value in facts if value]
-
-
-def _counts(results: Sequence[TargetResult], skipped: Sequence[SkippedTarget]) -> list[tuple[str, int]]:
-    """The count of each verdict over all variants, as in the last line of a run."""
-    counted = Counter(row.verdict for result in results for row in result.rows if row.role == "variant")
-    counted.update(one.verdict for one in skipped)
-    return [(verdict.value, counted[verdict]) for verdict in Verdict if counted[verdict]]
 
 
 def _skipped(one: SkippedTarget) -> Trouble:
