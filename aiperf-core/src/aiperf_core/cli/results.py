@@ -9,7 +9,7 @@ from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from aiperf_core.results.listing import Listed
+    from aiperf_core.results.listing import Run, Unreadable
     from aiperf_core.results.models import Manifest
 
 IN = click.option(
@@ -42,22 +42,24 @@ def list_results(folder: Path, as_json: bool) -> None:
     found = bundles(folder)
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps([_record(folder, one) for one in found]))
+        out.write(jsontext.dumps([_record(one) for one in found]))
     elif found:
-        rows = [(words(one.name), one.targets, *_facts(one)) for one in found]
+        rows = [(words(one.name), *_facts(one)) for one in found]
         print_table(("bundle", "targets", "run", "ended", "device", "command"), rows)
     else:
         click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
 
 
-def _facts(one: "Listed") -> tuple[str, str, str, str]:
-    """Time, ending, device and command of a run; for an unreadable bundle, the reason."""
+def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
+    """Number of targets, time, ending, device and command of a run; for an unreadable bundle, the reason."""
     from aiperf_core.names import words
+    from aiperf_core.results.listing import Run
 
+    if not isinstance(one, Run):
+        return 0, "", "unreadable", "", words(one.problem)
     manifest = one.manifest
-    if manifest is None:
-        return "", "unreadable", "", words(one.problem or "")
     return (
+        len(one.targets),
         words(manifest.created)[:19],
         _ended(manifest),
         words(_device(manifest)),
@@ -76,12 +78,20 @@ def _ended(manifest: "Manifest") -> str:
     return f"{'complete' if manifest.complete else 'interrupted'}, {manifest.exit_code}"
 
 
-def _record(folder: Path, one: "Listed") -> dict[str, object]:
-    record: dict[str, object] = {"path": str(folder / one.name), "targets": one.targets, "problem": one.problem}
-    if one.manifest is not None:
-        record |= {name: getattr(one.manifest, name) for name in ("created", "complete", "exit_code", "command")}
-        record["device"] = _device(one.manifest)
-    return record
+def _record(one: "Run | Unreadable") -> dict[str, object]:
+    from aiperf_core.results.listing import Run
+
+    if not isinstance(one, Run):
+        return {"path": str(one.path), "targets": 0, "problem": one.problem}
+    known = {name: getattr(one.manifest, name) for name in ("created", "complete", "exit_code", "command", "labels")}
+    return {
+        "path": str(one.path),
+        "targets": len(one.targets),
+        "problem": None,
+        **known,
+        "device": _device(one.manifest),
+        "documents": list(one.documents),
+    }
 
 
 @results.command("show")
