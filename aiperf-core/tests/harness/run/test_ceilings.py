@@ -116,7 +116,7 @@ def new_planner(probers: Probers, tmp_path: Path) -> Callable[..., Planner]:
         planner.options, planner.log_folder = Options(), tmp_path
         planner._server, planner._ceilings = probers, {}  # type: ignore[assignment]
         planner._kinds = {}
-        planner._probed = {"cuda": Found("NVIDIA H200", gpus, 90) if gpus else "the tests hide it"}
+        planner._probed = {"cuda": Found(name="NVIDIA H200", count=gpus, arch=90) if gpus else "the tests hide it"}
         return planner
 
     return make
