@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import types
+from _lsprof import Profiler as _Profiler
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from importlib.abc import InspectLoader
@@ -145,6 +146,8 @@ _environ, _getitimer, _getsignal = os.environ, signal.getitimer, signal.getsigna
 _getaffinity = getattr(os, "sched_getaffinity", None)
 _getpriority = os.getpriority
 _getframe, _path = sys._getframe, Path
+_getprofile = sys.getprofile
+_profiling: Any = getattr(_C._autograd, "_profiler_enabled", None)
 _threads, _interop_threads = torch.get_num_threads, torch.get_num_interop_threads
 _grad, _inference, _dtype = torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype
 _autocast, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
@@ -177,6 +180,7 @@ def snapshot() -> Snapshot:
         },
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
+        "profilers": _profilers(),
         "process": {"scheduling": _scheduling()},
         "stream": _stream(),
         **{kind: _watched(groups) for kind, groups in _FUNCTIONS.items()},
@@ -185,7 +189,7 @@ def snapshot() -> Snapshot:
     }
 
 
-def midway(*ours: object) -> Snapshot:
+def integrity_probe(*ours: object) -> Snapshot:
     """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
     return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
 
@@ -288,14 +292,23 @@ def _named(number: int) -> bool:
 
 
 def _hooks() -> dict[str, Any]:
+    profile = _getprofile()
     found = {
         "trace": described(sys.gettrace()),
-        "profile": described(sys.getprofile()),
+        "profile": described(None if isinstance(profile, _Profiler) else profile),
         "collector": [described(one) for one in gc.callbacks],
     }
     if monitoring := getattr(sys, "monitoring", None):  # Python 3.12
         found |= {f"monitoring.{tool}": monitoring.get_tool(tool) for tool in range(6)}
     return found
+
+
+def _profilers() -> dict[str, Any]:
+    """Profilers that are running. Any other function that is called for each event is a hook, which may do anything."""
+    return {
+        "python": {"cProfile": isinstance(_getprofile(), _Profiler)},
+        "torch": {"profiler": bool(_profiling and _profiling())},
+    }
 
 
 def _scheduling() -> dict[str, Any]:

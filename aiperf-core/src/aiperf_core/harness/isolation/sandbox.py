@@ -31,8 +31,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-import aiperf_core
 from aiperf_core.results.models import Confined
+from aiperf_core.version import SOURCES
 
 # --- what a candidate keeps
 
@@ -256,7 +256,7 @@ def _code_folders() -> Iterator[str]:
     yield from site.getsitepackages()
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
-    yield str(Path(aiperf_core.__file__).parent)
+    yield str(SOURCES)
     for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
         yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
 
@@ -313,7 +313,7 @@ def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
     taken = {owner for owner, _ in _processes()}
     user = random.SystemRandom().choice([one for one in _SPARE_USERS if one not in taken])
     os.seteuid(user)
-    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, aiperf_core.__file__))
+    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, __file__))
     reaches = reaches and os.access(scratch.parent, os.X_OK, effective_ids=True)
     os.seteuid(0)
     if only_if_reached and not reaches:

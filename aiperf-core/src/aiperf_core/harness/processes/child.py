@@ -248,6 +248,11 @@ class ForkServer:
         self._exits: dict[int, int] = {}
         self._children: list[Child] = []
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     def __enter__(self) -> "ForkServer":
         return self
 

@@ -32,7 +32,7 @@ class Describer(Service):
 
 
 def describe(benchmark: Benchmark, module: str) -> Described:
-    """The declarations of a benchmark that a module holds."""
+    """The declarations of a benchmark in this process, and the hash of its file now."""
     source = kernelbench_file(module) or Path(str(sys.modules[module].__file__))
     return Described(
         goal=benchmark.goal,

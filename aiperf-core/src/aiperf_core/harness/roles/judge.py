@@ -26,6 +26,7 @@ from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import shared_buffers
+from aiperf_core.harness.roles.describer import describe
 from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.kernelbench import KERNELBENCH
@@ -111,7 +112,7 @@ class Judge(Service):
             "cost": asdict(self._benchmark.work(params)),
             "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape))) + self._file_bytes(),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
-            "shard_elements": self._shard_elements(),
+            "declared": asdict(describe(self._benchmark, target["module"])),
             "fds": (*inputs_fds, *outputs_fds),
         }
 
@@ -277,12 +278,6 @@ class Judge(Service):
                 f"{self._world} ranks."
             )
         return {rank_name(rank): one for rank, one in enumerate(answer)}
-
-    def _shard_elements(self) -> list[int]:
-        """How many numbers each rank's inputs hold; nothing where there are no ranks."""
-        if not self._world:
-            return []
-        return [sum(one.numel() for one in pytree.tensors(values)) for values in self._fresh.values()]
 
     def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
         if not self._world:

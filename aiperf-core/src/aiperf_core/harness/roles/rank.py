@@ -52,11 +52,11 @@ def align() -> None:
 
 
 def collectives(call: Callable[[], Any]) -> Message:
-    """Make a call; how often it communicates in which way, and the bytes of the tensors that it hands to it."""
+    """Make a call; count its communication by operation, the bytes of all tensors handed over, and of each reduction."""
     with _Communication() as seen:
         call()
     meet()
-    return {"collectives": dict(seen.counts), "wire_bytes": seen.sent_bytes}
+    return {"collectives": dict(seen.counts), "wire_bytes": seen.sent_bytes, "buckets": seen.buckets}
 
 
 class _Communication(TorchDispatchMode):
@@ -66,6 +66,7 @@ class _Communication(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: Counter[str] = Counter()
         self.sent_bytes = 0
+        self.buckets: list[int] = []
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,5 +77,8 @@ class _Communication(TorchDispatchMode):
         if function.namespace in ("c10d", "_c10d_functional", "symm_mem"):
             name = function._schema.name.partition("::")[2].strip("_")
             self.counts[name] += 1
-            self.sent_bytes += sum(one.numel() * one.element_size() for one in pytree.tensors(list(args)))
+            sent_bytes = sum(one.numel() * one.element_size() for one in pytree.tensors(list(args)))
+            self.sent_bytes += sent_bytes
+            if "reduce" in name:
+                self.buckets.append(sent_bytes)
         return function(*args, **(kwargs or {}))

@@ -57,6 +57,7 @@ class BundleRun:
     resumes: Bundle | None = field(default=None, kw_only=True)
     reproduces: BundleRef | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
+    labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
     results: list[Finished] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
@@ -116,7 +117,8 @@ class BundleRun:
     def _drafted(self) -> Manifest:
         """The manifest without the targets' declarations: all that is known before torch is imported."""
         sources = package_hashes(one.target.module for one in self.selections)
-        return evolve(new_manifest(plugins=self.plugins), sources=sources, reproduces=self.reproduces)
+        drafted = new_manifest(plugins=self.plugins)
+        return evolve(drafted, sources=sources, reproduces=self.reproduces, labels=dict(self.labels))
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-import aiperf_core
 from aiperf_core.devices import host
 from aiperf_core.devices.gpus import gpus
-from aiperf_core.git import git_commit
+from aiperf_core.git import commit_time, git_commit
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import Machine, Manifest
+from aiperf_core.version import __version__
 
 # The packages that decide a result: aiperf, torch, and the libraries of torch and kernels.
 PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
@@ -26,7 +26,7 @@ PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|n
 def new_manifest(*, plugins: Plugins) -> Manifest:
     """The manifest of a new run: nothing measured, not complete."""
     return Manifest(
-        aiperf=aiperf_core.__version__,
+        aiperf=__version__,
         command=command_line(sys.argv),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
@@ -36,6 +36,7 @@ def new_manifest(*, plugins: Plugins) -> Manifest:
         files={},
         skipped=[],
         git=git_commit(Path.cwd()),
+        commit_time=commit_time(Path.cwd()),
         complete=False,
         exit_code=None,
     )

@@ -16,7 +16,8 @@ from aiperf_core.executor import HERE, TORCHRUN
 from aiperf_core.harness.isolation.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
-from aiperf_core.harness.run.target_run import Reporter, TargetRun
+from aiperf_core.harness.run.setup import Reporter, Setup
+from aiperf_core.harness.run.target_run import TargetRun
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import WORLD_SIZE, Selection
 
@@ -225,7 +226,7 @@ class Planner(Machine):
             reporter.phase("measure ceilings")
             self.ceilings(plan.device)
         try:
-            return TargetRun(
+            setup = Setup(
                 target=TargetRef(target.name, target.module),
                 summary=target.summary,
                 described=plan.described,
@@ -244,7 +245,8 @@ class Planner(Machine):
                 ceilings=lambda again: self.ceilings(plan.device, again),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
-            ).execute()
+            )
+            return TargetRun(setup).execute()
         except SkipError as error:
             return SkippedTarget(target.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:
