@@ -74,8 +74,7 @@ class DeviceKind:
         worker's own process copies them, and untrusted code could keep the old values.
     has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
     fingerprints: `time` takes `fingerprint`, a function that it calls with the result as soon as the stop of the clock
-        is queued. The
-        function queues a look at the output, so that no write after the stop goes unseen.
+        is queued. The function queues a look at the output, so that no write after the stop goes unseen.
     audited: CUPTI can trace its calls.
     confines: untrusted code can run in a sandbox with it.
     ranks: each rank of a workload can have a device of its own.
