@@ -110,7 +110,8 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
-            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape))) + self._file_bytes(),
+            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
+            + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
             "declared": asdict(describe(self._benchmark, target["module"])),
             "fds": (*inputs_fds, *outputs_fds),
@@ -242,7 +243,6 @@ class Judge(Service):
         }
 
     def _output(self, numbers: dict[str, float]) -> Any:
-        """The implementation's output."""
         shape = copy.deepcopy(self._output_shape)
         for path, node, _ in pytree.pairs(shape, self._answer):
             if node["type"] == "number":
@@ -381,7 +381,6 @@ class Judge(Service):
             self._kind.synchronize(place)
 
     def _in(self, node: pytree.Shape) -> torch.Tensor:
-        """A tensor of the inputs."""
         return pytree.view(node, self._inputs[node.get("rank", 0)])
 
     def _out(self, node: pytree.Shape) -> torch.Tensor:
@@ -416,9 +415,6 @@ class Judge(Service):
     def _in_memory(self) -> dict[str, Any]:
         """The inputs that are passed in memory, not in files."""
         return {name: one for name, one in self._fresh.items() if name not in self._files}
-
-    def _file_bytes(self) -> int:
-        return sum(self._fresh[name].nbytes for name in self._files)
 
     def _evict_files(self) -> None:
         for file in self._files.values():

@@ -186,7 +186,7 @@ class Linter(Judge):
             outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
             self._opened = self.do_open(target, device, params, 0, 0)
-            outcomes += [*self._test_judge(), *self._test_cost()]
+            outcomes += [*self._test_judge(), self._test_flops(), self._test_read(), self._test_written()]
         outcomes += self._test_form(target["module"], listed)
         return [asdict(one) for one in outcomes]
 
@@ -482,11 +482,6 @@ class Linter(Judge):
 
     # --- cost
 
-    def _test_cost(self) -> Iterator[Outcome]:
-        yield self._test_flops()
-        yield self._test_read()
-        yield self._test_written()
-
     def _test_flops(self) -> Outcome:
         """Compare the declared operations with those of the reference's matrix products and convolutions.
 
@@ -530,7 +525,9 @@ class Linter(Judge):
             return Outcome(test, "problem", found, "Count every input once: what is read again can stay in a cache.")
         if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
             return Outcome(test)
-        needed = {path: one.numel() * one.element_size() for path, one in self._needed() if self._of_first_rank(path)}
+        # With ranks, the declared cost is one rank's.
+        first = f"{rank_name(0)}." if self._world else ""
+        needed = {path: one.nbytes for path, one in self._needed() if path.startswith(first)}
         if declared * BYTES_SLACK < sum(needed.values()):
             found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
             return Outcome(test, "problem", found, "Count every input once.")
@@ -552,9 +549,6 @@ class Linter(Judge):
         if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
             return Outcome(test, "problem", found, "Count every output once.")
         return Outcome(test)
-
-    def _of_first_rank(self, path: str) -> bool:
-        return not self._world or path.startswith(f"{rank_name(0)}.")
 
     def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The floating-point inputs of which every probed element changes the answer."""
