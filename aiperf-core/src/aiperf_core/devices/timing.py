@@ -62,7 +62,7 @@ class TimingDevice(Protocol):
 
         With both clocks the sample ends when all work of the calls is done. A device without a clock of its own gets
         `wall` only. `align` queues work that makes the devices of several ranks start together, right before the clock
-        starts. A device whose kind `seals` takes another argument, `seal`: see `DeviceKind`.
+        starts. A device whose kind `fingerprints` takes another argument, `fingerprint`: see `DeviceKind`.
         """
 
     def probe_flush(self) -> Flush | None:

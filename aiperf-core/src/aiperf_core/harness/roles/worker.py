@@ -50,7 +50,7 @@ class Worker(Service):
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
-        self._sealed: list[Any] | None = None
+        self._queued_sums: list[Any] | None = None
         self._first_used: Memory | None = None
 
     def do_begin(
@@ -124,7 +124,7 @@ class Worker(Service):
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
-        if self._kind.seals:  # or the kernels of sums would be loaded behind a call that is held back
+        if self._kind.fingerprints:  # or the kernels of sums would be loaded behind a call that is held back
             for words in (1, _WINDOW_WORDS):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
         give_back_freed_memory()
@@ -152,11 +152,11 @@ class Worker(Service):
         if "cold_cache" not in self._off:
             self._device.release_cache()
 
-    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, sealed: bool) -> Message:
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, fingerprinted: bool) -> Message:
         """Time a sample, of so many calls, on the values that now lie in the inputs.
 
-        `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
-        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying,
+        `fingerprinted` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
+        queued, every sample of a device that can is fingerprinted. `deliver` copies the output to the judge's memory before replying,
         whether or not it will be judged; that takes as long as the output's form makes it, and is announced.
         """
         self._fetch_inputs()
@@ -166,16 +166,16 @@ class Worker(Service):
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
-        self._place, self._sealed = random.random(), None
+        self._place, self._queued_sums = random.random(), None
         # What is served or put off has its output only later.
-        seals = (
-            (sealed or (clock == "wall" and self._kind.seals))
+        queues = (
+            (fingerprinted or (clock == "wall" and self._kind.fingerprints))
             and self._desk is None
             and not self._problem.get("deferred")
         )
         time: Callable[..., Timed] = self._device.time
-        if seals:
-            time = partial(time, seal=self._seal)
+        if queues:
+            time = partial(time, fingerprint=self._queue_fingerprint)
         if "gc_paused" not in self._off:
             gc.disable()
         try:
@@ -204,9 +204,9 @@ class Worker(Service):
             self._output = pytree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
         if "judged_output" not in self._off:
-            self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
+            self._print = _read(self._queued_sums) if self._queued_sums is not None else self._fingerprint(self._place)
         if deliver:
-            self.notify("sealed")
+            self.notify("fingerprinted")
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,
@@ -352,10 +352,10 @@ class Worker(Service):
         self._output = None
         self._device.synchronize()
 
-    def _seal(self, output: Any) -> None:
+    def _queue_fingerprint(self, output: Any) -> None:
         """Queue a look at what the output holds when the clock stops."""
         if "judged_output" not in self._off:
-            self._sealed = self._sums(output, self._place)
+            self._queued_sums = self._sums(output, self._place)
 
     def _fingerprint(self, place: float) -> list[int]:
         """What the output's tensors hold now."""

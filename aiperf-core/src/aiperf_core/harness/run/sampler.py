@@ -39,8 +39,8 @@ BLOCK_S = 0.001
 MAX_BLOCK = 16
 MIN_PASSES = LEAST_PASSES
 JUDGED_FRACTION = 0.25
-# Of blocks of short calls so many have one sample more, which is sealed; of calls so long every sample is.
-SEALED_BLOCKS, SEALED_S = 0.3, 0.01
+# Of blocks of short calls so many have one sample more, which is fingerprinted; of calls so long every sample is.
+FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
 # Also judged when as many samples went by without: chance must not leave an implementation unexamined.
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED = 5, 200
@@ -55,7 +55,7 @@ _WOKEN, _TRIED_CALLS = 20, 8
 # Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
 _REPETITIONS, _MOST_REPETITIONS, _FASTER = 6, 30, 0.8
 # What a worker says in the course of a sample.
-_NOTICES = ("start", "stop", "sealed")
+_NOTICES = ("start", "stop", "fingerprinted")
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
 
 
@@ -83,8 +83,8 @@ class Sampler:
     switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
     before anybody knows whether it is judged.
 
-    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there can move the stop
-    by microseconds, so that of short calls only some samples are sealed, which are judged and not counted.
+    `fingerprints` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there can move the stop
+    by microseconds, so that of short calls only some samples are fingerprinted, which are judged and not counted.
     """
 
     judge: Child
@@ -97,7 +97,7 @@ class Sampler:
     first_seed: int
     off: frozenset[str]
     untrusting: bool
-    seals: bool
+    fingerprints: bool
     timeout_s: float
     rng: random.Random
     after_block: Callable[[ImplementationRun], None]
@@ -224,7 +224,7 @@ class Sampler:
                     side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
-        sample = self._sample(one, seed, self.clock, sealed=judged)
+        sample = self._sample(one, seed, self.clock, fingerprinted=judged)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
@@ -311,15 +311,15 @@ class Sampler:
     ) -> None:
         if len(seeds) > 1:
             self._warm_up_once(one, self._new_seed(), judged=False)
-        long = bool(one.warmup_s) and one.warmup_s[-1] >= SEALED_S
-        extra = self.seals and not long and self.rng.random() < SEALED_BLOCKS
-        sealed = self.rng.randrange(len(seeds)) if extra else None
+        long = bool(one.warmup_s) and one.warmup_s[-1] >= FINGERPRINTED_S
+        extra = self.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
+        fingerprinted = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
-            if index == sealed and one.active:
+            if index == fingerprinted and one.active:
                 self._warm_up_once(one, self._new_seed(), judged=True)
             if not one.active:
                 return
-            sample = self._sample(one, seed, self.clock, sealed=long)
+            sample = self._sample(one, seed, self.clock, fingerprinted=long)
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
@@ -348,13 +348,13 @@ class Sampler:
         *,
         fresh: bool = True,
         calls: int | None = None,
-        sealed: bool = False,
+        fingerprinted: bool = False,
         watcher: process_monitor.ProcessMonitor | None = None,
     ) -> dict[str, Any] | None:
         """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
 
         A `watcher` sees how long others kept the process, and this one, from running between the request and the answer.
-        An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
+        An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `fingerprinted` by a
         fingerprint that is queued behind the clock's stop.
         """
         assert one.child is not None
@@ -377,7 +377,7 @@ class Sampler:
                 numbers=self._numbers,
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
-                sealed=sealed and self.seals,
+                fingerprinted=fingerprinted and self.fingerprints,
             )
             answered = time.perf_counter()
             told = answers.sample(answer)
@@ -391,7 +391,7 @@ class Sampler:
                 **told,
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
-                "answered_s": notices.sealed(answered) - asked,
+                "answered_s": notices.fingerprinted(answered) - asked,
                 "replied_s": answered - asked if self.untrusting and told["integrity_probe"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
@@ -520,9 +520,9 @@ class _Notices:
         """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
         return (self._seen["stop"] - self._seen["start"]) / 1e9
 
-    def sealed(self, answered: float) -> float:
+    def fingerprinted(self, answered: float) -> float:
         """When the output was there, by `time.perf_counter`: before it was delivered, or with the answer."""
-        return self._seen["sealed"] / 1e9 if "sealed" in self._seen else answered
+        return self._seen["fingerprinted"] / 1e9 if "fingerprinted" in self._seen else answered
 
     def begun_s(self, asked: float) -> float:
         """Seconds from a time of `time.perf_counter` to the start."""
