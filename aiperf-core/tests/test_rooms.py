@@ -34,20 +34,22 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "executor",
         "profiler",
         "pytree",
+        "version",
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),
-    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*", "__init__"),
+    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*"),
     "results": ("results/*",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
     "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),
-    "practice": ("practice/*",),
     "processes": ("harness/__init__", "harness/processes/*"),
     "isolation": ("harness/isolation/*",),
     "roles": ("harness/roles/*",),
     "ranks": ("harness/ranks/*",),
     "run": ("harness/run/*",),
+    "public": ("__init__", "results/__init__"),
+    "practice": ("practice/*",),
     "selftest": ("selftest/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
@@ -66,9 +68,10 @@ FILES = {module_of(file): file for file in sorted(SOURCE.rglob("*.py")) if "temp
 
 
 def rooms_of(module: str) -> list[str]:
-    """The rooms whose patterns name a module: by its name, or by its folder."""
+    """The rooms whose patterns name a module by its name, or else by its folder."""
     folder, _, _ = module.rpartition("/")
-    return [name for name, patterns in ROOMS.items() if module in patterns or (folder and f"{folder}/*" in patterns)]
+    named = [name for name, patterns in ROOMS.items() if module in patterns]
+    return named or [name for name, patterns in ROOMS.items() if folder and f"{folder}/*" in patterns]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:

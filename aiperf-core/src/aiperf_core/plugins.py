@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from attrs import field, frozen
 
-from aiperf_core import __version__, hookspecs
+from aiperf_core import hookspecs
 from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import (
@@ -38,6 +38,7 @@ from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, selec
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
+from aiperf_core.version import __version__
 
 # A bound for generators that never end.
 MAX_RECORDS = 10_000

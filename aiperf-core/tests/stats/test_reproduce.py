@@ -108,9 +108,7 @@ def test_another_tier_has_its_own_budget(then, plugins):
 
 def test_a_bundle_that_says_little_is_run_with_defaults(tmp_path, plugins):
     found = plan(plugins, Address(measured.bundle(tmp_path / "old")), None)
-    assert found.notes == [
-        "the bundle does not say which policy and budget were asked for; those of a plain run are taken"
-    ]
+    assert found.notes == ["the bundle does not record policy and budget; the defaults are taken"]
     assert found.resolved.each[TARGET].policy == "standard"
 
 

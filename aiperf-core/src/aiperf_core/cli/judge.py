@@ -39,6 +39,7 @@ def judge(
     tier: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -56,7 +57,7 @@ def judge(
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.target_run import CANDIDATE
+    from aiperf_core.harness.run.setup import CANDIDATE
     from aiperf_core.results.models import TargetResult
 
     selection, baseline = _selection(plugins, target, kind)
@@ -74,7 +75,7 @@ def judge(
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view)
+        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view, labels=labels)
         code = one.execute()
     for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:

@@ -51,7 +51,7 @@ def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Res
     if manifest.complete:
         return None
     record = resuming.request_of(bundle, manifest)
-    for what, given, recorded in _given(context, plugins, record, bundle.path):
+    for what, given, recorded in _given(context, plugins, record, manifest.labels, bundle.path):
         if given != recorded:
             raise UsageError(
                 f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. --resume "
@@ -61,7 +61,7 @@ def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Res
 
 
 def _given(
-    context: click.Context, plugins: Plugins, record: "RunRequest", path: Path
+    context: click.Context, plugins: Plugins, record: "RunRequest", labels: dict[str, str], path: Path
 ) -> Iterator[tuple[str, object, object]]:
     """The options of the command line, each with the recorded value."""
     params = {
@@ -88,8 +88,14 @@ def _given(
     for name, recorded in (same | {"timeout": record.timeout_s}).items():
         if name in params:
             yield f"--{name}", params[name], recorded
+    if "labels" in params:
+        yield "--label", _pairs(params["labels"]), _pairs(labels)
     if "out" in params:
         yield "--out", str(params["out"].resolve()), str(path.resolve())
+
+
+def _pairs(labels: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "none"
 
 
 def _text(value: object) -> str:

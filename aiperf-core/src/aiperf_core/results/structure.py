@@ -157,7 +157,8 @@ def _list(read: Reader) -> Reader:
             raise _Misfit(_shown(value), NOUNS["array"])
         found: list[Any] = []
         try:
-            found.extend(map(read, value))
+            for item in value:
+                found.append(read(item))
         except _Misfit as error:
             error.place.append(len(found))
             raise

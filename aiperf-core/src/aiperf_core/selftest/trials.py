@@ -23,7 +23,7 @@ from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
-from aiperf_core.harness.run.target_run import CANDIDATE, Reporter
+from aiperf_core.harness.run.setup import CANDIDATE, Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict
@@ -230,6 +230,8 @@ class Trials:
             "linux": lambda: sys.platform == "linux",
             "bare_metal": lambda: not hypervisor(),
             "processors>=2": lambda: len(os.sched_getaffinity(0)) >= 2,
+            "numa>=2": lambda: len([*Path("/sys/devices/system/node").glob("node[0-9]*")]) >= 2,
+            "swap": lambda: psutil.swap_memory().total > 0,
             "traceable": _traceable,
         }
         if need in offers:

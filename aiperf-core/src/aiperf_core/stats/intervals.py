@@ -194,7 +194,7 @@ def _between(each: list[float], within: float) -> float:
     return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
 
 
-def _drift(one: Blocks, weight: float) -> float:
+def _drift(one: Blocks, weight: float = 1.0) -> float:
     """The variance of the logarithm of the whole, by quarters of the rounds, of which one may tell of the next.
 
     At most that of a single quarter: as if all of them told the same.

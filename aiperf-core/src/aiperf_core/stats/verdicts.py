@@ -45,7 +45,8 @@ class Scoring:
             self._refuse_what_is_faster_than_light()
         for one in self.observations:
             self._note_interference(one)
-            self._note_conditions(one)
+            if "conditions" not in self.off:
+                self._note_conditions(one)
         return [self._row(one) for one in self.observations]
 
     @property

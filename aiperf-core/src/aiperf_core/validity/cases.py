@@ -1,13 +1,6 @@
 """Cases: attacks, and their honest look-alikes. Records only; what they run is imported in a worker's process."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
-
-from attrs import field, frozen
-
-if TYPE_CHECKING:
-    from aiperf_core.results.models import Finding
-    from aiperf_core.validity.check import Seen
+from attrs import frozen
 
 # What an attack that is after something else than a verdict writes to its log when it has it.
 WORD = "has what it was after"
@@ -15,15 +8,20 @@ WORD = "has what it was after"
 
 @frozen(kw_only=True)
 class Case:
-    """An implementation that commits an issue, or an honest one that looks like it.
+    """An implementation that commits an issue, or an honest implementation that looks like it.
 
-    issue: its id in the registry. module: that of a `Benchmark`, whose baseline is honest. implementation: the variant.
-    device: where it runs. needs: what the machine must offer beyond the issue's own needs. gains: what the attack has when its
-    guard is off and must not have when it is on: `verdict`, to be FASTER; `silence`, that no finding tells of the issue; or
-    `word`, to write `WORD` to its log, since it has what it was after. tier: the one in which it is tried first. alone:
-    whether it disturbs others, so that it shares no run with them. candidate: whether it is judged as code that nobody trusts:
-    the file of the implementation's name in the folder `candidates` beside the module. held_by: which protections of the
-    sandbox such an attack meets; where the machine lacks one of them, nothing can be shown.
+    issue: its id in the registry.
+    module: the module of a `Benchmark`, whose baseline is honest.
+    implementation: the name of the variant.
+    device: where it runs.
+    honest: whether it is a look-alike, which must not be flagged.
+    needs: what the machine must offer beyond the issue's own needs.
+    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER; `silence`, that
+        no finding names the issue; `word`, to write `WORD` to its log.
+    tier: the tier in which it is tried first.
+    alone: whether it disturbs other implementations, so that it shares no run with them.
+    candidate: whether it is judged as untrusted code: the file `candidates/IMPLEMENTATION.py` beside the module.
+    held_by: the protections of the sandbox that stop the attack; on a machine without them the case is not observable.
     """
 
     issue: str
@@ -41,14 +39,13 @@ class Case:
 
 @frozen(kw_only=True)
 class Recorded:
-    """Evidence of an issue, and of honest code that looks like it, for a check that cannot be tried on every machine.
+    """Evidence of a real run, as `aiperf selftest --record` wrote it.
 
-    look: what looks at it; None is the check over `Evidence` of the issue's guard. told: the issue as which it is found, where
-    that is another one.
+    issue: the issue that the run shows, or does not show where it is honest.
+    file: the file, as `package:path/in/the/package.json`.
+    honest: whether the run looks like the issue and must not be flagged.
     """
 
     issue: str
-    guilty: Callable[[], Any] = field()
-    honest: Callable[[], Any] = field()
-    look: "Callable[[Any], Iterable[Seen | Finding]] | None" = None
-    told: str | None = None
+    file: str
+    honest: bool = False

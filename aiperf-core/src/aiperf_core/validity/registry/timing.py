@@ -70,6 +70,7 @@ ISSUES = (
         severity=HARD,
         incidents=(met.EVENTS_INFLATE,),
         predecessor="Timing / Timer Granularity",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="timing.warmup_bleed",
@@ -111,9 +112,10 @@ ISSUES = (
             "Tracing adds time to every launch, on one side more than on the other, and the sum is taken for the cost "
             "of the work."
         ),
-        guard="conduct",
+        guard="global_state",
         protection=(
-            "Counted samples are taken without any profiler. CUPTI watches a few more calls afterwards, which are "
+            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch runs in its "
+            "process, before the import of the code and after its last call. CUPTI watches a few more calls afterwards, which are "
             "compared with the samples and never counted among them."
         ),
         severity=HARD,
@@ -166,6 +168,7 @@ ISSUES = (
         needs=("cuda",),
         severity=SOFT,
         incidents=(met.NO_ACTIVITY, met.SILENT_FALLBACK),
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="timing.faster_than_light",

@@ -1,21 +1,37 @@
-"""Recorded cases: evidence of issues that cannot be committed on every machine, each beside its honest look-alike.
+"""Made-up evidence for tests of the checks: what an issue would look like, and honest code that looks like it.
 
-Figures are made up after what such runs look like. `CASES` are for the checks that look at `Evidence`; `READINGS` are for
-`harness.conditions`, which looks at readings of the machine; `TURNS` and `CLOCKS` for what a run says of samples that were taken
-in turns and alone, of its clock and of its flush.
+It proves nothing about a run. `CASES` are for the checks that look at `Evidence`; `READINGS`, `TURNS` and `CLOCKS` are for what
+looks at readings of the machine, at samples taken in turns and alone, and at the clock and the flush; `RARE` are second cases.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from aiperf_core.measurements import Audit, Census, Flush, Rank, Reading, Samples, Work
 from aiperf_core.results.models import Finding
 from aiperf_core.stats.conditions import findings, summary, warm_after_flush
-from aiperf_core.validity.cases import Recorded
-from aiperf_core.validity.evidence import Conduct, Evidence
+from aiperf_core.validity.check import NotObserved, Seen
+from aiperf_core.validity.checks.ranks import CHECK
+from aiperf_core.validity.evidence import Evidence, SelfCheck
+
+
+@frozen(kw_only=True)
+class MadeUp:
+    """Evidence of an issue, and of honest code.
+
+    look: what looks at the evidence; None is the check of the issue's guard.
+    told: the issue as which it is found, where that is another one.
+    """
+
+    issue: str
+    guilty: Callable[[], Any]
+    honest: Callable[[], Any]
+    look: Callable[[Any], Iterable[Seen | Finding] | NotObserved] | None = None
+    told: str | None = None
+
 
 GIB = 1 << 30
 _PASSES = 8
@@ -56,24 +72,13 @@ def seeds(count: int) -> list[int]:
     return [drawn.getrandbits(62) for _ in range(count)]
 
 
-def conduct(taken: Samples, **changes: Any) -> Conduct:
-    """What the harness did for these samples; `changes` are what it did otherwise."""
-    passes = len(set(taken.block))
-    order = [name for index in range(passes) for name in (("naive", "fused"), ("fused", "naive"))[index % 2]]
-    honest = Conduct(
-        samples_taken=len(taken.block),
-        samples_kept=len(taken.block),
-        passes=passes,
-        least_passes=4,
-        statistic="median",
-        planned_order=order,
-        order=order,
-        options_before="9f3a" * 16,
-        options_after="9f3a" * 16,
-        sources_before="51c0" * 16,
-        sources_after="51c0" * 16,
-        seeds=seeds(passes),
+def self_check(taken: Samples, **changes: Any) -> SelfCheck:
+    """The harness's record of its work for these samples; `changes` are what it did otherwise."""
+    declared = {"sha256": "51c0" * 16, "clock": "device", "tolerance": "fp32"}
+    honest = SelfCheck(
+        seeds=seeds(len(set(taken.block))),
         judged=sum(taken.judged),
+        declared={"run": declared, "judge": declared, "worker": declared},
     )
     return evolve(honest, **changes)
 
@@ -99,7 +104,7 @@ MACHINE: dict[str, Any] = {
     "power_default_w": 700.0,
     "power_limits_w": [700.0] * 8,
 }
-VERSIONS = {"driver": "570.86.15", "numpy": "2.3.4", "torch": "2.13.0", "nvidia-cublas": "13.1.0.3"}
+LIBRARIES = {"libcuda": {"7f03": "/usr/lib/libcuda.so.570.86.15"}, "libcublas": {"22e1": "/opt/libcublas.so.13"}}
 
 
 def baseline(**changes: Any) -> Evidence:
@@ -113,14 +118,14 @@ def baseline(**changes: Any) -> Evidence:
         samples=samples(1.2e-3, wall_s=1.3e-3),
         audit=audit(kernel("naive_softmax", 1.18e-3)),
         machine=MACHINE,
-        versions=VERSIONS,
-        manifest_versions=VERSIONS,
+        libraries=LIBRARIES,
+        server_libraries={},
     )
     return evolve(honest, **changes)
 
 
-def variant(*, conducted: dict[str, Any] | None = None, beside: Evidence | None = None, **changes: Any) -> Evidence:
-    """An honest variant on a GPU. `conducted` says what the harness did otherwise; `beside` is the baseline."""
+def variant(*, checked: dict[str, Any] | None = None, beside: Evidence | None = None, **changes: Any) -> Evidence:
+    """An honest variant on a GPU. `checked` says what the harness did otherwise; `beside` is the baseline."""
     honest = Evidence(
         name="fused",
         role="variant",
@@ -130,12 +135,12 @@ def variant(*, conducted: dict[str, Any] | None = None, beside: Evidence | None 
         samples=samples(0.6e-3, wall_s=0.65e-3),
         audit=audit(kernel("fused_softmax", 0.59e-3)),
         machine=MACHINE,
-        versions=VERSIONS,
-        manifest_versions=VERSIONS,
+        libraries=LIBRARIES,
+        server_libraries={},
         baseline=beside or baseline(),
     )
     changed = evolve(honest, **changes)
-    return evolve(changed, conduct=conduct(changed.samples, **(conducted or {})))
+    return evolve(changed, self_check=self_check(changed.samples, **(checked or {})))
 
 
 # --- machine
@@ -152,13 +157,13 @@ def _pinned(ours: range, theirs: range) -> Evidence:
 
 
 MACHINES = (
-    Recorded(
+    MadeUp(
         issue="environment.virtualization_overhead",
         guilty=lambda: _on(hypervisor="QEMU Standard PC"),
         # The maker of clouds' virtual machines sells whole ones too.
         honest=lambda: _on(hypervisor="", container="docker"),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.cpu_governor_mismatch",
         guilty=lambda: _on(governors=["schedutil"], energy_preferences=None),
         # Where the processor itself chooses, this is what the fast governor is called.
@@ -166,25 +171,25 @@ MACHINES = (
             cpufreq_driver="intel_pstate", governors=["powersave"], energy_preferences=["balance_performance"]
         ),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.numa_inconsistency",
         guilty=lambda: _pinned(range(32, 36), range(4)),
         # Other processors of the same node.
         honest=lambda: _pinned(range(4, 8), range(4)),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.memory_overcommit",
         guilty=lambda: _on(overcommit="always"),
         # Much is promised, and all of it is there.
         honest=lambda: _on(committed_bytes=500 * GIB, swap_total_bytes=64 * GIB),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.container_resource_limits",
         guilty=lambda: _on(cpu_limit=8.0, memory_limit_bytes=64 * GIB),
         # A control group as large as the machine.
         honest=lambda: _on(cpu_limit=64.0, memory_limit_bytes=512 * GIB),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.power_limit_difference",
         guilty=lambda: _on(power_limit_w=450.0),
         # The driver rounds.
@@ -195,31 +200,15 @@ MACHINES = (
 # --- versions
 
 VERSION_CASES = (
-    Recorded(
-        issue="environment.driver_version_mismatch",
-        guilty=lambda: variant(beside=baseline(versions=VERSIONS | {"driver": "550.54.15"})),
-        # The baseline's worker did not ask for the driver; the manifest has the same one.
-        honest=lambda: variant(
-            beside=baseline(versions={name: one for name, one in VERSIONS.items() if name != "driver"})
-        ),
-    ),
-    Recorded(
-        issue="environment.library_version_mismatch",
-        guilty=lambda: variant(versions=VERSIONS | {"nvidia-cublas": "12.1.3.1"}),
-        # Only the variant loads Triton, in the version that is installed.
-        honest=lambda: variant(
-            versions=VERSIONS | {"triton": "3.9.0"}, manifest_versions=VERSIONS | {"triton": "3.9.0"}
-        ),
-    ),
-    Recorded(
+    MadeUp(
         issue="evaluation.unreproducible_result",
-        guilty=lambda: variant(conducted={"seeds": [], "sources_before": "", "sources_after": ""}),
+        guilty=lambda: variant(checked={"seeds": [], "declared": {}}),
         # An implementation that was skipped has no samples to keep.
-        honest=lambda: variant(samples=Samples(), conducted={"seeds": seeds(8)}),
+        honest=lambda: variant(samples=Samples(), checked={"seeds": seeds(8), "judged": 0}),
     ),
 )
 
-# --- conduct
+# --- self-check
 
 
 def _shorter(taken: Samples, keep: int) -> Samples:
@@ -229,21 +218,6 @@ def _shorter(taken: Samples, keep: int) -> Samples:
         bracket_s=taken.bracket_s[:keep],
         judged=taken.judged[:keep],
     )
-
-
-def _slow_once(taken: Samples, factor: float) -> Samples:
-    """The same samples, with one slow call in the middle."""
-    middle = len(taken.device_s) // 2
-    slow = [time and time * (factor if index == middle else 1) for index, time in enumerate(taken.device_s)]
-    return evolve(taken, device_s=slow)
-
-
-def _dropped_out() -> Evidence:
-    """Another variant failed after two passes: it has no more blocks, though the plan had some."""
-    plan = ["naive", "fused", "broken", "broken", "fused", "naive"] * (_PASSES // 2)
-    broken = [index for index, name in enumerate(plan) if name == "broken"][2:]
-    order = [name for index, name in enumerate(plan) if index not in broken]
-    return variant(conducted={"planned_order": plan, "order": order})
 
 
 def _best_round() -> Evidence:
@@ -258,61 +232,19 @@ def _drifting_together() -> Evidence:
     return variant(samples=ours, beside=baseline(samples=theirs))
 
 
-CONDUCT_CASES = (
-    Recorded(
-        issue="timing.profiler_overhead",
-        guilty=lambda: variant(conducted={"profiled_samples": 7}),
-        # CUPTI watched calls after the samples, and none of them counts.
-        honest=lambda: variant(conducted={"profiled_samples": 0}),
-    ),
-    Recorded(
-        issue="compile.guard_failure_hidden",
-        guilty=lambda: variant(conducted={"samples_taken": 2 * _PASSES + 1}),
-        # It recompiled in a sample, which is there for all to see.
-        honest=lambda: variant(samples=_slow_once(samples(0.6e-3), 900.0)),
-    ),
-    Recorded(
-        issue="statistical.cherry_picking",
-        guilty=lambda: variant(conducted={"samples_taken": 40}),
-        honest=_dropped_out,
-    ),
-    Recorded(
+SELF_CHECK_CASES = (
+    MadeUp(
         issue="statistical.variance_gaming",
-        guilty=lambda: variant(
-            samples=_shorter(samples(0.6e-3), 4), conducted={"samples_taken": 16, "samples_kept": 16}
-        ),
+        guilty=lambda: variant(samples=evolve(samples(0.6e-3), wall_s=[])),
         # Calls too short for the clock: several a sample, and each sample is there.
         honest=lambda: variant(samples=evolve(samples(0.6e-3), calls=[100] * _PASSES)),
     ),
-    Recorded(
-        issue="statistical.percentile_selection",
-        guilty=lambda: variant(conducted={"statistic": "minimum"}),
-        # The fastest sample is far from the median, and nobody takes it.
-        honest=lambda: variant(samples=_slow_once(samples(0.6e-3), 0.3)),
-    ),
-    Recorded(
+    MadeUp(
         issue="statistical.insufficient_samples",
         guilty=lambda: variant(samples=_shorter(samples(0.6e-3), 2)),
         honest=lambda: variant(samples=_shorter(samples(0.6e-3), 4)),
     ),
-    Recorded(issue="statistical.within_noise", guilty=_best_round, honest=_drifting_together),
-    Recorded(
-        issue="evaluation.timeout_manipulation",
-        guilty=lambda: variant(conducted={"options_after": "e07b" * 16}),
-        # A run that Ctrl-C ended early: its plan was longer, its options are the same.
-        honest=lambda: variant(conducted={"planned_order": ["naive", "fused", "fused", "naive"] * 50}),
-    ),
-    Recorded(
-        issue="evaluation.metric_definition_gaming",
-        guilty=lambda: variant(beside=baseline(clock="wall")),
-        # Both clocks are recorded; the one that was declared is compared.
-        honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.35e-3)),
-    ),
-    Recorded(
-        issue="evaluation.fails_open",
-        guilty=lambda: variant(conducted={"failed_checks": ["aliasing"]}),
-        honest=lambda: variant(audit=None, census=None),
-    ),
+    MadeUp(issue="statistical.within_noise", guilty=_best_round, honest=_drifting_together),
 )
 
 # --- ranks
@@ -321,12 +253,11 @@ CONDUCT_CASES = (
 def _rank(number: int, **changes: Any) -> Rank:
     honest = Rank(
         rank=number,
-        device=f"node0/cuda:{number}",
+        device=f"cuda:{number}",
         work_s=9.2e-3,
         waited_s=0.4e-3,
         collectives={"all_reduce": 4},
         wire_bytes=1.5e8,
-        shard_elements=25_000_000,
         buckets=(25 << 20, 25 << 20, 25 << 20, 13 << 20),
     )
     return evolve(honest, **changes)
@@ -345,47 +276,29 @@ def all_ranks(**changes: Any) -> dict[int, dict[str, Any]]:
 
 
 RANK_CASES = (
-    Recorded(
+    MadeUp(
         issue="distributed.rank_skipping",
         guilty=lambda: ranks({3: {"work_s": 2e-6, "waited_s": 9.5e-3}}),
         # It waits most of the time, and did its work.
         honest=lambda: ranks({3: {"work_s": 1.1e-3, "waited_s": 8.4e-3}}),
     ),
-    Recorded(
+    MadeUp(
         issue="distributed.collective_short_circuit",
         guilty=lambda: ranks(all_ranks(collectives={}, wire_bytes=0.0)),
         # Fused into one, with numbers of half the width.
         honest=lambda: ranks(all_ranks(collectives={"all_reduce": 1}, wire_bytes=0.75e8)),
     ),
-    Recorded(
-        issue="distributed.topology_mismatch",
-        guilty=lambda: ranks({1: {"device": "node0/cuda:0"}}),
-        # The same four GPUs in another order.
-        honest=lambda: ranks({1: {"device": "node0/cuda:2"}, 2: {"device": "node0/cuda:1"}}),
-    ),
-    Recorded(
+    MadeUp(
         issue="distributed.barrier_timing",
         # Rank 2 works on after the clock of rank 0 stopped.
         guilty=lambda: ranks({2: {"work_s": 30e-3, "waited_s": 0.0}}),
         # One is slow, and its time is the row's; the others wait for it.
         honest=lambda: ranks(all_ranks(waited_s=20e-3) | {2: {"work_s": 29e-3, "waited_s": 0.2e-3}}, time_s=29.4e-3),
     ),
-    Recorded(
-        issue="distributed.gradient_bucketing_mismatch",
-        guilty=lambda: ranks(all_ranks(buckets=(88 << 20,))),
-        # The same buckets, the last layers' first.
-        honest=lambda: ranks(all_ranks(buckets=(13 << 20, 25 << 20, 25 << 20, 25 << 20))),
-    ),
-    Recorded(
+    MadeUp(
         issue="distributed.pipeline_bubble_hiding",
         guilty=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3)),
         honest=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3), time_s=15.3e-3),
-    ),
-    Recorded(
-        issue="distributed.shard_size_mismatch",
-        guilty=lambda: ranks({3: {"shard_elements": 5_000_000}}),
-        # The elements do not divide by four, for neither side.
-        honest=lambda: ranks(all_ranks(shard_elements=24_999_999), shard_elements=24_999_999),
     ),
 )
 
@@ -404,36 +317,36 @@ def _unjudged() -> Samples:
 
 
 SEED_CASES = (
-    Recorded(
+    MadeUp(
         issue="replay.known_seed",
-        guilty=lambda: variant(conducted={"seeds": list(range(42, 50))}),
+        guilty=lambda: variant(checked={"seeds": list(range(42, 50))}),
         # One of many seeds happens to be a little smaller.
-        honest=lambda: variant(conducted={"seeds": [*seeds(7), seeds(8)[7] >> 12]}),
+        honest=lambda: variant(checked={"seeds": [*seeds(7), seeds(8)[7] >> 12]}),
     ),
-    Recorded(
+    MadeUp(
         issue="leak.seed",
         guilty=lambda: variant(state_after={"torch.initial_seed": seeds(3)[2]}),
         # The process has a generator of its own.
         honest=lambda: variant(state_after={"torch.initial_seed": 67280421310721}),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.test_data_leakage",
-        guilty=lambda: variant(conducted={"seeds": [*seeds(7), seeds(1)[0]]}),
+        guilty=lambda: variant(checked={"seeds": [*seeds(7), seeds(1)[0]]}),
         # The baseline is given the same values, in turn.
-        honest=lambda: variant(beside=baseline(conduct=conduct(samples(1.2e-3)))),
+        honest=lambda: variant(beside=baseline(self_check=self_check(samples(1.2e-3)))),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.benchmark_memorization",
-        guilty=lambda: variant(conducted={"seeds": seeds(2) * 4}),
-        honest=lambda: variant(conducted={"seeds": seeds(64)}),
+        guilty=lambda: variant(checked={"seeds": seeds(2) * 4}),
+        honest=lambda: variant(checked={"seeds": seeds(64)}),
     ),
-    Recorded(
+    MadeUp(
         issue="workload.train_test_overlap",
         guilty=lambda: variant(samples=_repeating()),
         # Two samples a step, each by a clock of its own.
         honest=lambda: variant(samples=samples(0.6e-3, wall_s=0.65e-3)),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.missing_holdout_sets",
         guilty=lambda: variant(samples=_unjudged()),
         # So few samples that none was chosen yet.
@@ -488,25 +401,25 @@ def _copying() -> Evidence:
 
 
 LEDGER_CASES = (
-    Recorded(
+    MadeUp(
         issue="timing.not_audited",
         guilty=lambda: variant(audit=Audit([], [1e-3] * 7, [], 0)),
         honest=lambda: variant(audit=audit(kernel("fused_softmax", 0.59e-3))),
     ),
-    Recorded(
+    MadeUp(
         issue="cuda.driver_overhead",
         guilty=lambda: variant(samples=samples(0.6e-3, wall_s=6e-3)),
         # Slower to launch, and worth it.
         honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.2e-3)),
     ),
-    Recorded(issue="location.cpu_spillover", guilty=_on_the_host, honest=_copying),
-    Recorded(
+    MadeUp(issue="location.cpu_spillover", guilty=_on_the_host, honest=_copying),
+    MadeUp(
         issue="cuda.cooperative_launch_abuse",
         guilty=lambda: variant(audit=audit(kernel("fused_softmax", 0.1e-3), stray=7, threads=2)),
         # A cooperative kernel within the calls, launched by the thread of autograd.
         honest=lambda: variant(audit=audit(kernel("cooperative_softmax", 0.59e-3), threads=2)),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.library_fallback",
         guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3)),
         # Its own kernel does the work, and torch fills a buffer for it.
@@ -514,19 +427,19 @@ LEDGER_CASES = (
             kernel("tiled_matmul", 0.57e-3), kernel("void at::native::FillFunctor<float>", 0.02e-3)
         ),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.ghost_branch",
         guilty=lambda: _rewritten(*_TORCH, beside=_eager(), samples=samples(1.2e-3, wall_s=1.3e-3)),
         # The same kernels in a CUDA graph: the caller waits for less.
         honest=lambda: _rewritten(*_TORCH, beside=_eager(), samples=samples(1.2e-3, wall_s=1.22e-3)),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.wrapper_extension",
         guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3), state_after={"extensions": ["fast_gemm"]}),
         # An extension that brings the kernel that runs.
         honest=lambda: _rewritten(kernel("fast_gemm_kernel", 0.59e-3), state_after={"extensions": ["fast_gemm"]}),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.decoy_kernel",
         guilty=lambda: _rewritten(*_TORCH, kernel("my_fused_kernel", 4e-6), beside=_eager()),
         # A small kernel that takes the place of torch's: what it replaces runs no more.
@@ -534,10 +447,10 @@ LEDGER_CASES = (
     ),
 )
 
-CASES: tuple[Recorded, ...] = (
+CASES: tuple[MadeUp, ...] = (
     *MACHINES,
     *VERSION_CASES,
-    *CONDUCT_CASES,
+    *SELF_CHECK_CASES,
     *RANK_CASES,
     *SEED_CASES,
     *LEDGER_CASES,
@@ -555,8 +468,8 @@ def _of_conditions(sides: Sides) -> list[Finding]:
     return findings(ours, baseline)
 
 
-def _readings_of(issue: str, *, guilty: Callable[[], Sides], honest: Callable[[], Sides]) -> Recorded:
-    return Recorded(issue=issue, look=_of_conditions, guilty=guilty, honest=honest)
+def _readings_of(issue: str, *, guilty: Callable[[], Sides], honest: Callable[[], Sides]) -> MadeUp:
+    return MadeUp(issue=issue, look=_of_conditions, guilty=guilty, honest=honest)
 
 
 def _readings(changes: dict[str, Any] | None = None, every: int = 1, blocks: int = 40) -> list[Reading]:
@@ -585,8 +498,8 @@ def _both(changes: dict[str, Any], every: int = 1) -> Sides:
     return _readings(changes, every), _readings(changes, every)
 
 
-READINGS: tuple[Recorded, ...] = (
-    Recorded(
+READINGS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="environment.frequency_boost",
         look=_of_conditions,
         told="environment.clock_drift",
@@ -656,8 +569,8 @@ def _implementation(in_turns_s: float) -> Any:
     return ImplementationRun(declared, "fused", samples=samples(in_turns_s), isolated_samples_s=alone)
 
 
-TURNS: tuple[Recorded, ...] = (
-    Recorded(
+TURNS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="cuda.context_switch_overhead",
         look=_of_turns,
         told="timing.interference",
@@ -676,7 +589,7 @@ def _of_short_calls(one: Any) -> list[Finding]:
 
     from aiperf_core.harness.run.sampler import Sampler
 
-    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S)
+    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S, off=frozenset())
     Sampler._refuse_short_calls(sampler, one)
     return list(one.findings)
 
@@ -697,19 +610,90 @@ def _of_flush(flush: Flush) -> list[Finding]:
     return [found] if found else []
 
 
-CLOCKS: tuple[Recorded, ...] = (
-    Recorded(
+CLOCKS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="timing.timer_granularity",
         look=_of_short_calls,
         guilty=lambda: _warmed_up(0.8e-6),
         # A short call, and many times as long as timing it.
         honest=lambda: _warmed_up(25e-6),
     ),
-    Recorded(
+    MadeUp(
         issue="timing.cache_not_cold",
         look=_of_flush,
         guilty=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=43e-6),
         # Not as cold as memory that others have displaced, and nearer to that than to hot.
         honest=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=81e-6),
+    ),
+)
+
+# --- second cases: swap, several GPUs, ranks
+
+
+def swapping(*swapped_bytes: int, faults: int = 0) -> Evidence:
+    """A process of which so much lay in swap at each look, with so many pages fetched from there since the look before."""
+
+    def side(role: str, census: list[Census]) -> Evidence:
+        return Evidence(name=role, role=role, device="cpu", clock="wall", cache="warm", census=census)
+
+    looks = [Census(swapped_bytes=size, major_faults=faults) for size in swapped_bytes]
+    still = [Census(swapped_bytes=0, major_faults=0) for _ in swapped_bytes]
+    return evolve(side("variant", looks), baseline=side("baseline", still))
+
+
+def working_on(ours: str, theirs: str | None) -> Evidence:
+    """Processes that the driver lists on these GPUs; None where it lists none."""
+
+    def side(role: str, gpu: str | None) -> Evidence:
+        looks = [Census(gpus=None if gpu is None else (gpu,))] * 4
+        return Evidence(name=role, role=role, device="cuda", clock="device", cache="cold", census=looks)
+
+    return evolve(side("variant", ours), baseline=side("baseline", theirs))
+
+
+# 16384 tokens of 8 KiB for two experts each.
+ROW_BYTES = 2 * 16384 * 8192
+NEEDED = 2 * 0.75 * ROW_BYTES
+
+
+def unpadded(wire_bytes: float) -> Evidence:
+    """Four ranks that hand over so many bytes each, beside a baseline that fills every message up to the longest one.
+
+    Of a rank's rows, three in four go to experts on other ranks and come back.
+    """
+    padded: dict[str, Any] = {"collectives": {"allreduce": 1, "alltoall_base": 2}, "wire_bytes": 2.36e10}
+    exact = all_ranks(collectives={"alltoall_base": 3}, wire_bytes=wire_bytes)
+    return evolve(ranks(exact, **padded), wire_bytes=NEEDED)
+
+
+RARE: tuple[MadeUp, ...] = (
+    MadeUp(
+        issue="memory.swap_interference",
+        guilty=lambda: swapping(0, 48 << 20, 160 << 20, 416 << 20, 512 << 20, faults=1900),
+        # What was swapped before the first call, and is not asked for, costs nothing.
+        honest=lambda: swapping(*[24 << 20] * 5),
+    ),
+    MadeUp(
+        issue="environment.device_mismatch",
+        guilty=lambda: working_on("GPU-5d2c", "GPU-9a41"),
+        # In a container the driver lists one of the processes, and not the other.
+        honest=lambda: working_on("GPU-9a41", None),
+    ),
+    MadeUp(
+        issue="distributed.async_gradient_timing",
+        # The step has its time, and the all-reduce of each rank goes on.
+        guilty=lambda: ranks(all_ranks(work_s=14e-3, waited_s=0.1e-3), time_s=9.6e-3),
+        # All of it is in the step: overlapped with the backward pass, and waited for.
+        honest=lambda: ranks(all_ranks(work_s=14e-3, waited_s=0.1e-3), time_s=14.2e-3),
+        look=CHECK.look,
+        told="distributed.barrier_timing",
+    ),
+    MadeUp(
+        issue="distributed.collective_short_circuit",
+        # A tenth of the rows that have to travel.
+        guilty=lambda: unpadded(0.1 * NEEDED),
+        # All of them, counted where they leave and where they arrive, and those that stay too: a small part of the padding.
+        honest=lambda: unpadded(4.0 * ROW_BYTES),
+        look=CHECK.look,
     ),
 )
