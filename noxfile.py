@@ -56,7 +56,18 @@ def tests(session: nox.Session) -> None:
     """Test every package and every target on the CPU. Some tests only: nox -s tests -- aiperf-ch07 -k wide."""
     everything = [] if session.posargs else ["--aiperf"]
     # Two processes. None of these tests depends on times: the others are those of the sessions below.
-    run(session, "pytest", "-n", "2", "--dist", "worksteal", "-m", f"{CHOSEN} and not {APART}", *everything, *session.posargs)
+    run(
+        session,
+        "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-m",
+        f"{CHOSEN} and not {APART}",
+        *everything,
+        *session.posargs,
+    )
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -71,7 +82,9 @@ def timing(session: nox.Session) -> None:
     chosen = ["-m", f"{CHOSEN} and quiet", *session.posargs]
     run(session, "pytest", *chosen, success_codes=[0, SOME_FAILED])
     # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
-    run(session, "pytest", "--last-failed", "--last-failed-no-failures", "none", *chosen, success_codes=[0, NONE_CHOSEN])
+    run(
+        session, "pytest", "--last-failed", "--last-failed-no-failures", "none", *chosen, success_codes=[0, NONE_CHOSEN]
+    )
 
 
 @nox.session(venv_backend="none", requires=["environment"])
