@@ -38,6 +38,11 @@ def run(session: nox.Session, program: str, *arguments: str, success_codes: Sequ
     session.run(str(SHARED / "bin" / program), *arguments, external=True, success_codes=success_codes)
 
 
+def every_target(session: nox.Session) -> list[str]:
+    """The option that tests every target, unless the session is told what to test."""
+    return [] if session.posargs else ["--aiperf=all"]
+
+
 @nox.session
 def environment(session: nox.Session) -> None:
     """Install every package and the tools of the sessions below, unless that is done already."""
@@ -54,7 +59,6 @@ def environment(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def tests(session: nox.Session) -> None:
     """Test every package and every target on the CPU. Some tests only: nox -s tests -- aiperf-ch07 -k wide."""
-    everything = [] if session.posargs else ["--aiperf"]
     # Two processes. None of these tests depends on times: the others are those of the sessions below.
     run(
         session,
@@ -65,7 +69,7 @@ def tests(session: nox.Session) -> None:
         "worksteal",
         "-m",
         f"{CHOSEN} and not {APART}",
-        *everything,
+        *every_target(session),
         *session.posargs,
     )
 
@@ -92,7 +96,7 @@ def gpu(session: nox.Session) -> None:
     """Test what needs a GPU. Fails where there is none."""
     answer = "from aiperf_core.devices.probe import has_cuda_device as found; raise SystemExit(not found())"
     run(session, "python", "-c", answer)
-    run(session, "pytest", "-m", "gpu", "--aiperf", *session.posargs)
+    run(session, "pytest", "-m", "gpu", *every_target(session), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
