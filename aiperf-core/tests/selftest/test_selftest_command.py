@@ -27,8 +27,6 @@ from aiperf_core.validity.issues import HARD, Issue
 from aiperf_core.validity.registry import GUARDS, ISSUES
 from aiperf_redteam import catalogue
 
-pytestmark = pytest.mark.quiet
-
 TARGETS = Path(__file__).parent / "targets"
 
 
@@ -136,6 +134,7 @@ def ended(name: str, *outcomes: Outcome, honest: bool = False, **other: Any) -> 
 # --- the command
 
 
+@pytest.mark.proof
 def test_every_outcome_by_category_with_its_reason(shell):
     result = ask(shell, "selftest")
     assert result.exit_code == 3, result.output
@@ -176,6 +175,7 @@ def test_every_outcome_by_category_with_its_reason(shell):
     )
 
 
+@pytest.mark.proof
 def test_json(shell):
     result = ask(
         shell, "selftest", "--issue", "play.zeros", "--issue", "rest.alone", "--device", "cpu", "--json", "--quiet"

@@ -27,8 +27,6 @@ from aiperf_core.harness.isolation.candidate import (
 from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.kernelbench import benchmark_from_kernelbench
 
-pytestmark = pytest.mark.quiet
-
 REDTEAM = Path(__file__).resolve().parents[4] / "../shared/redteam"
 NAMES = ("a", "b", "n")
 

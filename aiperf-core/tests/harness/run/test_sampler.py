@@ -16,8 +16,6 @@ from aiperf_core.harness.run.sampler import Sampler, _kept_waiting
 from aiperf_core.results.models import Verdict
 from aiperf_core.validity.checks.global_state import is_silent
 
-pytestmark = pytest.mark.quiet
-
 
 class Judge:
     pid, paused = 0, False
