@@ -40,7 +40,7 @@ AFTER: tuple[str, ...] = (
     "process_census",
     "machine",
 )
-AFTER += ("conditions", "versions", "conduct", "repeat_against_fresh", "ranks")
+AFTER += ("conditions", "versions", "self_check", "repeat_against_fresh", "ranks")
 
 
 @frozen

@@ -32,8 +32,9 @@ class Prices:
 class Useful:
     """The useful work of one implementation.
 
-    `unit` is `items` (samples, requests, tokens) where the target's cost counts them, otherwise `calls`. `goodput` is the
-    least time for the work at this machine's ceilings, as a part of the time it took; None where no ceiling bounds it.
+    `unit` is `items` (samples, requests, tokens) where the target's cost counts them, otherwise `calls`. `goodput` is
+    the least time for the work at this machine's ceilings, as a part of the time it took; None where no ceiling bounds
+    it.
     """
 
     target: str

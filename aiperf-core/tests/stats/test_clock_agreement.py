@@ -373,7 +373,7 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock, sampler.untrusting = "wall", True
-    sampler.look_again(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
+    sampler.resample(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
     baseline.child = one.child = None
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
     clock_agreement.refuse_work_beside([baseline, one])
@@ -411,7 +411,7 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock, sampler.untrusting = "wall", untrusting
-    sampler.look_again(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
+    sampler.resample(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
     baseline.child = one.child = None
     assert one.looks is not None
     assert [answer.beside_s for answer in one.looks[1][:1]] == ([] if untrusting else [0.0])

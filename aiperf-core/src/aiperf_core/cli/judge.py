@@ -57,7 +57,7 @@ def judge(
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.target_run import CANDIDATE
+    from aiperf_core.harness.run.setup import CANDIDATE
     from aiperf_core.results.models import TargetResult
 
     selection, baseline = _selection(plugins, target, kind)

@@ -31,13 +31,13 @@ quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 def device_option(about: str) -> Callable[[Command], Command]:
     """The option `--device`. It accepts the devices of all plugins."""
     about += " cpu, cuda, or a plugin's device."
-    return click.option("--device", metavar="NAME", callback=_device, help=about)
+    return click.option("--device", metavar="NAME", callback=_known, help=about)
 
 
 def executor_option() -> Callable[[Command], Command]:
     """The option `--executor`. It accepts the executors of all plugins."""
     about = "Where workers run: here, torchrun, or a plugin's executor. [default: torchrun for ranks, else here]"
-    return click.option("--executor", metavar="NAME", callback=_executor, help=about)
+    return click.option("--executor", metavar="NAME", callback=_known, help=about)
 
 
 def out_option(what: str = "results") -> Callable[[Command], Command]:
@@ -172,15 +172,11 @@ def plural(word: str, count: int) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _executor(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    if name is not None:
-        known_executor(name, context.obj.known_executors)
-    return name
-
-
-def _device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    if name is not None:
+def _known(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and option.name == "device":
         known_device(name, context.obj.known_devices)
+    elif name is not None:
+        known_executor(name, context.obj.known_executors)
     return name
 
 

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core import units
 from aiperf_core.cli.measuring import TIERS, json_option, out_option, quiet_option, server_ahead
+from aiperf_core.cli.tables import print_table
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -39,7 +42,6 @@ def reproduce(
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results import address, jsontext
     from aiperf_core.stats import reproduce as rules
 
@@ -76,7 +78,6 @@ def reproduce(
 
 def _tell(then: "Address", plan: "Plan") -> None:
     """Print what the bundle lacks, on standard error, before the run."""
-    from aiperf_core.names import words
     from aiperf_core.stats.recheck import recheck
 
     notes = [*plan.notes, *plan.missing.values()]
@@ -87,9 +88,6 @@ def _tell(then: "Address", plan: "Plan") -> None:
 
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     if found.other_machine:
         click.echo("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold\n")
     if found.differences:
@@ -112,9 +110,6 @@ def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
 
 
 def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
-    from aiperf_core import units
-    from aiperf_core.names import words
-
     row = one.compared
     ratio = units.ratio_estimate(row.ratio) if row.ratio else units.Shown("", "")
     times = (_time(out, row.left), _time(out, row.right))
@@ -131,14 +126,10 @@ def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
 
 
 def _time(out: "Screen", row: "Row | None") -> str:
-    from aiperf_core import units
-
     return out.look.text(units.time_estimate(row.time_s).value).plain if row and row.time_s else ""
 
 
 def _verdict(row: "Row | None") -> str:
-    from aiperf_core import units
-
     if row is None:
         return "-"
     return f"{row.verdict.value} {units.ratio_estimate(row.speedup).value}" if row.speedup else row.verdict.value

@@ -15,6 +15,7 @@ from aiperf_core.cli.measuring import (
     warn_of_skipped,
 )
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -29,41 +30,22 @@ if TYPE_CHECKING:
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @set_option
 @click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="NAME",
-    help="Only this implementation and the baseline. May be repeated.",
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Continue an interrupted run, with its patterns and options.",
-)
+@click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option(
     "--profile",
     "profiler",
-    is_flag=False,
     flag_value="torch",
+    is_flag=False,
     metavar="[TOOL]",
-    help="Profile each target after measuring it, as aiperf profile does. [TOOL: torch]",
+    help="Also profile each target. [TOOL: torch]",
 )
 @executor_option()
-@click.option(
-    "--nnodes",
-    type=click.IntRange(1),
-    default=1,
-    metavar="COUNT",
-    help="Number of machines that the ranks run on. [default: 1]",
-)
+@click.option("--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Number of machines. [default: 1]")
 @click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Address of the first machine.")
 @click.option(
-    "--node-rank",
-    type=click.IntRange(0),
-    default=0,
-    metavar="NUMBER",
-    help="Number of this machine, from 0. [default: 0]",
+    "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
 @measuring_options(timeout_s=60.0, scope=" per target")
 @click.pass_context
@@ -159,7 +141,6 @@ def _resumed(
     """The run to continue. None for a complete run, with a message."""
     from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
 
     bundle = Bundle.open(path)

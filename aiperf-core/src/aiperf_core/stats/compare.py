@@ -141,10 +141,11 @@ def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, f
     found = []
     for implementation in left | right:
         row, other = left.get(implementation), right.get(implementation)
-        ratio, reason, said = None, "only in the right run" if row is None else "only in the left run", None
+        found_ratio: Ratio = None, "only in the right run" if row is None else "only in the left run"
         if ours and theirs and row and other:
-            ratio, reason = _ratio(ours, theirs, row, other, functools.partial(_unpaired, row, other))
-            said = _say(ratio, ours, theirs, floor)
+            found_ratio = _ratio(ours, theirs, row, other, functools.partial(_unpaired, row, other))
+        ratio, reason = found_ratio
+        said = _say(ratio, ours, theirs, floor) if ours and theirs else None
         found.append(Compared(name, implementation, row, other, ratio, said, reason))
     return found
 

@@ -17,7 +17,7 @@ SAMPLE = {
     "beside": {"minor_faults": 3.0},
     "latencies_s": [0.25],
     "output": None,
-    "midway": None,
+    "integrity_probe": None,
 }
 AUDIT = {
     "span_s": [1e-3],
@@ -34,7 +34,7 @@ def test_an_honest_sample() -> None:
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
     seen = {"harness": {"worker": {"run": "def run"}}, "objects": {}}
-    assert answers.sample({**SAMPLE, "midway": seen})["midway"] == seen
+    assert answers.sample({**SAMPLE, "integrity_probe": seen})["integrity_probe"] == seen
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ def test_what_goes_beyond_the_options_of_the_command_is_no_run_to_go_on_with(pat
     manifest = Bundle.open(path).manifest
     assert manifest.request is None
     assert message_of(lambda: resuming.request_of(Bundle(path), manifest)) == (
-        f"'{path}' cannot be resumed: it does not say what was asked for. It is of 'aiperf judge', or from before runs could "
-        "be resumed. Run its command again."
+        f"'{path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. Run its "
+        "command again."
     )
 
 
@@ -261,7 +261,7 @@ def test_ctrl_c_before_anything_is_measured_leaves_a_bundle_to_go_on_with(path, 
 def test_nothing_is_gone_on_with_that_is_complete(path):
     begin(path).execute()
     before = (path / "manifest.json").read_bytes()
-    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process went on with it."
+    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process resumed it."
     assert (path / "manifest.json").read_bytes() == before
 
 

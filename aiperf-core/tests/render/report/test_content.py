@@ -100,7 +100,6 @@ def test_the_environment():
     )
     assert found.seal is None
     assert not {"resumed", "repeats"} & set(dict(found.environment))
-    assert content.moment("yesterday") == "yesterday"
 
 
 def test_a_run_that_was_resumed_to_repeat_another():

@@ -1,4 +1,4 @@
-"""Observes what a process does between its calls, by the kernel's and NVML's figures: never by what the process reports."""
+"""Observes what a process does between its calls by figures of the kernel and NVML, never by its own reports."""
 
 import contextlib
 import os
@@ -23,8 +23,8 @@ _STOPPED = {"T", "t", "Z", "X", ""}
 _SETTLING_POLL_S = 0.0005
 # A child that used less processor time since the last census only waits.
 _WORKING_S = 0.001
-# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process may
-# have hundreds.
+# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process
+# may have hundreds.
 _THOROUGH_EVERY = 8
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 # In increasing order of priority.
@@ -64,8 +64,9 @@ class Standing:
 class ProcessMonitor:
     """Observes a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
-    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least `WATCH_S`
-    passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is not found.
+    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least
+    `WATCH_S` passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is
+    not found.
 
     proc: the folder of the kernel's files.
     """
@@ -88,7 +89,7 @@ class ProcessMonitor:
         self.mark()
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
-        """Wait up to `most_s` until no thread of the process runs: threads that only spin then sleep. Whether none runs."""
+        """Wait up to `most_s` until no thread runs: threads that only spin then sleep. Whether none runs."""
         return _wait(lambda: "R" not in _states(self.proc, self.pid), most_s, _SETTLING_POLL_S)
 
     def mark(self) -> None:
@@ -97,11 +98,11 @@ class ProcessMonitor:
         self._marked_ended_s = _ended_s(self._stat(self.pid))
 
     def between_calls(self) -> Census:
-        """A census of the process. `busy_s` counts from the mark; working children and major faults from the last census.
+        """A census. `busy_s` counts from the mark; working children and major faults from the last census.
 
         A child works if it used processor time, or ended after having used some; a waiting child, such as an idle
-        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The census of
-        a process that has ended is empty.
+        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The
+        census of a process that has ended is empty.
         """
         stat = self._stat(self.pid)
         if not stat:
@@ -156,7 +157,7 @@ class ProcessMonitor:
     # --- descendants
 
     def _descendants(self, threads: Iterable[int], stat: list[str]) -> list[int]:
-        """Living descendants: known ones, children of these threads, and orphans, which the kernel gave to our parent."""
+        """Living descendants: known ones, children of these threads, and orphans reparented to our parent."""
         found = dict.fromkeys(pid for pid in self._seen if self._stat(pid))
         for thread in threads:
             found |= dict.fromkeys(self._below(f"{self.pid}/task/{thread}"))

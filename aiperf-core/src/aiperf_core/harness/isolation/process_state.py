@@ -1,8 +1,8 @@
-"""Snapshots of a worker's process: its settings and functions, before the measured code is imported and after its last call.
+"""Snapshots of a process's settings and functions, before the measured code is imported and after its last call.
 
-A snapshot reads as little replaceable code as possible: flags through torch's C functions, bound when this module is imported,
-and functions by type, name and code. It is still a claim of the process itself, which code that rewrites this module can
-forge: other processes decide times and answers.
+A snapshot reads as little replaceable code as possible: flags through torch's C functions, bound when this module is
+imported, and functions by type, name and code. It is still a claim of the process itself, which code that rewrites this
+module can forge: other processes decide times and answers.
 """
 
 import builtins
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import types
+from _lsprof import Profiler as _Profiler
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from importlib.abc import InspectLoader
@@ -76,8 +77,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "torch.cuda": "Event.elapsed_time Event.__new__ Event.__init__",
         },
         "waiting": {
-            "torch.cuda": "Event.query Event.record Event.synchronize Event.wait Stream.record_event Stream.synchronize "
-            "Stream.wait_event Stream.wait_stream current_stream default_stream stream synchronize",
+            "torch.cuda": "Event.query Event.record Event.synchronize Event.wait Stream.record_event "
+            "Stream.synchronize Stream.wait_event Stream.wait_stream current_stream default_stream stream synchronize",
             "torch.cpu": "synchronize",
             "torch.accelerator": "synchronize",
             "torch._C": "_cuda_synchronize _cuda_getCurrentStream _cuda_getDefaultStream _cuda_setStream",
@@ -89,8 +90,9 @@ _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "numpy.testing": "assert_allclose assert_array_equal",
         },
         "tensors": {
-            "torch": "empty empty_like matmul no_grad tensor zeros Tensor.__eq__ Tensor.copy_ Tensor.data_ptr Tensor.equal "
-            "Tensor.eq Tensor.fill_ Tensor.isclose Tensor.ne Tensor.set_ Tensor.sum Tensor.to Tensor.zero_",
+            "torch": "empty empty_like matmul no_grad tensor zeros Tensor.__eq__ Tensor.copy_ Tensor.data_ptr "
+            "Tensor.equal Tensor.eq Tensor.fill_ Tensor.isclose Tensor.ne Tensor.set_ Tensor.sum Tensor.to "
+            "Tensor.zero_",
         },
         "random": {
             "random": "Random.random Random.getrandbits random getrandbits",
@@ -135,8 +137,8 @@ _BUILT_IN = (
 )
 _WRAPPERS = frozenset({("functools", "_lru_cache_wrapper"), ("numpy", "_ArrayFunctionDispatcher")})
 _TIMERS_OF_THE_KERNEL = {"real": signal.ITIMER_REAL, "virtual": signal.ITIMER_VIRTUAL, "prof": signal.ITIMER_PROF}
-# The smallest normal number with a factor that makes it subnormal; a subnormal number with a factor that makes it normal.
-# In lists, so that Python does not compute the products when it compiles.
+# The smallest normal number with a factor that makes it subnormal; a subnormal number with a factor that makes it
+# normal. In lists, so that Python does not compute the products when it compiles.
 _RESULT, _OPERAND = [sys.float_info.min, 0.5], [5e-324, 2.0**900]
 
 # Bound now, before measured code can replace them.
@@ -144,6 +146,8 @@ _environ, _getitimer, _getsignal = os.environ, signal.getitimer, signal.getsigna
 _getaffinity = getattr(os, "sched_getaffinity", None)
 _getpriority = os.getpriority
 _getframe, _path = sys._getframe, Path
+_getprofile = sys.getprofile
+_profiling: Any = getattr(_C._autograd, "_profiler_enabled", None)
 _threads, _interop_threads = torch.get_num_threads, torch.get_num_interop_threads
 _grad, _inference, _dtype = torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype
 _autocast, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
@@ -176,6 +180,7 @@ def snapshot() -> Snapshot:
         },
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
+        "profilers": _profilers(),
         "process": {"scheduling": _scheduling()},
         "stream": _stream(),
         **{kind: _watched(groups) for kind, groups in _FUNCTIONS.items()},
@@ -184,7 +189,7 @@ def snapshot() -> Snapshot:
     }
 
 
-def midway(*ours: object) -> Snapshot:
+def integrity_probe(*ours: object) -> Snapshot:
     """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
     return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
 
@@ -192,8 +197,8 @@ def midway(*ours: object) -> Snapshot:
 def objects(*ours: object) -> dict[str, dict[str, Any]]:
     """The harness's own objects in this process, for a snapshot's `objects`, as JSON.
 
-    For each: its type, methods that were set on the object itself, and its attributes by type or, for tensors, by memory.
-    Attributes that are None are left out, so that setting them later is no difference.
+    For each: its type, methods that were set on the object itself, and its attributes by type or, for tensors, by
+    memory. Attributes that are None are left out, so that setting them later is no difference.
     """
     return {type(one).__name__: _object(one) for one in ours}
 
@@ -287,14 +292,23 @@ def _named(number: int) -> bool:
 
 
 def _hooks() -> dict[str, Any]:
+    profile = _getprofile()
     found = {
         "trace": described(sys.gettrace()),
-        "profile": described(sys.getprofile()),
+        "profile": described(None if isinstance(profile, _Profiler) else profile),
         "collector": [described(one) for one in gc.callbacks],
     }
     if monitoring := getattr(sys, "monitoring", None):  # Python 3.12
         found |= {f"monitoring.{tool}": monitoring.get_tool(tool) for tool in range(6)}
     return found
+
+
+def _profilers() -> dict[str, Any]:
+    """Profilers that are running. Any other function that is called for each event is a hook, which may do anything."""
+    return {
+        "python": {"cProfile": isinstance(_getprofile(), _Profiler)},
+        "torch": {"profiler": bool(_profiling and _profiling())},
+    }
 
 
 def _scheduling() -> dict[str, Any]:
@@ -322,7 +336,8 @@ def _plain(value: Any) -> Any:
 def described(value: Any, depth: int = 0) -> str:
     """An object in one line, which changes when a function or its code is replaced.
 
-    No method of the object is called. Of objects other than functions, classes, modules and constants only the type counts.
+    No method of the object is called. Of objects other than functions, classes, modules and constants only the type
+    counts.
     """
     kind = type(value)
     if kind is types.FunctionType:
@@ -372,7 +387,7 @@ def _function_digest(function: types.FunctionType, depth: int) -> str:
 
 
 def code_digest(code: types.CodeType) -> str:
-    """A digest of a code object without its place in a file. `co_code` is as compiled, without the interpreter's adaptions."""
+    """A digest of a code object without its place in a file. `co_code` is without the interpreter's adaptions."""
     parts = (
         code.co_code,
         code.co_exceptiontable,

@@ -1,7 +1,7 @@
 """Checks on what workers answer: a worker's process runs code that may send anything.
 
-Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what was
-expected and what was found.
+Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what
+was expected and what was found.
 """
 
 import sys
@@ -30,7 +30,7 @@ def sample(answer: Any) -> dict[str, Any]:
         "beside": _beside(_record(told.get("beside", {}))),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
-        "midway": _optional(told.get("midway"), state),
+        "integrity_probe": _optional(told.get("integrity_probe"), state),
     }
 
 
@@ -53,19 +53,22 @@ def memory(answer: Any) -> Memory:
     return Memory(**{name: _optional(told.get(name), _count) for name in names})
 
 
-def begun(answer: Any) -> tuple[Confined | None, dict[str, Any]]:
-    """The confinement of a candidate (None for trusted code), and the state that its process reports."""
+def begun(answer: Any) -> tuple[Confined | None, dict[str, Any], dict[str, Any] | None]:
+    """A candidate's confinement (None for trusted code), and what the process reports of its state and the benchmark."""
     told = _record(answer)
-    return confined(told.get("confined")), state(told.get("state"))
+    return confined(told.get("confined")), state(told.get("state")), _optional(told.get("declared"), _record)
 
 
-def collectives(answer: Any) -> list[tuple[dict[str, int], int]]:
-    """For each rank: the number of collective operations in a call by name, and the bytes sent."""
-    ranks = [_record(rank) for rank in _list(answer)]
-    counts = [
-        {_text(name): _count(count) for name, count in _record(rank.get("collectives")).items()} for rank in ranks
+def collectives(answer: Any) -> list[dict[str, Any]]:
+    """For each rank what it sent in a call: fields of `measurements.Rank`."""
+    return [
+        {
+            "collectives": {_text(name): _count(one) for name, one in _record(told.get("collectives")).items()},
+            "wire_bytes": _count(told.get("wire_bytes")),
+            "buckets": tuple(map(_count, _list(told.get("buckets")))),
+        }
+        for told in map(_record, _list(answer))
     ]
-    return [(count, _count(rank.get("wire_bytes"))) for count, rank in zip(counts, ranks, strict=True)]
 
 
 def state(answer: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The supervisor's side of the fork server: it starts children, sends them requests, observes their exit and kills them."""
+"""The supervisor's side of the fork server: it starts children, sends requests, and sees how they end."""
 
 import contextlib
 import os
@@ -123,7 +123,7 @@ class Child(Asked):
         return self.result(reply)
 
     def read(self, deadline: float) -> Message:
-        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline (`time.monotonic`)."""
+        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline."""
         try:
             return self._receive(deadline)
         except ChannelClosedError:
@@ -245,6 +245,11 @@ class ForkServer:
         self._ready = False
         self._exits: dict[int, int] = {}
         self._children: list[Child] = []
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
 
     def __enter__(self) -> "ForkServer":
         return self

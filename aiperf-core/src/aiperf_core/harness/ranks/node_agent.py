@@ -1,8 +1,8 @@
 """The node agent: runs on every machine of a run but the first, starts ranks on request and relays their messages.
 
-Each rank serves the agent as it would serve a supervisor on its own machine: through a Unix socket and with memory that both map.
-One thread for each rank relays requests and replies. The agent runs no benchmark code. It ends with the connection to the first
-machine, and its ranks end with it.
+Each rank serves the agent as it would serve a supervisor on its own machine: through a Unix socket and with memory that
+both map. One thread for each rank relays requests and replies. The agent runs no benchmark code. It ends with the
+connection to the first machine, and its ranks end with it.
 """
 
 import contextlib

@@ -222,7 +222,7 @@ class RankGroup(Asked):
             rank.post(do, fds=(fds[number], fds[half + number]) if fds else (), **own)
 
     def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
-        """Return the merged result. `on_notice` gets `start` when the first rank starts, other notices with the last rank's."""
+        """Return the merged result. `on_notice` gets the first rank's `start`, and the last rank's other notices."""
         try:
             replies = self._replies(time.monotonic() + timeout, on_notice)
         except ChannelTimeoutError:
@@ -389,7 +389,8 @@ def _shares(world_size: int, nodes: int) -> list[int]:
     if 1 < nodes > world_size:
         raise ChildError(
             "skip",
-            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for more",
+            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for "
+            "more",
         )
     return [world_size // nodes + (number < world_size % nodes) for number in range(nodes)]
 
@@ -414,8 +415,8 @@ def _part_of(key: str, value: Any, number: int) -> Any:
     own = {
         part: value[part]["items"].get(name, {"type": "dict", "items": {}}) for part in ("inputs", "static", "output")
     }
-    arenas = {part: [value[part][number]] for part in ("inputs_arenas", "outputs_arenas")}
-    return {**value, **own, **arenas, "params": {**value["params"], "rank": number}}
+    buffers = {part: [value[part][number]] for part in ("inputs_buffers", "outputs_buffers")}
+    return {**value, **own, **buffers, "params": {**value["params"], "rank": number}}
 
 
 # --- merging the ranks' replies
