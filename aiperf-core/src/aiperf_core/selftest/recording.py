@@ -19,7 +19,7 @@ import psutil
 from attrs import define, evolve, field, frozen
 
 from aiperf_core.errors import BundleError
-from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.models import Conditions, Row
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Trials
@@ -84,11 +84,9 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
-    import cattrs
-
     try:
-        return records.structure(jsontext.loads(data), Recording)
-    except (ValueError, KeyError, TypeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
+        return structure.structure(jsontext.loads(data), Recording)
+    except jsontext.JsonError as error:
         raise BundleError(f"this is no recording: {error}") from None
 
 
@@ -209,7 +207,7 @@ class Recorder:
 
     def _write(self, issue: Issue, found: Recording, *, honest: bool) -> Told:
         file = self.folder / _name(issue.id, honest=honest)
-        atomic.write(file, jsontext.to_bytes(records.document(found)))
+        atomic.write(file, jsontext.to_bytes(structure.document(found)))
         return Told(issue.id, file)
 
 
