@@ -61,7 +61,7 @@ class Recording:
     conditions: tuple[Conditions, Conditions] | None = None
 
     def __str__(self) -> str:
-        return f"{', '.join(filter(None, self.machine.values()))}, {self.date}, by `{self.command}`"
+        return f"on {', '.join(filter(None, self.machine.values()))}, {self.date}, by `{self.command}`: {self.run}"
 
 
 def look_at(recording: Recording, guard: str, checks: Iterable[Check]) -> Assessment:
@@ -88,7 +88,7 @@ def parse(data: bytes) -> Recording:
 
     try:
         return records.structure(jsontext.loads(data), Recording)
-    except (ValueError, KeyError, TypeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
         raise BundleError(f"this is no recording: {error}") from None
 
 
@@ -260,7 +260,7 @@ def header(command: Sequence[str]) -> dict[str, Any]:
             "gpus": ", ".join(one.name for one in found),
             "driver": driver or "",
             "system": host.operating_system(),
-            "hypervisor": host.hypervisor(),
+            "hypervisor": f"hypervisor: {host.hypervisor()}" if host.hypervisor() else "",
         },
         "versions": {name: one for name, one in packages().items() if not re.match(r"aiperf-(ch|labs)", name)},
         "commit": git_commit(Path(__file__).parent),
