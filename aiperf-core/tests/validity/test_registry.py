@@ -133,10 +133,10 @@ def test_what_the_harness_reports_is_registered():
     quoted = re.compile(rf'"((?:{"|".join(CATEGORIES)})\.[a-z_]+)"')
     reported = {
         name
-        for folder in ("harness", "devices")
+        for folder in ("harness", "devices", "stats")
         for file in (SOURCES / folder).rglob("*.py")
         # Those name files of the kernel's and flags of torch's, some of which look like issues.
-        if file.name not in ("environment.py", "state.py")
+        if file.name not in ("environment.py", "process_state.py")
         for name in quoted.findall(file.read_text())
     }
     assert {"timing.incomplete_async", "output.wrong_values", "environment.shared_gpu"} <= reported
