@@ -114,9 +114,9 @@ def of_light(name: str | None = None) -> Figure:
 
     def figure(measured: Measured) -> tuple[Row, float]:
         row = measured.row(name) if name else measured.best()
-        if row.light is None:
+        if row.speed_of_light is None:
             raise NoFigureError
-        return row, row.light.fraction
+        return row, row.speed_of_light.fraction
 
     return figure
 

@@ -24,7 +24,7 @@ from aiperf_core.harness.run.manifest import machine
 from aiperf_core.harness.run.options import TIERS, Options
 from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.models import TargetResult, Verdict
 from aiperf_core.testing import Silent
 
@@ -40,7 +40,7 @@ AFTER: tuple[str, ...] = (
     "process_census",
     "machine",
 )
-AFTER += ("conditions", "versions", "conduct", "repeat_against_fresh", "ranks")
+AFTER += ("conditions", "versions", "self_check", "repeat_against_fresh", "ranks")
 
 
 @frozen
@@ -122,7 +122,7 @@ def main() -> int:
         document: dict[str, Any] = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "tier": asked.tier,
-            "machine": records.document(machine()),
+            "machine": structure.document(machine()),
             "costs": [asdict(one) for one in costs],
         }
         atomic.write(asked.out, jsontext.to_bytes(document))

@@ -1,44 +1,19 @@
-"""Every target of the chapter is right at every size, on every device, and its judge is worth something."""
+"""What is computed again is the same, and less is kept; `pytest --aiperf` tests every target at the smallest and at awkward sizes."""
 
 import contextlib
-import json
 from typing import Any
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 from aiperf_ch13 import activation_memory, chunked_cross_entropy
-from aiperf_ch13.plugin import aiperf_targets
 from aiperf_core.benchmark import Benchmark, bind, call_with
-from aiperf_core.cli.main import Shell
-from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import TargetResult
 from aiperf_core.testing import Measure, problems
 
 Size = dict[str, float]
 
-# A block of which each is computed again; a last one that is not; all odd. A stream of a few elements has none that stand
-# for the others, and the rounding of one is the error of all.
-SIZES: list[Size] = [
-    {"blocks": 1, "every": 1, "width": 34, "heads": 1, "batch": 1, "length": 29, "vocabulary": 31},
-    {"blocks": 3, "every": 2, "width": 42, "heads": 3, "batch": 5, "length": 13, "vocabulary": 67},
-    {"blocks": 5, "every": 7, "width": 66, "heads": 3, "batch": 2, "length": 17, "vocabulary": 37},
-]
-# A single token, fewer than a chunk has; a last chunk that is not full; a vocabulary beside which all else is small.
-TOKENS: list[Size] = [
-    {"tokens": 1, "chunk": 3, "width": 31, "vocabulary": 17},
-    {"tokens": 61, "chunk": 8, "width": 67, "vocabulary": 31},
-    {"tokens": 128, "chunk": 32, "width": 16, "vocabulary": 1009},
-]
-ROWS = {
-    "cpu": "keep_all every_kth selective full",
-    "cuda": "keep_all every_kth selective full offloaded offloaded_ahead",
-}
-
-
-def identity(value: Size) -> str:
-    return "x".join(map(str, value.values()))
+SIZE: Size = {"blocks": 3, "every": 2, "width": 42, "heads": 3, "batch": 5, "length": 13, "vocabulary": 67}
 
 
 def drawn(size: Size, bench: Benchmark = activation_memory.bench) -> dict[str, Any]:
@@ -47,12 +22,6 @@ def drawn(size: Size, bench: Benchmark = activation_memory.bench) -> dict[str, A
     task = bench.task
     assert task.static is not None
     return {**size, **call_with(task.static, given), **call_with(task.inputs, given)}
-
-
-def widened(value: Any) -> Any:
-    if isinstance(value, list):
-        return [widened(one) for one in value]
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def leaves(output: dict[str, Any]) -> list[torch.Tensor]:
@@ -65,18 +34,15 @@ def error(output: dict[str, Any], right: dict[str, Any]) -> float:
     return max(float((one - wanted).norm() / wanted.norm()) for one, wanted in pairs)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=identity)
-def test_right_on_the_cpu(size: Size) -> None:
-    given = drawn(size)
-    right = activation_memory.bench.answer(size, {name: widened(given[name]) for name in given.keys() - size.keys()})
+def test_what_is_computed_again_is_computed_in_the_same_way() -> None:
+    given = drawn(SIZE)
     outputs = {}
     for one in activation_memory.bench.on("cpu"):
         instance = one.code()
         call_with(instance.prepare, given)
         outputs[one.name] = bind(instance.run, given)()
-        assert error(outputs[one.name], right) <= activation_memory.bench.tolerance.rel_l2, one.name
-    # What is computed again is computed in the same way.
     kept = outputs.pop("keep_all")
+    assert len(outputs) == 3
     for name, output in outputs.items():
         assert error(output, kept) < 1e-6, name
 
@@ -113,7 +79,7 @@ def test_selective_computes_no_product_again_but_the_narrowing() -> None:
             products.append(func in activation_memory.PRODUCTS or func in activation_memory.ATTENTION)
             return func(*args, **(kwargs or {}))
 
-    given = drawn(SIZES[1])
+    given = drawn(SIZE)
     counted = {}
     for name in ("keep_all", "selective", "full"):
         (one,) = (one for one in activation_memory.bench.on("cpu") if one.name == name)
@@ -124,26 +90,13 @@ def test_selective_computes_no_product_again_but_the_narrowing() -> None:
             bind(instance.run, given)()
         counted[name] = sum(products)
     # Of a block that is computed again: three products and attention. Its last product is needed by nothing that follows.
-    assert counted["full"] == counted["keep_all"] + 4 * SIZES[1]["blocks"]
+    assert counted["full"] == counted["keep_all"] + 4 * SIZE["blocks"]
     assert counted["selective"] == counted["keep_all"]
 
 
-@pytest.mark.parametrize("size", TOKENS, ids=identity)
-def test_chunks_are_right_on_the_cpu(size: Size) -> None:
-    bench = chunked_cross_entropy.bench
-    given = drawn(size, bench)
-    right = bench.answer(size, {name: widened(given[name]) for name in given.keys() - size.keys()})
-    for one in bench.on("cpu"):
-        instance = one.code()
-        call_with(instance.prepare, given)
-        for _ in range(2):
-            out = bind(instance.run, given)()
-            for name, wanted in right.items():
-                assert (out[name] - wanted).norm() <= bench.tolerance.rel_l2 * wanted.norm(), (one.name, name)
-
-
 def test_recomputed_keeps_no_logits() -> None:
-    given = drawn(TOKENS[2], chunked_cross_entropy.bench)
+    size: Size = {"tokens": 128, "chunk": 32, "width": 16, "vocabulary": 1009}
+    given = drawn(size, chunked_cross_entropy.bench)
     kept = []
     for implementation in (chunked_cross_entropy.AllLogits, chunked_cross_entropy.Recomputed):
         instance = implementation()
@@ -175,7 +128,7 @@ def test_offloaded_blocks_come_back_one_ahead(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: kernels)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: told.append(f"kept for {stream.name}"))
-    given = drawn(SIZES[1])
+    given = drawn(SIZE)
     ahead, full = activation_memory.OffloadedAhead(), activation_memory.Full()
     for one in (ahead, full):
         activation_memory.Recomputing.prepare(one, *(given[name] for name in ("stream", "weights", "head", "every")))
@@ -216,7 +169,7 @@ def peaks(result: TargetResult) -> dict[str, int]:
 def test_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Measure) -> None:
     result = aiperf_measure("ch13.activation_memory", size="cpu")
     assert problems(result) == []
-    assert " ".join(row.name for row in result.rows) == ROWS["cpu"]
+    assert [row.name for row in result.rows] == ["keep_all", "every_kth", "selective", "full"]
     peak = peaks(result)
     assert peak["keep_all"] > 1.1 * peak["selective"] > 1.1 * peak["full"]
     assert peak["keep_all"] > peak["every_kth"] > peak["full"]
@@ -232,25 +185,11 @@ def test_chunks_take_less_memory_at_the_sizes_of_the_lesson(aiperf_measure: Meas
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("size", TOKENS, ids=identity)
-def test_chunks_are_right_on_a_gpu(aiperf_measure: Measure, size: Size) -> None:
-    assert problems(aiperf_measure("ch13.chunked_cross_entropy", size="smoke", device="cuda", **size)) == []
-
-
-@pytest.mark.gpu
 def test_chunks_take_less_memory_on_a_gpu(aiperf_measure: Measure) -> None:
     result = aiperf_measure("ch13.chunked_cross_entropy", device="cuda", size="cuda")
     assert problems(result) == []
     peak = peaks(result)
     assert peak["all_logits"] > 2 * max(peak["recomputed"], peak["at_once"])
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("size", SIZES, ids=identity)
-def test_right_on_a_gpu(aiperf_measure: Measure, size: Size) -> None:
-    result = aiperf_measure("ch13.activation_memory", size="smoke", device="cuda", **size)
-    assert problems(result) == []
-    assert " ".join(row.name for row in result.rows) == ROWS["cuda"]
 
 
 @pytest.mark.gpu
@@ -260,13 +199,3 @@ def test_less_memory_on_a_gpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure
     peak = peaks(result)
     assert peak["keep_all"] > peak["every_kth"] > peak["full"] > peak["offloaded_ahead"]
     assert peak["keep_all"] > peak["selective"] > peak["full"] > peak["offloaded"]
-
-
-# Every implementation that computes again imports a compiler in its process: half a minute.
-@pytest.mark.long
-def test_no_judge_can_be_fooled() -> None:
-    result = CliRunner().invoke(Shell(load_plugins()), ["lint", "ch13", "--device", "cpu", "--json"])
-    targets = json.loads(result.stdout)["targets"]
-    outcomes = [{"target": one["target"], **outcome} for one in targets for outcome in one["outcomes"]]
-    assert [one for one in outcomes if one["verdict"] in ("problem", "note")] == []
-    assert [one["failed"] or one["skipped"] for one in targets] == [""] * len(list(aiperf_targets()))

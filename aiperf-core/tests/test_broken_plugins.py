@@ -31,7 +31,7 @@ ASIDE = {
     "newer": (
         "raise AssertionError('imported')",
         f"it needs aiperf-core[cuda]~=99.0.0, and this is aiperf-core {__version__}. "
-        "Get versions that fit: pip install --upgrade aiperf-core aiperf-newer",
+        "To update both: pip install --upgrade aiperf-core aiperf-newer",
     ),
     "exits": ("import sys\nsys.exit('goodbye')", "its import raised SystemExit: goodbye"),
     "ends": ("import os\nos._exit(7)", "its import raised SystemExit: os._exit(7)"),

@@ -26,9 +26,9 @@ def test_what_is_no_click_command_is_refused():
     [
         (
             ("make tea", "x", "a:b"),
-            "'make tea' cannot name a command: letters, digits and hyphens can, such as 'compare'",
+            "'make tea' cannot name a command: use letters, digits and hyphens, such as 'compare'",
         ),
-        (("--tea", "x", "a:b"), "'--tea' cannot name a command: letters, digits and hyphens can, such as 'compare'"),
+        (("--tea", "x", "a:b"), "'--tea' cannot name a command: use letters, digits and hyphens, such as 'compare'"),
         (("tea", "", "a:b"), "command 'tea' needs a summary of one line; found ''"),
         (("tea", "x", "a.b"), "command 'tea' needs load='module:attribute' or a callable; found 'a.b'"),
         (("tea", "x", ":b"), "command 'tea' needs load='module:attribute' or a callable; found ':b'"),

@@ -126,7 +126,7 @@ def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
     with pytest.raises(UsageError) as caught:
         planner._unfit("nice", {})
     assert str(caught.value) == (
-        "Code that nobody trusts cannot be judged by the executor 'nice': nothing confines it there. "
+        "Untrusted code cannot be judged by the executor 'nice': nothing confines it there. "
         "Leave out --executor to judge it here."
     )
 

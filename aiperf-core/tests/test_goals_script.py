@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the repositor
 def result_at(fraction: float) -> TargetResult:
     """A result whose variant reaches so much of light."""
     half = measured.result(1, {"strided": 1.0, "coalesced": 0.5})
-    (light,) = [row.light for row in half.rows if row.name == "coalesced"]
+    (light,) = [row.speed_of_light for row in half.rows if row.name == "coalesced"]
     assert light is not None
     found: TargetResult = measured.result(1, {"strided": 1.0, "coalesced": 0.5 * light.fraction / fraction})
     return attrs.evolve(found, target="ch07.memory_access", device="cuda")
@@ -49,7 +49,10 @@ def test_a_page_is_made_of_results(tmp_path: Path, fraction: float, met: str) ->
 def test_what_is_not_believed_is_no_figure(tmp_path: Path) -> None:
     bundle = measured.bundle(tmp_path / "run")
     result = result_at(0.96)
-    rows = [attrs.evolve(row, verdict=Verdict.INVALID, reason="wrong", speedup=None, light=None) for row in result.rows]
+    rows = [
+        attrs.evolve(row, verdict=Verdict.INVALID, reason="wrong", speedup=None, speed_of_light=None)
+        for row in result.rows
+    ]
     bundle.write_target(attrs.evolve(result, rows=rows))
     assert page(bundle)[0].endswith("| not measured | |")
 

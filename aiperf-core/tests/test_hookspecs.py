@@ -162,6 +162,15 @@ def test_aiperf_recordings(site):
     )
 
 
+def test_aiperf_recordings(site):
+    site.install("aiperf-acme", example("aiperf_recordings"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    (recorded,) = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
+    assert recorded.issue == "serving.work_put_off"
+    assert recorded.guilty().samples.wall_s[-1] > recorded.honest().samples.wall_s[-1]
+
+
 def test_aiperf_profilers(site):
     site.install("aiperf-acme", example("aiperf_profilers"))
     plugins = site.load()

@@ -141,7 +141,7 @@ BROKEN = {
     "lists a bad command": (
         "@hookimpl\ndef aiperf_commands(): yield Command('a b', 'c', 'd:e')",
         "'aiperf_commands' raised ValueError: 'a b' cannot name a command: "
-        "letters, digits and hyphens can, such as 'compare'",
+        "use letters, digits and hyphens, such as 'compare'",
     ),
     "lists a target twice": (
         "@hookimpl\ndef aiperf_targets(): return [Target('a', 'b', 'speed', 'cpu')] * 2",
@@ -323,7 +323,7 @@ def test_an_entry_point_that_cannot_name_a_group(site):
     site.install("aiperf-acme", GOOD, entry_points="all = aiperf_acme.plugin")
     assert reasons(site.load()) == [
         "skipped plugin aiperf-acme 0.3: its entry point 'all' cannot name a group of targets: "
-        "letters, digits, '-' and '_' can, such as 'ch07'"
+        "use letters, digits, '-' and '_', such as 'ch07'"
     ]
 
 
@@ -421,7 +421,7 @@ def test_a_failing_observer_is_set_aside_with_a_warning_and_costs_nothing_else(s
         plugins.hook.aiperf_progress(progress=PROGRESS)
     assert sys.modules["aiperf_bolt.plugin"].seen == [1, 1]
     what = {"raise ValueError('no')": "ValueError: no"}.get(failure, "SystemExit: 1")
-    expected = f"skipped plugin aiperf-acme 0.3: 'aiperf_progress' raised {what}; it observes no more"
+    expected = f"skipped plugin aiperf-acme 0.3: 'aiperf_progress' raised {what}; it is not called again in this run"
     assert reasons(plugins) == [expected]
     assert caplog.messages == [expected]
 
@@ -456,7 +456,7 @@ def test_an_object_can_be_added_as_an_observer(site):
     assert reporter.seen == (PROGRESS, PROGRESS)
     assert reasons(plugins) == [
         f"skipped plugin aiperf-core {plugins_module.__version__}: "
-        "'aiperf_progress' raised ValueError: enough; it observes no more"
+        "'aiperf_progress' raised ValueError: enough; it is not called again in this run"
     ]
 
 

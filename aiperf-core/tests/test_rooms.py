@@ -34,24 +34,26 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "executor",
         "profiler",
         "pytree",
+        "version",
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),
-    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*", "__init__"),
+    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*"),
     "results": ("results/*",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
     "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),
-    "practice": ("practice/*",),
     "processes": ("harness/__init__", "harness/processes/*"),
     "isolation": ("harness/isolation/*",),
     "roles": ("harness/roles/*",),
     "ranks": ("harness/ranks/*",),
     "run": ("harness/run/*",),
+    "public": ("__init__", "results/__init__"),
+    "practice": ("practice/*",),
     "selftest": ("selftest/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
-    "testing": ("testing", "pytest_plugin"),
+    "testing": ("testing", "target_check", "pytest_plugin"),
     "cli": ("cli/*", "__main__"),
 }
 ORDER = list(ROOMS)
@@ -66,9 +68,10 @@ FILES = {module_of(file): file for file in sorted(SOURCE.rglob("*.py")) if "temp
 
 
 def rooms_of(module: str) -> list[str]:
-    """The rooms whose patterns name a module: by its name, or by its folder."""
+    """The rooms whose patterns name a module by its name, or else by its folder."""
     folder, _, _ = module.rpartition("/")
-    return [name for name, patterns in ROOMS.items() if module in patterns or (folder and f"{folder}/*" in patterns)]
+    named = [name for name, patterns in ROOMS.items() if module in patterns]
+    return named or [name for name, patterns in ROOMS.items() if folder and f"{folder}/*" in patterns]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -173,7 +176,38 @@ def test_an_import_turned_round_is_seen(module: str) -> None:
     assert upward(turned) or circles(turned)
 
 
-def test_the_map_names_every_room() -> None:
-    page = (SOURCE.parents[2] / "docs" / "architecture.md").read_text()
-    named = re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE)
-    assert named == ORDER[::-1]
+# --- the page of the documentation
+
+PAGE = (SOURCE.parents[2] / "docs" / "architecture.md").read_text()
+# `harness/run/planner.py`: `Planner.plan`
+STEPS = re.findall(r"`([\w/]+)\.py`:\s+`([\w.]+)`", PAGE)
+
+
+def defined(module: str) -> set[str]:
+    """The functions and classes of a file, and the methods of its classes: `Planner.plan`."""
+    found = set()
+    for node in ast.parse(FILES[module].read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+    return found
+
+
+def test_the_page_has_every_room() -> None:
+    assert re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE) == ORDER[::-1]
+
+
+def test_the_page_follows_a_run_in_about_twelve_steps() -> None:
+    assert len(re.findall(r"^\d+\. ", PAGE, re.MULTILINE)) == 12
+    assert len(STEPS) >= 12
+
+
+@pytest.mark.parametrize(("module", "name"), STEPS)
+def test_what_the_page_names_is_there(module: str, name: str) -> None:
+    assert name in defined(module)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", PAGE))))
+def test_the_files_of_the_page_are_there(path: str) -> None:
+    assert (SOURCE / path).exists()

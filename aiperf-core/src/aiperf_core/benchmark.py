@@ -79,6 +79,7 @@ class Implementation:
     requires: tuple[str, ...] = ()
     builds_on: str | None = None
     lossy: Lossy | None = None
+    mechanisms: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -113,15 +114,15 @@ class Benchmark:
         lives there by design (its bytes then set no bound).
     threads: on the processor, pin every implementation to so many processors, and torch to as many threads. None leaves
         both to the machine.
-    folder: implementations may ask for `folder`, the path of an empty folder of their own on disk, which is removed when
-        the run ends.
+    folder: implementations may ask for `folder`, the path of an empty folder of their own on disk, which is removed
+        when the run ends.
     deferred: a call may return before its work is done, and what is timed is how long the caller is held up. Every
         implementation is then a class with `run`, `finish`, which waits until all is done, and `output`, which fetches
         what is judged. Neither is in the time; from the call until `finish` returns is recorded as `until_done_s`.
-    prepare_timeout_s: seconds that a preparation may take before its process counts as hung, where a run would give it less:
-        for compilers, which take minutes on a slow machine.
-    no_gain_on: devices on which no variant is expected to be better, each with the reason; there a run shows that the answers
-        are right, and says so.
+    prepare_timeout_s: seconds that a preparation may take before its process counts as hung, where a run would give it
+        less: for compilers, which take minutes on a slow machine.
+    no_gain_on: devices on which no variant is expected to be better, each with the reason; there a run shows that the
+        answers are right, and says so.
     """
 
     goal: str
@@ -176,20 +177,22 @@ class Benchmark:
         """Declare the inputs and their sizes.
 
         The function takes the sizes by name, `device` and `generator`, and returns a dict of inputs: tensors, numbers
-        or nested containers of them. The harness calls it with a new seed before every sample and copies the values
-        to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and a preset named after a
-        device, be it `cuda` or that of a plugin, is its default. `device` is what torch calls it. `state` names inputs that a call may change; the harness restores them.
+        or nested containers of them. The harness calls it with a new seed before every sample and copies the values to
+        fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and a preset named after a
+        device, be it `cuda` or that of a plugin, is its default. `device` is what torch calls it. `state` names inputs
+        that a call may change; the harness restores them.
 
-        `files` names tensors on the processor that implementations find on disk: they are given the path of a file with the
-        tensor's bytes, which under cache='cold' is not in the page cache when a call begins.
+        `files` names tensors on the processor that implementations find on disk: they are given the path of a file with
+        the tensor's bytes, which under cache='cold' is not in the page cache when a call begins.
 
-        `served` makes the workload a trace of requests, and names tensors that have a row for each of them. Another input,
-        `arrival_s`, says when each arrives, in seconds from the start of a call. Implementations ask for `desk`, see
-        `aiperf_core.serving`; the reference is given the tensors, and returns a dict of tensors with a row a request. The size
-        `deadline_s` says how late an answer may be to count as good. Latencies are recorded beside the time of the call.
+        `served` makes the workload a trace of requests, and names tensors that have a row for each of them. Another
+        input, `arrival_s`, says when each arrives, in seconds from the start of a call. Implementations ask for `desk`,
+        see `aiperf_core.serving`; the reference is given the tensors, and returns a dict of tensors with a row a
+        request. The size `deadline_s` says how late an answer may be to count as good. Latencies are recorded beside
+        the time of the call.
 
-        A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher starts.
-        The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
+        A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher
+        starts. The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
         """
 
         def declare(function: Decorated) -> Decorated:
@@ -271,11 +274,13 @@ class Benchmark:
         requires: str | Iterable[str] = (),
         builds_on: str | None = None,
         lossy: Lossy | None = None,
+        mechanisms: str | Iterable[str] = (),
     ) -> Callable[[Decorated], Decorated]:
         """Declare an implementation that should be better, and in one sentence the mechanism that makes it so.
 
         `builds_on` names the rung below it on a ladder where each adds one mechanism; the result then shows the gain of
-        that step too. `lossy` declares that it changes the answer by design, within a budget.
+        that step too. `lossy` declares that it changes the answer by design, within a budget. `mechanisms` names what the
+        variant combines, such as `("tiling", "double_buffering")`, so that an analysis can tell their effects apart.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -283,7 +288,20 @@ class Benchmark:
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
                 self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
-            self._add(code, "variant", device, name=name, requires=requires, why=why, builds_on=builds_on, lossy=lossy)
+            names = _as_names(mechanisms)
+            if not all(isinstance(one, str) and is_name(one) for one in names) or len({*names}) < len(names):
+                self._mistake(code, f"has mechanisms={mechanisms!r}; accepted are different names such as 'tiling'")
+            self._add(
+                code,
+                "variant",
+                device,
+                name=name,
+                requires=requires,
+                why=why,
+                builds_on=builds_on,
+                lossy=lossy,
+                mechanisms=names,
+            )
             return code
 
         return declare

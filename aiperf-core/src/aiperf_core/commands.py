@@ -1,4 +1,4 @@
-"""Command: a subcommand of `aiperf`, known by name and summary, and imported only when it is called."""
+"""A subcommand of `aiperf`: name, summary, and the import path of its click command."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,14 +17,13 @@ def _is_name(value: object) -> bool:
 
 @frozen
 class Command:
-    """A subcommand.
+    """A subcommand. An invalid value raises `ValueError`, and its plugin is skipped.
 
-    `load` is where its click command lives: `"package.module:attribute"`, or a callable without arguments that returns
-    it. It is looked up when the command is called or asked for its help, so `aiperf list` does not pay for `aiperf run`.
-    A command that breaks a rule below raises `ValueError`, which sets its plugin aside.
+    load: `"package.module:attribute"` of a click command, or a callable without arguments that returns the command. It is
+    resolved only when the command or its help is called, which keeps other commands fast.
     """
 
-    name: str = field(validator=named("command", _is_name, "letters, digits and hyphens can, such as 'compare'"))
+    name: str = field(validator=named("command", _is_name, "use letters, digits and hyphens, such as 'compare'"))
     summary: str = field(validator=one_line("command"))
     load: "str | Callable[[], click.Command]" = field()
 
@@ -34,7 +33,7 @@ class Command:
             raise ValueError(f"command {self.name!r} needs load='module:attribute' or a callable; found {value!r}")
 
     def resolve(self) -> "click.Command":
-        """Import the click command. Raises whatever the import raises, and `TypeError` when it is no click command."""
+        """Import the click command. Raises `TypeError` if it is no click command, and any error of the import."""
         import click
 
         found = resolve(self.load) if isinstance(self.load, str) else self.load()

@@ -1,6 +1,6 @@
-"""Which versions of the core a plugin works with: what its distribution requires, as in `Requires-Dist: aiperf-core~=0.1.0`.
+"""Whether the core satisfies the requirements of a plugin's distribution, such as `Requires-Dist: aiperf-core~=0.1.0`.
 
-An installer sees to it, unless it was told not to look; so the metadata are read again before a plugin is imported.
+Installers check this too, unless dependencies are disabled; so it is checked again before a plugin is imported.
 """
 
 import re
@@ -12,9 +12,9 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 def unmet(requirements: Iterable[str], version: str) -> str:
-    """Return what is asked of the core and `version` is not, empty where it fits or where nothing is asked.
+    """The requirement on the core that `version` does not meet; empty if all are met.
 
-    A development version or a release candidate counts as the release that it leads to.
+    A development version or release candidate counts as its release.
     """
     for requirement in requirements:
         if _OURS.match(requirement) and not _plainly_met(requirement, version) and not _met(requirement, version):
@@ -23,7 +23,7 @@ def unmet(requirements: Iterable[str], version: str) -> str:
 
 
 def _plainly_met(requirement: str, version: str) -> bool:
-    """Whether the form that templates write is met, without `packaging`: its import costs a tenth of `aiperf list`."""
+    """Whether a requirement in the form of the templates is met, without importing `packaging`, which is slow."""
     asked, here = _PLAIN.fullmatch(requirement), _RELEASE.fullmatch(version)
     if asked is None or here is None:
         return False
@@ -32,7 +32,7 @@ def _plainly_met(requirement: str, version: str) -> bool:
 
 
 def _met(text: str, version: str) -> bool:
-    """Whether a requirement is met. One that cannot be read is not."""
+    """Whether a requirement is met. An invalid requirement is not met."""
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.version import Version
 

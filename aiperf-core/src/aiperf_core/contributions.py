@@ -1,6 +1,6 @@
-"""What plugins contribute: a line of `CONTRIBUTIONS` for each hook that returns records, and the records as installed.
+"""The hooks that return records: `CONTRIBUTIONS` has an entry for each.
 
-A new hook of this kind is its spec in `hookspecs.py`, a line here, a field of `Plugins`, and its section in `docs/hooks.md`.
+A new hook needs its spec in `hookspecs.py`, an entry here, a field of `Plugins`, and its section in `docs/hooks.md`.
 """
 
 from collections.abc import Callable, Hashable
@@ -24,7 +24,7 @@ Record = TypeVar("Record")
 
 @frozen
 class Installed(Generic[Record]):
-    """A record as the loaded plugins offer it, with where it comes from."""
+    """A record of a loaded plugin, with its distribution."""
 
     record: Record
     distribution: str
@@ -37,12 +37,15 @@ class Rejected(Exception):
 
 @frozen(kw_only=True)
 class Contribution:
-    """The records that a hook returns, and how they are told apart.
+    """A hook that returns records.
 
-    hook: its name; without `aiperf_` it is the field of `Plugins` and the word in a count. kind: the class of its records.
-    installed: makes what `Plugins` holds of a record and the plugin's origin. key: what no two plugins may both have, of
-    what was installed. words: how a message calls one. several: whether one plugin may have a key more than once. taken: the
-    keys that the core has without the hook.
+    hook: its name. Without the prefix `aiperf_` it is the field of `Plugins`.
+    kind: the class of its records.
+    installed: makes the entry of `Plugins` from a record and the plugin's origin.
+    key: the key of an entry; no two plugins may have the same key.
+    words: the name of an entry in messages.
+    several: whether one plugin may use a key more than once.
+    taken: keys of the core that no hook contributes.
     """
 
     hook: str
@@ -60,16 +63,16 @@ class Contribution:
 
 
 def _with_origin(record: Any, origin: Origin) -> Installed[Any]:
-    """A record beside the name and version of its distribution."""
+    """A record with the name and version of its distribution."""
     return Installed(record, origin.distribution, origin.version)
 
 
 def _installed_target(target: Target, origin: Origin) -> InstalledTarget:
-    """Complete a plugin's target with its group, its module and where it comes from."""
+    """A plugin's target with its group, module and distribution."""
     if not is_group(origin.entry_point):
         raise Rejected(
             f"its entry point {origin.entry_point!r} cannot name a group of targets: "
-            "letters, digits, '-' and '_' can, such as 'ch07'"
+            "use letters, digits, '-' and '_', such as 'ch07'"
         )
     if not target.module and not origin.package:
         raise Rejected(f"target {target.name!r} needs module=…, since {origin.module!r} is in no package")
@@ -86,7 +89,7 @@ def _installed_target(target: Target, origin: Origin) -> InstalledTarget:
 
 
 def _by_name(hook: str, kind: type[Any], word: str) -> Contribution:
-    """Records that are told apart by their `name`, and called by `word`."""
+    """A hook whose records have their `name` as key; messages call a record `word`."""
     return Contribution(
         hook=hook,
         kind=kind,

@@ -26,6 +26,7 @@ class DescribedImplementation:
     requires: list[str] = field(factory=list)
     builds_on: str | None = None
     lossy: dict[str, Any] | None = None
+    mechanisms: list[str] = field(factory=list)
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Where plugins come from: the entry points of the installed distributions, read but not imported."""
+"""The entry points of the installed distributions. They are read, not imported."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from attrs import frozen
 
 @frozen
 class SetAside:
-    """A plugin that does not take part, and why. As a string, the line that a user is shown."""
+    """A skipped plugin and the reason. As a string, the message for the user."""
 
     distribution: str
     version: str
@@ -23,9 +23,10 @@ class SetAside:
 
 @frozen
 class Origin:
-    """An entry point and the distribution that declares it.
+    """An entry point and its distribution.
 
-    `module` is where `load` will look, and `requires` what the distribution's metadata say it needs.
+    module: the module that `load` imports.
+    requires: the requirements in the metadata of the distribution.
     """
 
     distribution: str
@@ -37,11 +38,11 @@ class Origin:
 
     @property
     def package(self) -> str:
-        """The package that the plugin's module is in, empty when it is in none. Known once the module is imported."""
+        """The package of the plugin's module; empty for a top-level module. Known once the module is imported."""
         return getattr(sys.modules.get(self.module), "__package__", None) or ""
 
     def set_aside(self, reason: str) -> SetAside:
-        """Set this plugin aside for a reason."""
+        """This plugin as skipped, with the reason."""
         return SetAside(self.distribution, self.version, self.entry_point, reason)
 
     def __str__(self) -> str:
@@ -49,10 +50,10 @@ class Origin:
 
 
 def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[list[Origin], list[SetAside]]:
-    """Return the entry points of `group` by name of distribution, and the distributions whose entry points are unreadable.
+    """The entry points of `group`, sorted by distribution, and the distributions with unreadable entry points.
 
-    `importlib.metadata.entry_points` would do in a line, but one malformed file anywhere makes it raise for everyone, and
-    it parses the entry points of every distribution where a look for the group's heading is enough.
+    Not `importlib.metadata.entry_points`: it raises for all if one file is malformed, and parses the entry points of every
+    distribution.
     """
     origins: dict[tuple[str, str], Origin] = {}
     unreadable = []
@@ -67,7 +68,7 @@ def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[li
             unreadable.append(SetAside(name, version, "", reason))
             continue
         for entry_point in entry_points:
-            # The first of two copies of a distribution on the path is the one that Python imports.
+            # Of two copies of a distribution on the path, Python imports the first.
             key = (re.sub(r"[-_.]+", "-", name).lower(), entry_point.name)
             if entry_point.group == group:
                 origins.setdefault(key, _origin(name, version, requires, entry_point))
@@ -75,7 +76,7 @@ def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[li
 
 
 def installed_version(distribution: str) -> str:
-    """The version of a distribution; empty where it is not installed."""
+    """The version of a distribution; empty if it is not installed."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -88,10 +89,10 @@ def _origin(name: str, version: str, requires: tuple[str, ...], entry_point: Ent
 
 
 def _identity(distribution: Distribution) -> tuple[str, str, tuple[str, ...]]:
-    """Return name, version and requirements. The metadata are parsed once; each property of a `Distribution` parses them."""
+    """Name, version and requirements. The metadata are read once: each property of a `Distribution` parses them again."""
     try:
         metadata = distribution.metadata
         requires = tuple(metadata.get_all("Requires-Dist") or ())
         return metadata["Name"] or "unknown", metadata["Version"] or "unknown", requires
-    except Exception:  # no METADATA, or one that is no text: what is raised differs between versions of Python
+    except Exception:  # METADATA is missing or not text; the exception differs between versions of Python
         return "unknown", "unknown", ()

@@ -1,15 +1,14 @@
 """Errors that a user can act on, and the exit codes of the command.
 
-An `AiperfError` is a mistake or a circumstance that was expected: it is printed as one paragraph, without a traceback.
-Its message says what was asked, what was found, what is accepted and what to do next. Anything else is a bug of ours
-and keeps its traceback.
+An `AiperfError` is printed as one paragraph without a traceback. Its message says what was requested, what was found, what
+is accepted and what to do next. Any other exception is a bug in aiperf, and keeps its traceback.
 """
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What `aiperf` returns to the shell."""
+    """The exit codes of `aiperf`."""
 
     OK = 0
     FAILED = 1
@@ -20,13 +19,13 @@ class ExitCode(IntEnum):
 
 
 class AiperfError(Exception):
-    """Something went wrong that the user can act on."""
+    """An error that the user can act on."""
 
     exit_code = ExitCode.FAILED
 
 
 class UsageError(AiperfError):
-    """The command was asked for something that does not exist or does not fit."""
+    """An argument of the command is unknown or invalid."""
 
     exit_code = ExitCode.USAGE
 
@@ -40,7 +39,7 @@ class KernelError(AiperfError):
 
 
 class SkipError(AiperfError):
-    """This machine cannot run an implementation; the message is the reason that the result will carry."""
+    """This machine cannot run an implementation. The message is the reason in the result."""
 
 
 class BundleError(AiperfError):
@@ -48,4 +47,4 @@ class BundleError(AiperfError):
 
 
 class ContractError(Exception):
-    """An implementation returned something of another form than the reference does."""
+    """The output of an implementation has another structure, shape or dtype than the reference."""

@@ -1,4 +1,4 @@
-"""What observers are told of a run's course. Plain values only: an observer cannot reach into the run through them."""
+"""The events that observers receive. They hold plain values only, so an observer cannot change the run."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class RunStarted:
-    """A run begins. `bundle` is the folder that its results will be in."""
+    """A run begins. `bundle` is the folder of its results."""
 
     targets: tuple[str, ...]
     device: str
@@ -16,7 +16,7 @@ class RunStarted:
 
 @frozen(kw_only=True)
 class TargetStarted:
-    """A target's turn has come: number `index` of `total`, counted from 1."""
+    """A target is measured next: number `index` of `total`, counted from 1."""
 
     name: str
     index: int
@@ -25,10 +25,11 @@ class TargetStarted:
 
 @frozen(kw_only=True)
 class Progress:
-    """Where the run is. What does not apply to a phase, or is not known yet, is None.
+    """The state of the run. A field that does not apply, or is not known yet, is None.
 
-    `block` counts from 1 to `blocks`, the number planned so far: sampling goes on until the answer is known, so `blocks`
-    may grow. `seconds_left` is an estimate.
+    block: counts from 1 to `blocks`.
+    blocks: the number planned so far; it may grow.
+    seconds_left: an estimate.
     """
 
     target: str
@@ -41,10 +42,10 @@ class Progress:
 
 @frozen(kw_only=True)
 class TargetFinished:
-    """A target is done and its file is on disk at `path`. `verdicts` maps each implementation to its verdict.
+    """A target is done.
 
-    A target that could not be started has no verdicts and no file; `path` is then the run's folder, whose manifest says
-    why.
+    verdicts: the verdict of each implementation; empty if the target could not be started.
+    path: the target's file. If the target could not be started, the run's folder, whose manifest has the reason.
     """
 
     name: str
@@ -54,7 +55,7 @@ class TargetFinished:
 
 @frozen(kw_only=True)
 class RunFinished:
-    """The run is over and its folder `path` will not change any more. `exit_code` is what the command will return."""
+    """The run is over, and its folder `path` is final. `exit_code` is that of the command."""
 
     path: str
     exit_code: int

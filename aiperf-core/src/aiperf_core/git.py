@@ -17,6 +17,11 @@ def git_commit(folder: Path) -> str | None:
     return f"{commit}-dirty" if changed else commit
 
 
+def commit_time(folder: Path) -> str | None:
+    """When the commit of the repository around `folder` was made, in ISO 8601. None without one."""
+    return _git(folder, "show", "--no-patch", "--format=%cI", "HEAD") or None
+
+
 def changed_sources(folder: Path) -> list[str]:
     """What git sees changed or new in `folder`, except its expectations; nothing where there is no repository."""
     options = ("--porcelain", "--untracked-files=all", "--", ".", ":(exclude)expectations")

@@ -76,8 +76,8 @@ def _device_of(arguments: dict[str, Any]) -> Any:
 def benchmark_from_kernelbench(path: Path, tolerance: Tolerance = fp32_reduction) -> Benchmark:
     """Make a benchmark of a trusted file with `Model`, `get_inputs` and `get_init_inputs`; `Model` is its baseline.
 
-    The values of `get_inputs` are new in every sample. The weights are static: drawn once a process, from a seed that the
-    candidate is told too. It gets the weights whose name and shape are the same in its own model; a model of other
+    The values of `get_inputs` are new in every sample. The weights are static: drawn once a process, from a seed that
+    the candidate is told too. It gets the weights whose name and shape are the same in its own model; a model of other
     names must draw them in the same order, as KernelBench demands. A call is made as KernelBench makes it: without
     gradients, the model in training mode, in full float32.
 

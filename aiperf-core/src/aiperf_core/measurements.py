@@ -242,16 +242,28 @@ class Census:
 
 @frozen(kw_only=True)
 class Rank:
-    """What one rank of several did in a call. Times in seconds."""
+    """What one rank of several did in a call.
+
+    rank: its number.
+    device: what torch calls its device.
+    work_s: how long it was at work in a call.
+    waited_s: from the end of its work to the end of the slowest rank's.
+    collectives: operations of torch.distributed that it entered, by name.
+    wire_bytes: of the tensors that it handed to them.
+    buckets: of the tensors that it handed to each reduction, in their order.
+    processors: those that its process may use, as the kernel says; None of a rank on another machine.
+    gpus: the UUIDs of those that the driver lists its process on; None where the driver lists it nowhere.
+    """
 
     rank: int
     device: str
     work_s: float
+    waited_s: float = 0.0
     collectives: dict[str, int] = field(factory=dict)
     wire_bytes: float = 0.0
-    shard_elements: int = 0
     buckets: tuple[int, ...] = ()
-    waited_s: float = 0.0
+    processors: tuple[int, ...] | None = None
+    gpus: tuple[str, ...] | None = None
 
 
 @frozen

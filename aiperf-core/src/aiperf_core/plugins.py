@@ -1,10 +1,9 @@
-"""What the installed plugins contribute, gathered so that a broken plugin costs itself and nothing else.
+"""Loads the installed plugins. A broken plugin is skipped, and all other plugins work.
 
-A plugin is an entry point in the group `aiperf_core`. It is known by the name of its distribution, which is what a user
-can install and remove; the entry point's name is the group of its targets. Each is imported and asked for its
-contributions on its own, and everything that it may raise is caught.
+A plugin is an entry point in the group `aiperf_core`. Messages name its distribution, which a user can install and remove;
+the name of the entry point is the group of its targets.
 
-Nothing here outlives the `Plugins` object that a call returns, and nothing here imports torch, triton or numpy.
+This module keeps no state besides the `Plugins` that `load_plugins` returns, and imports neither torch, triton nor numpy.
 """
 
 import os
@@ -20,7 +19,7 @@ from typing import Any, NoReturn
 
 from attrs import field, frozen
 
-from aiperf_core import __version__, hookspecs
+from aiperf_core import hookspecs
 from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import (
@@ -39,23 +38,26 @@ from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, selec
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
+from aiperf_core.version import __version__
 
-# Enough for any honest plugin, and an end for one that yields without end.
+# A bound for generators that never end.
 MAX_RECORDS = 10_000
 
-# Modules that cost every command its quick start.
+# Modules that slow the start of every command.
 HEAVY = frozenset({"numpy", "torch", "triton"})
 
-# A plugin that takes longer to load is named, since every command waits for it. An honest one takes some milliseconds.
+# Every command waits for plugins: a plugin that loads longer is named. Typical are a few milliseconds.
 SLOW_SECONDS = 0.2
 
 
 @frozen(kw_only=True)
 class LoadedPlugin:
-    """A plugin that works: how much it contributes, the hooks that it implements, and what it should not have done.
+    """A plugin that works.
 
-    `contributes` counts its records by the hook that returned them, which here goes without `aiperf_`. `seconds` is the time
-    that loading it took, without what other programs had of the processor.
+    contributes: the number of records by hook, without the prefix `aiperf_`.
+    hooks: the hooks that it implements.
+    notes: rules that it broke, as messages.
+    seconds: the time of loading, without waiting for a processor.
     """
 
     distribution: str
@@ -69,7 +71,7 @@ class LoadedPlugin:
 
 @frozen(kw_only=True)
 class Plugins:
-    """What is installed. Made by `load_plugins`; `set_aside` grows when an observer fails during a run."""
+    """The loaded plugins and their records. `set_aside` has the skipped ones, and grows if an observer fails in a run."""
 
     targets: tuple[InstalledTarget, ...] = ()
     commands: Mapping[str, Installed[Command]] = field(factory=dict)
@@ -87,18 +89,18 @@ class Plugins:
 
     @property
     def known_devices(self) -> dict[str, Device]:
-        """The kinds of device that plugins provide, by name."""
+        """Devices by name."""
         return {name: one.record for name, one in self.devices.items()}
 
     @property
     def known_executors(self) -> dict[str, Executor]:
-        """The ways to start workers that plugins provide, by name."""
+        """Executors by name."""
         return {name: one.record for name, one in self.executors.items()}
 
     def select(self, patterns: Iterable[str]) -> tuple[Selection, ...]:
-        """Choose targets by the patterns of `aiperf_core.targets`, in their order; no pattern chooses none.
+        """Choose targets by patterns (see `aiperf_core.targets`), in the order of the patterns.
 
-        Raises `UsageError` for a pattern that reaches nothing, with the reason when its plugin was set aside.
+        Raises `UsageError` for a pattern without a match, with the reason if its plugin was skipped.
         """
         try:
             return select(patterns, self.targets)
@@ -116,11 +118,12 @@ def load_plugins(
     without: Mapping[tuple[str, str], str] = MappingProxyType({}),
     before: Callable[[Origin], None] = lambda origin: None,
 ) -> Plugins:
-    """Load the built-in plugin and those of the distributions on `path`, which is `sys.path` unless given.
+    """Load the built-in plugin, and the plugins of the distributions on `path` (default: `sys.path`).
 
-    `without` maps distribution and entry point of plugins that are set aside unseen to the reason, and `before` is told of
-    each plugin before it is imported. Never raises for what a plugin does: see `Plugins.set_aside`. `KeyboardInterrupt`
-    passes, and names the plugin that was being loaded.
+    without: distribution and entry point of plugins to skip without an import, each with the reason.
+    before: called before the import of each plugin.
+
+    Never raises because of a plugin: see `Plugins.set_aside`. A `KeyboardInterrupt` names the plugin that was being loaded.
     """
     loader = _Loader()
     loader.load(Origin("aiperf-core", __version__, "builtin", "aiperf_core.builtin", _builtin))
@@ -143,7 +146,7 @@ def _builtin() -> object:
 
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
-    """Turn whatever a plugin raises, an attempt to exit included, into the reason to set it aside."""
+    """Turn any exception of a plugin, also `SystemExit`, into `Rejected`."""
     try:
         yield
     except (KeyboardInterrupt, Rejected):
@@ -154,11 +157,11 @@ def _blaming(what: str) -> Iterator[None]:
 
 @contextmanager
 def _exit_refused() -> Iterator[None]:
-    """Make `os._exit`, after which nobody could say whose it was, raise `SystemExit` in this process."""
+    """Make `os._exit` raise `SystemExit` while a plugin is loaded, so that the plugin can be named."""
     exit_now, here, loading = os._exit, os.getpid(), True
 
     def refuse(status: int) -> NoReturn:
-        # Not in a child that a plugin forks, and not when a plugin calls later what it kept.
+        # Not in a process that the plugin forks, and not in later calls of a stored reference.
         if loading and os.getpid() == here:
             raise SystemExit(f"os._exit({status})")
         exit_now(status)
@@ -171,13 +174,13 @@ def _exit_refused() -> Iterator[None]:
 
 
 class _Loader:
-    """Takes plugins in one by one, each wholly or not at all: what is listed is never half of what was meant."""
+    """Loads plugins one by one. A plugin is loaded completely or not at all."""
 
     def __init__(self) -> None:
         self.manager = new_manager()
         self.origins: dict[str, Origin] = {}
         self.installed: dict[str, list[Any]] = {one.name: [] for one in CONTRIBUTIONS}
-        # Who has a key of which contribution.
+        # The provider of each key of each contribution.
         self.owners: dict[tuple[str, Hashable], str] = {
             (one.name, key): f"aiperf-core {__version__}" for one in CONTRIBUTIONS for key in one.taken
         }
@@ -185,7 +188,7 @@ class _Loader:
         self.set_aside: list[SetAside] = []
 
     def plugins(self) -> Plugins:
-        """Return everything that was taken in."""
+        """Everything that was loaded."""
         found = self.installed
         return Plugins(
             targets=tuple(found["targets"]),
@@ -204,10 +207,10 @@ class _Loader:
         )
 
     def load(self, origin: Origin) -> None:
-        """Take in one plugin or set it aside."""
+        """Load one plugin or skip it."""
         if requirement := unmet(origin.requires, __version__):
-            fitting = f"pip install --upgrade aiperf-core {origin.distribution}"
-            reason = f"it needs {requirement}, and this is aiperf-core {__version__}. Get versions that fit: {fitting}"
+            update = f"pip install --upgrade aiperf-core {origin.distribution}"
+            reason = f"it needs {requirement}, and this is aiperf-core {__version__}. To update both: {update}"
             self.set_aside.append(origin.set_aside(reason))
             return
         name = f"{origin.distribution}:{origin.entry_point}"
@@ -215,7 +218,7 @@ class _Loader:
         imported_before = set(sys.modules)
         began = _own_seconds()
         try:
-            # What a plugin prints would spoil the output of `aiperf list --json`.
+            # Output of a plugin would corrupt that of `aiperf list --json`.
             with redirect_stdout(printed), redirect_stderr(printed), _exit_refused():
                 with _blaming("its import"):
                     plugin = origin.load()
@@ -224,7 +227,7 @@ class _Loader:
         except Rejected as rejected:
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
-            # Also what is of no use costs every command its time.
+            # A skipped plugin also slows every command.
             cost = _cost(imported_before, began)[1]
             self.set_aside.append(origin.set_aside("; ".join([str(rejected), *cost])))
             return
@@ -248,7 +251,7 @@ class _Loader:
         )
 
     def _register(self, plugin: object, name: str) -> tuple[str, ...]:
-        """Register a plugin and return the hooks that it implements; reject one that the specs do not allow."""
+        """Register a plugin and return the hooks that it implements. Raises `Rejected` if it breaks the contract."""
         for other in self.origins:
             if self.manager.get_plugin(other) is plugin:
                 raise Rejected(f"its module is already loaded as a plugin of {self.origins[other]}")
@@ -270,7 +273,7 @@ class _Loader:
         return tuple(hook for hook in HOOKS if hook in implementations)
 
     def _contributed(self, contribution: Contribution, origin: Origin, name: str) -> list[Any]:
-        """Return one plugin's records of one kind, installed; reject what it or another plugin already has."""
+        """The records of one kind of one plugin. Raises `Rejected` for a record that is already provided."""
         found: dict[Hashable, list[Any]] = {}
         for record in self._collect(name, contribution.hook, contribution.kind):
             one = contribution.installed(record, origin)
@@ -283,7 +286,7 @@ class _Loader:
         return [one for records in found.values() for one in records]
 
     def _collect(self, name: str, hook: str, kind: type[Any]) -> list[Any]:
-        """Call a contribution of one plugin and return its records, consumed here because a generator raises only then."""
+        """Call a contribution of one plugin and consume its records, since a generator raises only then."""
         records: list[Any] = []
         for implementation in getattr(self.manager.hook, hook).get_hookimpls():
             if implementation.plugin_name != name:
@@ -303,7 +306,7 @@ class _Loader:
 
 
 def _reject_unmarked(plugin: object) -> None:
-    """Reject functions that look like hooks but are not marked: pluggy would pass them over in silence."""
+    """Reject unmarked functions with the name of a hook, which pluggy would ignore."""
     for name in [name for name in vars(plugin) if name.startswith("aiperf_")]:
         value = getattr(plugin, name)
         defined_here = getattr(value, "__module__", None) == getattr(plugin, "__name__", None)
@@ -316,7 +319,7 @@ def _unknown_hook(name: str) -> str:
 
 
 def _own_seconds() -> float:
-    """A clock that stands while this thread waits for a processor that others have, where the system says so."""
+    """A clock that stops while this thread waits for a processor, if the system reports that."""
     try:
         with open("/proc/thread-self/schedstat") as file:
             waited = int(file.read().split()[1]) / 1e9
@@ -326,14 +329,14 @@ def _own_seconds() -> float:
 
 
 def _output(printed: str) -> Iterator[str]:
-    """Say what a plugin printed, which it should not have done."""
+    """A note on the output of a plugin."""
     if printed:
         much = f" {len(printed):,} characters" if len(printed) > 60 else ""
         yield f"printed{much} while it was loaded: {printed[:60]!r}"
 
 
 def _cost(imported_before: set[str], began: float) -> tuple[float, list[str]]:
-    """The seconds that loading a plugin took, and in words what every command pays for it."""
+    """The seconds of loading a plugin, and notes on what slows every command."""
     seconds = max(0.0, _own_seconds() - began)
     heavy = HEAVY & (set(sys.modules) - imported_before)
     told = [f"imports {module}, which slows every command" for module in sorted(heavy)]

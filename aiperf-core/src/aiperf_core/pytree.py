@@ -1,8 +1,8 @@
 """Inputs and outputs as trees: tensors, numbers and nested dicts, lists and tuples of them.
 
-A tree's *shape* describes it as JSON, so that two processes can agree on it without sharing Python objects. Each node is a
-dict with a `type`: `tensor` (with `dtype`, `shape`, `stride` and `offset`, in bytes into an arena), `number` (with its
-`value`), `none`, or `dict`, `list` and `tuple` with their `items`.
+A tree's *shape* describes it as JSON, so that two processes can agree on it without sharing Python objects. Each node
+is a dict with a `type`: `tensor` (with `dtype`, `shape`, `stride` and `offset`, in bytes into an arena), `number` (with
+its `value`), `none`, or `dict`, `list` and `tuple` with their `items`.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """What an implementation needs of a machine, and whether the machine has it.
 
 A requirement is a short text: `sm_80` (that compute capability or a later one), `sm_90a` (that architecture exactly),
-`compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an importable
-package), `gpus:2` (at least so many), `capability:fp64` (what the device of a plugin says of itself).
+`compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an
+importable package), `gpus:2` (at least so many), `capability:fp64` (what the device of a plugin says of itself).
 """
 
 import importlib.util

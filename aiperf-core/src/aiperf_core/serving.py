@@ -1,7 +1,7 @@
 """Requests that arrive while a call runs, and the answers to them, by the harness's clock.
 
-A workload that declares `served` is a trace: each of its requests arrives at a time of its own, counted from the start of
-the call, and an implementation that asks for `desk` is handed it then and not before:
+A workload that declares `served` is a trace: each of its requests arrives at a time of its own, counted from the start
+of the call, and an implementation that asks for `desk` is handed it then and not before:
 
     class OneByOne:
         def run(self, desk, weights):
@@ -9,8 +9,9 @@ the call, and an implementation that asks for `desk` is handed it then and not b
                 for request in desk.wait():
                     desk.answer([request], scores=score(weights, request["tokens"][None]))
 
-An answer counts when it lies in the harness's own memory: `answer` waits for the device, copies, and then looks at the clock. That
-copy is what is judged. So a latency cannot be claimed for an answer that comes later, nor the answer be mended afterwards.
+An answer counts when it lies in the harness's own memory: `answer` waits for the device, copies, and then looks at the
+clock. That copy is what is judged. So a latency cannot be claimed for an answer that comes later, nor the answer be
+mended afterwards.
 """
 
 import math
@@ -50,8 +51,8 @@ class Request:
 class Desk:
     """Hands out the requests of a trace as they arrive, takes their answers, and keeps the time.
 
-    `served` has the inputs by name, a row a request, `arrival_s` among them; the harness renews them in place. An answer that
-    takes longer than `deadline_s` is late.
+    `served` has the inputs by name, a row a request, `arrival_s` among them; the harness renews them in place. An
+    answer that takes longer than `deadline_s` is late.
     """
 
     served: Mapping[str, torch.Tensor]

@@ -66,8 +66,9 @@ class UnknownTarget(UsageError):
 class Target:
     """A line of a chapter's contents page.
 
-    `name` is the benchmark's name within its group. Its module is found by that name beside `plugin.py`, unless `module`
-    gives another, dotted and absolute. A target that breaks a rule below raises `ValueError`, which sets its plugin aside.
+    `name` is the benchmark's name within its group. Its module is found by that name beside `plugin.py`, unless
+    `module` gives another, dotted and absolute. A target that breaks a rule below raises `ValueError`, which sets its
+    plugin aside.
     """
 
     name: str = field(validator=named("target", is_name, "a Python identifier can, such as 'memory_access'"))

@@ -1,6 +1,6 @@
-"""For the tests of a package of benchmarks: measure a target as `aiperf run` does, and hold a plugin to its contract.
+"""For the tests of a package of benchmarks: measure a target as `aiperf run` does, and check that a plugin keeps its contract.
 
-Nothing is written to a bundle. `pytest --aiperf` tries every implementation by itself; see `aiperf_core.pytest_plugin`.
+Nothing is written to a bundle. `pytest --aiperf` tests every target; see `aiperf_core.pytest_plugin`.
 """
 
 import json
@@ -18,7 +18,7 @@ from attrs import asdict, evolve
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.loading import load_benchmark
 from aiperf_core.observers import describe
 from aiperf_core.plugins import Plugins, load_plugins
@@ -30,7 +30,7 @@ from aiperf_core.validity.cases import Case
 Measure = Callable[..., TargetResult]
 
 BUDGET_S = 0.02
-# What guards times costs time, and a busy machine's noise: a test is about right and wrong.
+# Guards of times take time, and a busy machine sets them off. A test is about right and wrong.
 OF_TIMES = frozenset({"clocks_agree", "cold_cache", "faster_than_light", "process_census"})
 
 _OMP_WAIT_POLICY = "OMP_WAIT_POLICY"
@@ -98,9 +98,7 @@ class Measuring:
         Raises `UsageError` for what is not there, and `AssertionError` with the reason where it could not be run.
         """
         (selection,) = self._plugins.select([target])
-        result = self.attempt(
-            selection, Options(device=device, size=size, params=params, budget_s=BUDGET_S, off=OF_TIMES)
-        )
+        result = self.attempt(selection, short_run(device, size, **params))
         if isinstance(result, SkippedTarget):
             raise AssertionError(f"{result.verdict}: {result.reason}")
         return result
@@ -110,9 +108,13 @@ class Measuring:
 
         Raises `UsageError` for options that it does not take, and `KeyboardInterrupt` where Ctrl-C ended it.
         """
-        self.planner.options = evolve(options, devices=self._plugins.known_devices)
-        plans, skipped = self.planner.plan([selection])
+        plans, skipped = self.plan(selection, options)
         return skipped[0] if skipped else self.planner.run_whole(plans[0], self._log_path, Silent())
+
+    def plan(self, selection: Selection, options: Options) -> tuple[list[Plan], list[SkippedTarget]]:
+        """Decide device and sizes of a chosen target. Raises `UsageError` for options that it does not take."""
+        self.planner.options = evolve(options, devices=self._plugins.known_devices)
+        return self.planner.plan([selection])
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -125,6 +127,11 @@ class Measuring:
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"
+
+
+def short_run(device: str, size: str = "smoke", **params: float) -> Options:
+    """The options of a test's run: a short budget, and no guards of times."""
+    return Options(device=device, size=size, params=params, budget_s=BUDGET_S, off=OF_TIMES)
 
 
 class Silent:
@@ -263,9 +270,8 @@ def _implementations(targets: list[InstalledTarget]) -> Iterator[str]:
     with Measuring() as measuring:
         for target in targets:
             for device in measuring.devices:
-                options = Options(device=device, size="smoke", budget_s=BUDGET_S, off=OF_TIMES)
                 try:
-                    result = measuring.attempt(Selection(target), options)
+                    result = measuring.attempt(Selection(target), short_run(device))
                 except UsageError as error:
                     yield f"{target.name!r} on {device}: {error}"
                     continue

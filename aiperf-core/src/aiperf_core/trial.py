@@ -1,4 +1,4 @@
-"""Which plugins end or block the process that loads them, found in another process: in this one, nobody would be left to say so."""
+"""Finds plugins that end or block the process that loads them, by loading all plugins in another process."""
 
 import json
 import os
@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 
-# Far beyond any honest plugin, also one that imports torch from a cold disk.
+# Enough for a plugin that imports torch from a cold disk.
 LIMIT_SECONDS = 60.0
 
-# Says which plugin it is about to load, to where nothing that a plugin prints can come.
+# Prints the plugin that it loads next to the original stdout, which plugins cannot reach.
 _LOAD = """
 import json
 import os
@@ -35,7 +35,7 @@ os._exit(0)
 
 
 def deadly_plugins() -> dict[tuple[str, str], str]:
-    """Map distribution and entry point of each plugin that ends or blocks its process to the reason to set it aside."""
+    """Distribution and entry point of each plugin that ends or blocks its process, with the reason to skip it."""
     found: dict[tuple[str, str], str] = {}
     while True:
         last, reason = _try(found)
@@ -45,7 +45,7 @@ def deadly_plugins() -> dict[tuple[str, str], str]:
 
 
 def _try(without: dict[tuple[str, str], str]) -> tuple[tuple[str, str] | None, str]:
-    """Load the other plugins elsewhere: the one at which it ended and how, or None where it came to its end."""
+    """Load all plugins but `without` in another process. Returns the plugin that ended it and how, or None."""
     command = [sys.executable, "-c", _LOAD, json.dumps(list(without))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:

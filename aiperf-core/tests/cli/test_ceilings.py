@@ -60,7 +60,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> type[FakePlanner]:
 
 def test_a_page(measured: type[FakePlanner]) -> None:
     result = run()
-    assert (result.exit_code, result.stderr) == (0, "measuring what this machine reaches ...\n")
+    assert (result.exit_code, result.stderr) == (0, "measuring the peak rates of this machine ...\n")
     assert result.stdout == (
         "A CPU, 2 threads\n"
         "measured 2026-11-20 09:00 UTC in 3.0 s, torch 2.13.0\n"
@@ -83,7 +83,7 @@ def test_a_page_that_was_kept(measured: type[FakePlanner]) -> None:
     measured.kept = True
     result = run("--device", "cpu")
     assert result.exit_code == 0
-    assert result.stderr == "These figures were kept. To measure anew: aiperf ceilings --refresh\n"
+    assert result.stderr == "These values were stored earlier. To measure again: aiperf ceilings --refresh\n"
     assert measured.asked == [("cpu", False)]
 
 

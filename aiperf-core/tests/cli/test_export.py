@@ -53,7 +53,9 @@ def test_what_is_not_believed_has_no_figures(bundle):
     untrusted = attrs.evolve(example.rows()[1], verdict="UNTRUSTED", reason="clocks", speedup=None)
     bundle.write_target(attrs.evolve(example.result(), rows=[untrusted]))
     (row,) = rows_of(export(bundle.path, "--format", "csv").stdout)
-    assert [row[name] for name in ("time_s", "speedup", "bytes_per_s", "flop_per_s", "light_fraction")] == [""] * 5
+    assert [row[name] for name in ("time_s", "speedup", "bytes_per_s", "flop_per_s", "speed_of_light_fraction")] == [
+        ""
+    ] * 5
 
 
 def test_a_part_of_a_bundle(bundle):
@@ -148,13 +150,13 @@ def test_parquet_without_pyarrow(bundle, tmp_path, monkeypatch):
     found = export(bundle.path, "--format", "parquet", "--out", tmp_path / "x.parquet")
     assert (found.exit_code, found.stderr) == (
         2,
-        "aiperf: --format parquet needs pyarrow, which is not installed. Get it: pip install pyarrow, or choose another: "
-        "csv, markdown, html, json\n",
+        "aiperf: Arrow tables and --format parquet need PyArrow, which is not installed. "
+        "Install it: pip install 'aiperf-core[arrow]'\n",
     )
     found = export(bundle.path, "--format", "parquet")
     assert (found.exit_code, found.stderr) == (
         2,
-        "aiperf: --format parquet is not text; give it a file with --out FILE.\n",
+        "aiperf: --format parquet is binary and needs a file: --out FILE.\n",
     )
 
 
@@ -188,7 +190,7 @@ def test_samples_are_no_page(bundle):
     assert (found.exit_code, found.stdout, found.stderr) == (
         2,
         "",
-        "aiperf: --samples is for other programs; it takes --format csv, json, parquet, not html.\n",
+        "aiperf: --samples takes --format csv, json, parquet; got html.\n",
     )
 
 
@@ -204,4 +206,4 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     file.write_bytes(file.read_bytes()[:-100])
     found = export(bundle.path, "--format", "csv")
     assert (found.exit_code, found.stdout) == (1, "")
-    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 3")
+    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 4")

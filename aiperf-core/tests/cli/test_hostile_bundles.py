@@ -116,11 +116,11 @@ HAND_MADE = {
     "a version that is none": b'{"schema_version": -1}',
     "a fraction of a version": b'{"schema_version": 1.5}',
     "a newer version": b'{"schema_version": 99}',
-    "infinity": b'{"wall_s": 1e999, "schema_version": 3}',
+    "infinity": b'{"wall_s": 1e999, "schema_version": 4}',
     "not text": b"\xff\xfe\x00",
     "twice the same key": b'{"target": 1, "target": 2}',
     "escapes": b'{"\x1b[2J": 1}',
-    "a surrogate": b'{"target": "\\ud800", "schema_version": 3}',
+    "a surrogate": b'{"target": "\\ud800", "schema_version": 4}',
 }
 
 
@@ -158,7 +158,7 @@ def test_a_path_in_place_of_a_name_of_samples(bundle, name):
     (bundle / TARGET).write_text(json.dumps(document))
     done = run(bundle, COMMANDS[0])
     assert done.exit_code == 1
-    assert f"'{bundle / TARGET}' is not a target file of format 3: at sample_file.name: found '" in done.stderr
+    assert f"'{bundle / TARGET}' is not a target file of format 4: at sample_file.name: found '" in done.stderr
     answers(bundle)
 
 

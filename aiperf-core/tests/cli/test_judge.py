@@ -347,14 +347,14 @@ def test_answers_of_another_form_cost_the_row(machine: Machine, prepared: str) -
     assert "Traceback" not in done.stderr
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
     assert row["verdict"] == "FAILED"
-    assert f"stands where a {'number' if prepared == '10**400' else 'time'} should" in row["reason"]
+    assert f"expected a {'number' if prepared == '10**400' else 'time'}, found" in row["reason"]
 
 
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("worker.do_state = lambda: {'precision': 3}", "a int stands where a record should"),
-        ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "a list stands where a record should"),
+        ("worker.do_state = lambda: {'precision': 3}", "expected a record, found '3'"),
+        ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "expected a record, found '[1]'"),
     ],
 )
 def test_a_state_of_another_form_costs_the_row(machine: Machine, state: str, said: str) -> None:

@@ -73,7 +73,7 @@ def test_nothing_that_can_run_here(site, monkeypatch):
     result = listed(site.load(), "--runnable", "acme.graph")
     assert (result.exit_code, result.stdout) == (
         0,
-        "None of the benchmarks chosen (1) can run here. What is missing: aiperf doctor\n",
+        "None of the chosen benchmarks (1) can run here. What is missing: aiperf doctor\n",
     )
 
 

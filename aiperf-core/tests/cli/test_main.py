@@ -74,7 +74,7 @@ def test_version_names_the_plugins(site):
     ("arguments", "message"),
     [
         (["lst"], "aiperf: 'lst' is not a command. Did you mean 'list'?\n"),
-        (["zzz"], "aiperf: 'zzz' is not a command. See them all: aiperf --help\n"),
+        (["zzz"], "aiperf: 'zzz' is not a command. All commands: aiperf --help\n"),
         (["--nothing"], f"aiperf: {NO_OPTION}. See: aiperf --help\n"),
         (["list", "--nothing"], f"aiperf: {NO_OPTION}. See: aiperf list --help\n"),
         (["plugins", "x"], "aiperf: Got unexpected extra argument (x). See: aiperf plugins --help\n"),
@@ -88,7 +88,7 @@ def test_a_wrong_command_line(arguments, message):
 def test_a_missing_command_may_be_one_of_a_skipped_plugin(site):
     site.install("aiperf-acme", "import no_such_module")
     assert CliRunner().invoke(Shell(site.load()), ["tea"]).stderr == (
-        "aiperf: 'tea' is not a command. See them all: aiperf --help Plugins were skipped, see: aiperf plugins\n"
+        "aiperf: 'tea' is not a command. All commands: aiperf --help Plugins were skipped: aiperf plugins\n"
     )
 
 

@@ -22,7 +22,7 @@ def test_the_loaded_and_the_skipped(site):
     result = CliRunner().invoke(Shell(plugins), ["plugins"])
     assert (result.exit_code, result.stderr) == (0, "")
     ours = ", ".join(f"{name} {count}" for name, count in plugins.loaded[0].contributes.items() if count)
-    assert f"commands {len(plugins.commands)}, issues {len(plugins.issues)}, attacks {len(plugins.attacks)}" in ours
+    assert f"commands {len(plugins.commands)}, issues {len(plugins.issues)}" in ours
     assert result.stdout == (
         "PLUGIN       VERSION  ENTRY POINT  CONTRIBUTES\n"
         f"aiperf-core  {__version__:<7}  builtin      {ours}\n"

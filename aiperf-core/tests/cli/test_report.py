@@ -16,9 +16,9 @@ from aiperf_core.results.models import (
     Conditions,
     Confined,
     Finding,
-    Light,
     Quality,
     SkippedTarget,
+    SpeedOfLight,
     Stretch,
     Verdict,
 )
@@ -206,7 +206,7 @@ def test_html(bundle):
     page = checked(found.stdout)
     for row in example.rows():
         assert page.text.count(row.name) >= 2  # in the table of either target
-    for text in ("What is wrong", "8.67x", "[8.64, 8.70]", "82 %", "1 GiB", "1.25 J", "The output of earlier inputs"):
+    for text in ("Problems", "8.67x", "[8.64, 8.70]", "82 %", "1 GiB", "1.25 J", "The output of earlier inputs"):
         assert text in page.text
     assert any(text.startswith("a result computed once is kept") for text in map(str.lower, page.text))
     assert "strided takes 5.213 ms, wide 601.3 µs: 8.67x [8.64, 8.70]." in page.text
@@ -332,8 +332,8 @@ def test_no_baseline_and_no_rows(tmp_path):
     made.write_manifest(attrs.evolve(example.manifest(), complete=False, exit_code=None))
     page = checked(report(made.path).stdout)
     assert "There is no baseline to compare with." in page.text
-    assert "This bundle has none: its run has not ended." in page.text
-    assert any(text.startswith("This run was cut short") for text in page.text)
+    assert "None: the run has not ended." in page.text
+    assert any(text.startswith("This run was interrupted") for text in page.text)
 
 
 def test_a_target_that_cannot_be_read(bundle):
@@ -410,7 +410,7 @@ def test_figures_of_any_size(tmp_path, size):
             samples=many_samples(size),
             bytes_per_s=size,
             flop_per_s=size,
-            light=Light("memory", size, size),
+            speed_of_light=SpeedOfLight("memory", size, size),
         )
         for row in sampled(example.result()).rows
         if row.time_s

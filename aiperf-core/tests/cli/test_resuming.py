@@ -79,7 +79,7 @@ def test_a_complete_run_has_nothing_left_to_do(interrupted):
     aiperf("run", "--resume", "a run")
     done = aiperf("run", "--resume", "a run")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == "a run is complete; there is nothing to do.\n"
+    assert done.stderr == "a run is complete; there is nothing to resume.\n"
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,15 @@ def test_options_that_differ_are_refused(interrupted, arguments, what, given, re
     done = aiperf("run", "--resume", "a run", *arguments)
     assert done.exit_code == 2
     assert done.stderr == (
-        f"aiperf: {what} differs from what 'a run' was begun with: asked for {given}, begun with {recorded}. --resume goes "
-        "on with what the run was begun with: leave that out, or start a new run.\n"
+        f"aiperf: {what} differs from the run in 'a run': given {given}, recorded {recorded}. --resume uses the "
+        "recorded options: omit this option, or start a new run.\n"
     )
 
 
 def test_another_folder_is_refused(interrupted):
     done = aiperf("run", "--resume", "a run", "--out", "elsewhere")
     assert done.exit_code == 2
-    assert done.stderr.startswith("aiperf: --out differs from what 'a run' was begun with: asked for ")
+    assert done.stderr.startswith("aiperf: --out differs from the run in 'a run': given ")
 
 
 def test_the_same_options_may_be_given_again(interrupted):
@@ -231,7 +231,7 @@ def test_another_machine_is_said_at_the_top(before, monkeypatch):
     monkeypatch.setattr(killed_runs, "MACHINE", attrs.evolve(killed_runs.MACHINE, gpus=[{"name": "NVIDIA B300"}]))
     done = aiperf("reproduce", "before", "--quiet")
     _, _, _, first, *_ = done.stdout.splitlines()
-    assert first == "ANOTHER KIND OF MACHINE: times are not expected to be alike, and verdicts need not hold"
+    assert first == "ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold"
     assert "NVIDIA H200" in done.stdout
     assert "NVIDIA B300" in done.stdout
 
@@ -252,7 +252,7 @@ def test_a_bundle_that_was_changed_is_said(before):
     file.write_bytes(file.read_bytes().replace(b"FASTER", b"SLOWER"))
     done = aiperf("reproduce", "before", "--quiet")
     assert done.exit_code == 4
-    assert done.stderr == "note   the bundle was changed after its run ended: aiperf recheck says where\n"
+    assert done.stderr == "note   the bundle was changed after its run ended; for the differences: aiperf recheck\n"
 
 
 def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypatch):

@@ -174,8 +174,8 @@ def test_a_target_for_another_device_is_skipped_and_no_success(acme):
         (["acme.scale", "--set", "m=3"], "'acme.scale' has no size parameter 'm'; it has n."),
         (["acme.scale", "--set", "n=many"], "--set n takes a number, such as 4096 or 1e6; got 'many'."),
         (["acme.scale", "--set", "n"], "--set takes NAME=NUMBER, such as --set n=1e6; got 'n'."),
-        (["acme.scale", "--set", "n=-1"], "--set n takes a number from 0; got '-1'."),
-        (["acme.scale", "--set", "n=nan"], "--set n takes a number from 0; got 'nan'."),
+        (["acme.scale", "--set", "n=-1"], "--set n takes a number that is not negative; got '-1'."),
+        (["acme.scale", "--set", "n=nan"], "--set n takes a number that is not negative; got 'nan'."),
         (["acme.scale", "--budget", "0"], "--budget takes a number of seconds above 0; got 0."),
         (["acme.scale:fast"], "'acme.scale' has no implementation named 'fast'; it has goes_on, lazy, raises, waits."),
         (

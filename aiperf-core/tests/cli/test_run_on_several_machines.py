@@ -56,14 +56,14 @@ def test_the_same_command_on_each_machine(acme, tmp_path_factory):
     assert first.returncode == 0, err
     out, err = second.communicate(timeout=20)
     assert (second.returncode, out) == (0, ""), err
-    assert err == (f"node 1 of 2: at the service of {where[3]}\nlibrary: 1 rank\ngathered: 1 rank\n")
+    assert err == (f"node 1 of 2: connected to {where[3]}\nlibrary: 1 rank\ngathered: 1 rank\n")
     bundle = Bundle.open(here / "bundle")
     result = bundle.target("acme.ranks")
     assert result.executor == "torchrun"
     assert all(row.judgement is not None and row.judgement.samples for row in result.rows)
     devices = sorted(one.device for one in result.rows[1].ranks)
     assert [re.sub(r"\(.*\)", "(...)", one) for one in devices] == ["cpu of node 0 (...)", "cpu of node 1 (...)"]
-    assert bundle.manifest.asked is None, "nobody can go on with it, or repeat it, on this machine alone"
+    assert bundle.manifest.request is None, "nobody can go on with it, or repeat it, on this machine alone"
 
 
 def test_what_must_be_the_same_on_all_machines(monkeypatch, acme):
@@ -103,9 +103,9 @@ def test_what_the_options_need(monkeypatch, acme):
     said = asked(monkeypatch, *two, "--rdzv-endpoint", "here", plugins=plugins)
     assert said.startswith("aiperf: --rdzv-endpoint takes HOST:PORT")
     said = asked(monkeypatch, *two, *where, secret="short", plugins=plugins)
-    assert said.startswith("aiperf: --nnodes needs a secret that all machines share, of 16 characters or more, in ")
+    assert said.startswith("aiperf: --nnodes needs a shared secret of at least 16 characters in ")
     said = asked(monkeypatch, *two, *where, "--executor", "here", plugins=load_plugins([]))
-    assert said == "aiperf: --nnodes goes with neither --resume nor another --executor than torchrun.\n"
+    assert said == "aiperf: --nnodes cannot be combined with --resume, nor with an --executor other than torchrun.\n"
     said = asked(monkeypatch, "--nnodes", "2", *where, plugins=plugins)
     assert said.startswith("aiperf: Missing argument 'PATTERN...'.")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.cli.run_view import RunView, Screen, print_json, print_result, print_summary
-from aiperf_core.results import example, jsontext, models, records
+from aiperf_core.results import example, jsontext, models, structure
 
 RESULT = example.result()
 SKIPPED = example.manifest().skipped[0]
@@ -170,8 +170,8 @@ def test_json_has_the_records_as_on_disk(tmp_path):
     print_json(Screen(stream), [RESULT, SKIPPED], tmp_path)
     found = json.loads(stream.getvalue())
     assert found["bundle"] == str(tmp_path)
-    assert found["targets"] == [jsontext.loads(jsontext.to_bytes(records.document(RESULT)))]
-    assert records.structure(found["targets"][0], models.TargetResult) == RESULT
+    assert found["targets"] == [jsontext.loads(jsontext.to_bytes(structure.document(RESULT)))]
+    assert structure.structure(found["targets"][0], models.TargetResult) == RESULT
     assert found["skipped"] == [
         {"target": SKIPPED.target, "verdict": "SKIPPED", "reason": "needs sm_90a (this machine has no CUDA GPU)"}
     ]

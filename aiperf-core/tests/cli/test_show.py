@@ -8,7 +8,7 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import example, records
+from aiperf_core.results import example, structure
 
 PLUGIN = """
 @hookimpl
@@ -251,7 +251,7 @@ def test_a_bundle_as_json(bundle):
     found = json.loads(show(load_plugins([]), bundle.path, "--json").stdout)
     assert found["bundle"] == str(bundle.path)
     assert found["manifest"] == json.loads((bundle.path / "manifest.json").read_text())
-    assert found["targets"] == [json.loads(json.dumps(records.document(bundle.target("ch07.memory_access"))))]
+    assert found["targets"] == [json.loads(json.dumps(structure.document(bundle.target("ch07.memory_access"))))]
     assert found["targets"][0]["rows"][1]["samples"] == json.loads(json.dumps(attrs.asdict(example.rows()[1].samples)))
 
 
@@ -264,7 +264,7 @@ def test_a_broken_target_costs_only_itself(bundle, arguments):
     assert result.exit_code == 1
     assert "ch07.other" in result.stdout
     assert result.stderr == (
-        f"aiperf: '{file}' is not a target file of format 3: at line 1, column 2: found the end of the file; expected "
+        f"aiperf: '{file}' is not a target file of format 4: at line 1, column 2: found the end of the file; expected "
         "JSON (Expecting property name enclosed in double quotes). It was cut off or changed after aiperf wrote it; "
         "restore it or run again.\n"
     )
@@ -277,7 +277,7 @@ def test_a_machine_and_a_run_of_which_little_is_known(bundle):
     bundle.write_manifest(attrs.evolve(manifest, machine=machine, skipped=[], **little))
     text = show(load_plugins([]), bundle.path).stdout
     assert "run        some day, not complete\n" in text
-    assert "GPU        a GPU that does not say its name\n" in text
+    assert "GPU        unnamed GPU\n" in text
     assert not any(label in text for label in ("ceilings  ", "git  ", "hypervisor  "))
 
 

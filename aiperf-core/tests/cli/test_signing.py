@@ -67,5 +67,5 @@ def test_an_identity_needs_signers(signed):
     found = aiperf("recheck", signed / "run", "--identity", "ann@example.org")
     assert (found.exit_code, found.stderr) == (
         2,
-        "aiperf: --identity names one of the allowed signers; give their file too: --signers FILE\n",
+        "aiperf: --identity names an allowed signer and needs their file: --signers FILE\n",
     )

@@ -8,7 +8,7 @@ from typing import Any
 import cattrs
 import pytest
 
-from aiperf_core.devices import ceiling_figures, ceilings, cpu_ceilings
+from aiperf_core.devices import ceiling_figures, ceilings, cpu_ceilings, sysfs
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.cuda_kind import CudaKind
 from aiperf_core.devices.measuring import Page
@@ -110,9 +110,9 @@ def test_the_work_of_the_multiply_add_loop_is_proportional_to_its_rounds() -> No
 
 def test_caches_are_counted_once_each() -> None:
     assert cpu_ceilings.caches_bytes() >= 1 << 15
-    assert cpu_ceilings._bytes("32768K") == 32 << 20
-    assert cpu_ceilings._bytes("1M") == 1 << 20
-    assert cpu_ceilings._bytes("") == 0
+    assert sysfs.size_bytes("32768K") == 32 << 20
+    assert sysfs.size_bytes("1M") == 1 << 20
+    assert sysfs.size_bytes("") == 0
 
 
 def test_other_processes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

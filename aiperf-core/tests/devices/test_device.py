@@ -180,7 +180,7 @@ def test_a_device_that_no_plugin_provides_is_named(planner: Planner, plugins: Pl
 
 def test_ranks_need_a_device_that_can_work_together(planner: Planner, plugins: Plugins) -> None:
     skipped = planned(planner, plugins, "toy", world_size=2)
-    assert skipped.reason == "is a workload of 2 ranks; several of 'toy' cannot be told to work together"
+    assert skipped.reason == "is a workload of 2 ranks; the device 'toy' does not support ranks"
 
 
 def test_a_device_without_ceilings_has_no_page_and_costs_no_process(planner: Planner) -> None:
@@ -196,7 +196,7 @@ def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner
     with pytest.raises(UsageError) as caught:
         planned(planner, plugins, "toy", n=8)
     assert str(caught.value) == (
-        "Code that nobody trusts cannot be judged on 'toy': nothing confines it there. Judge it on cpu or cuda: --device cpu"
+        "Untrusted code cannot be judged on 'toy': nothing confines it there. Judge it on cpu or cuda: --device cpu"
     )
 
 

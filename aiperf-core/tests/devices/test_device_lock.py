@@ -12,7 +12,7 @@ from aiperf_core.devices import device_lock
 @pytest.fixture(autouse=True)
 def lock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device_lock, "_lock", None)
-    device_lock.open_lock()
+    device_lock.create()
     yield
     assert device_lock._lock is not None
     os.close(device_lock._lock)
@@ -30,7 +30,7 @@ def forked(do: Callable[[], object]) -> int:
 
 
 def a_turn(log: int, lasting_s: float = 0.02) -> None:
-    with device_lock.taken():
+    with device_lock.held():
         os.write(log, b"(")
         time.sleep(lasting_s)
         os.write(log, b")")
@@ -46,10 +46,10 @@ def test_one_process_at_a_time_has_its_turn() -> None:
 
 def test_without_a_common_lock_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_lock, "_lock", None)
-    with device_lock.taken():
+    with device_lock.held():
         pass
     monkeypatch.setattr(device_lock, "_lock", os.open("/dev/null", os.O_RDONLY))
-    with device_lock.taken():  # a descriptor that cannot be locked for writing
+    with device_lock.held():  # a descriptor that cannot be locked for writing
         pass
 
 
@@ -57,14 +57,14 @@ def test_a_process_that_dies_lets_the_others_go_on() -> None:
     read, write = os.pipe()
 
     def die() -> None:
-        with device_lock.taken():
+        with device_lock.held():
             os.write(write, b"!")
             os.kill(os.getpid(), 9)
 
     pid = forked(die)
     assert os.read(read, 1) == b"!"
     start = time.monotonic()
-    with device_lock.taken():
+    with device_lock.held():
         assert time.monotonic() - start < device_lock.LONGEST_S / 2
     os.waitpid(pid, 0)
 
@@ -74,7 +74,7 @@ def test_who_waits_for_long_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     pid = forked(lambda: a_turn(write, 30.0))
     assert os.read(read, 1) == b"("
-    with device_lock.taken():
+    with device_lock.held():
         pass
     os.kill(pid, 9)
     os.waitpid(pid, 0)

@@ -10,7 +10,7 @@ CPUINFO = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags\t\t: fpu {flag}
 
 
 def files(monkeypatch, contents):
-    monkeypatch.setattr(host, "_read", lambda path: contents.get(path, ""))
+    monkeypatch.setattr(host, "text", lambda path: contents.get(path, "").strip())
 
 
 def test_the_processor_is_named(monkeypatch):
@@ -44,7 +44,7 @@ def test_usable_cpus_are_those_this_process_may_use():
     ("flag", "dmi", "name"),
     [
         ("", {}, ""),
-        ("hypervisor", {}, "one that does not say its name"),
+        ("hypervisor", {}, "unnamed"),
         ("hypervisor", {"sys_vendor": "QEMU\n", "product_name": "Standard PC\n"}, "QEMU Standard PC"),
         ("nohypervisor", {"sys_vendor": "Dell\n"}, ""),
     ],

@@ -230,7 +230,7 @@ def test_processes_of_another_namespace_are_no_evidence(install, listed):
     telemetry = open_telemetry("cuda")
     assert telemetry.read([10, 11]).other_pids is None
     assert telemetry.lacking["other_pids"] == (
-        "the driver's list of processes has none of this run: it is of another namespace"
+        "the driver lists no process of this run: its pids are of another namespace"
     )
 
 
@@ -527,7 +527,7 @@ def test_a_counter_that_was_left_alone_too_long_is_not_believed(tmp_path, monkey
     later = time.monotonic() + 94  # the memory's counter comes around in 93.9 s at 700 W
     monkeypatch.setattr(rapl.time, "monotonic", lambda: later)
     assert counter.joules() is None
-    assert counter.problem == "nobody read the processor's energy for 94 s, in which its counter may come around"
+    assert counter.problem == "the CPU energy was not read for 94 s, in which its counter may wrap"
     assert counter.joules() is None
 
 
@@ -536,7 +536,7 @@ def test_a_counter_that_vanishes(tmp_path):
     telemetry = CpuTelemetry(root)
     (root / ZONES / "intel-rapl:0/energy_uj").unlink()
     assert telemetry.energy_j() is None
-    assert telemetry.lacking["energy_j"].startswith("the processor's energy cannot be read any more: ")
+    assert telemetry.lacking["energy_j"].startswith("the CPU energy can no longer be read: ")
 
 
 def test_energy_that_only_root_may_read(tmp_path, monkeypatch):
@@ -546,7 +546,7 @@ def test_energy_that_only_root_may_read(tmp_path, monkeypatch):
     monkeypatch.setattr(rapl, "_number", refuse)
     telemetry = CpuTelemetry(machine(tmp_path))
     assert telemetry.read().energy_j is None
-    assert telemetry.lacking["energy_j"].startswith("only root may read the processor's energy (")
+    assert telemetry.lacking["energy_j"].startswith("only root may read the CPU energy (")
 
 
 @given(st.integers(1, 2**40), st.data())

@@ -22,7 +22,7 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run import bundle_run as run_module
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan
-from aiperf_core.harness.run.request import recall
+from aiperf_core.harness.run.request import resolve
 from aiperf_core.plugins import Plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.bundle import Bundle
@@ -119,7 +119,7 @@ def begin(path, names=TARGETS):
 
 def resume(path, installed=None):
     installed, bundle = installed or plugins(), Bundle.open(path)
-    found = recall(bundle.manifest.asked, installed)
+    found = resolve(bundle.manifest.request, installed)
     return run_module.BundleRun(
         NO_SERVER, installed, found.selections, "", found.options, None, Silent(), each=found.each, resumes=bundle
     )
@@ -177,7 +177,7 @@ def read_until_told(path):
     before, looks = {}, 0
     while not told:
         if (path / "manifest.json").exists():
-            assert Bundle.open(path).manifest.asked is not None
+            assert Bundle.open(path).manifest.request is not None
             now = finished(path)
             assert before.items() <= now.items(), "a finished target was lost or changed"
             before, looks = now, looks + 1

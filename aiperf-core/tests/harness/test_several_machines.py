@@ -149,8 +149,8 @@ def failed(shared_measure: Measure, agent: object) -> dict[str, Row]:
 @pytest.mark.parametrize(
     ("name", "rank", "reason"),
     [
-        ("dies", 1, "was killed by SIGKILL; the kernel does so when memory runs out during 'sample'"),
-        ("exits", 0, "exited with status 7, without a result during 'sample'"),
+        ("dies", 1, "was killed by SIGKILL during 'sample'; the kernel does so when memory runs out"),
+        ("exits", 0, "exited with status 7 during 'sample', without a result"),
         ("raises", 1, "raised ValueError: not today"),
     ],
 )
@@ -218,10 +218,10 @@ def test_the_rank_that_died_is_named_and_not_the_one_that_noticed(tmp_path: Path
     """Another machine needs longer to tell how a rank ended than its neighbour here to complain."""
     here, local = Channel.pair()
     there, remote = Channel.pair()
-    hub: Any = SimpleNamespace(host="a")
+    coordinator: Any = SimpleNamespace(host="a")
     ended: Any = _Ended()
     server: ForkServer = None  # type: ignore[assignment]
-    group = RankGroup("x", tmp_path / "x.log", 2, ended, server, hub, others={1: ended})
+    group = RankGroup("x", tmp_path / "x.log", 2, ended, server, coordinator, others={1: ended})
     node = RemoteNode(Peer(1, "b", Link(there.sock)), "group")
     group.ranks = [
         Rank("x", 0, here, tmp_path, server, number=0, group=group),
@@ -252,12 +252,12 @@ def test_the_rank_that_died_is_named_and_not_the_one_that_noticed(tmp_path: Path
 def test_an_agent_whose_first_machine_is_lost_ends(tmp_path: Path) -> None:
     port = free_port()
     process = start_agent(port, tmp_path)
-    hub = Coordinator.open(nodes_at(port))
+    coordinator = Coordinator.open(nodes_at(port))
     assert process.poll() is None
     children = psutil.Process(process.pid).children(recursive=True)
-    hub.peers[1].link.close()
+    coordinator.peers[1].link.close()
     _, err = process.communicate(timeout=20)
-    hub.close()
+    coordinator.close()
     assert process.returncode == 1
     assert (
         err == f"The first machine, at 127.0.0.1:{port}, is lost (end of stream); the ranks of this one were ended.\n"
@@ -314,7 +314,7 @@ def test_another_secret_is_turned_away() -> None:
         f"The machine at 127.0.0.1:{port} has another secret than this one. AIPERF_RDZV_TOKEN must be the same on all "
         "machines."
     )
-    assert "Turned away: 127.0.0.1, since it has another secret." in said[0]
+    assert "Refused: 127.0.0.1, since it has another secret." in said[0]
 
 
 def test_a_first_machine_without_the_secret_is_turned_away() -> None:
@@ -374,7 +374,7 @@ def test_a_machine_with_the_number_of_another_is_refused(tmp_path: Path) -> None
         NodeAgent(nodes, 2, server, tmp_path, print).serve()
     thread.join()
     assert str(caught.value) == ("There is no place for node 2: --nnodes is 2, and each --node-rank comes once.")
-    assert f"Turned away: node 2 ({socket.gethostname()}), since there is no place for it." in said[0]
+    assert f"Refused: node 2 ({socket.gethostname()}), since there is no place for it." in said[0]
 
 
 def test_every_interface_is_open_to_nobody() -> None:

@@ -61,7 +61,7 @@ def test_counts_are_of_one_call() -> None:
 
 def test_what_a_virtual_machine_does_not_count_is_named() -> None:
     found: Any = read(VIRTUAL, REPORT, JOB, 1, "6.1")
-    assert found.missing["cycles"] == "the processor does not count it here, as in many virtual machines"
+    assert found.missing["cycles"] == "the CPU does not count it here, as in many virtual machines"
     assert "ipc" not in found.figures
 
 

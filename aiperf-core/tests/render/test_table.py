@@ -11,7 +11,7 @@ from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
 from aiperf_core.render.table import rate_of, render, render_skipped
 from aiperf_core.results import example
-from aiperf_core.results.models import Light, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
 PLAIN = Look(plain=True)
 WHERE = "artifacts/runs/20261121-142530-ch07.memory_access"
@@ -57,17 +57,17 @@ FAILED        swizzled: its process was killed by signal 11
 SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
 step          wide over coalesced: 1.084x [1.081, 1.087]
-prepare       wide 23.0 ms; not in any time
+prepare       wide 23.0 ms; excluded from all timings
 warning       environment.virtualization_overhead: this machine runs under a
               hypervisor (KVM)
 stopped       time budget spent
-              prefetched: the interval [0.97, 1.03] neither clears nor stays
-              within 1 % of 1. It takes about 15 times the samples: give it a
-              longer --budget.
+              prefetched: the interval [0.97, 1.03] lies only partly within 1 %
+              of 1. A verdict needs about 15 times the samples: use a longer
+              --budget.
 judged        60 timed samples against the reference, bit-exact
-harness       4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33
-              ms), none of it in any time. That is 60 % of 8 s of sampling; 2 s
-              to start
+harness       4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
+              rest 1.33 ms), excluded from all timings: 60 % of 8 s of sampling;
+              2 s to start
 results       artifacts/runs/20261121-142530-ch07.memory_access
 """
 
@@ -170,7 +170,7 @@ def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
 
 
 def test_without_ceilings_there_is_no_share_of_light():
-    rows = [attrs.evolve(row, light=None) for row in example.rows()]
+    rows = [attrs.evolve(row, speed_of_light=None) for row in example.rows()]
     table = shown(with_rows(*rows)).partition("why  ")[0]
     assert "of light" not in table
     assert " % " not in table.replace("95 % interval", "")
@@ -186,15 +186,15 @@ def test_a_cpu_row_shows_the_peak_of_its_process():
 @pytest.mark.parametrize(
     ("light", "bytes_per_s", "flop_per_s", "text"),
     [
-        (Light("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
-        (Light("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
+        (SpeedOfLight("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
+        (SpeedOfLight("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
         (None, 1e12, 2e12, "1.00 TB/s"),
         (None, None, 2e12, "2.00 TFLOP/s"),
         (None, None, None, ""),
     ],
 )
 def test_the_rate_is_that_of_what_bounds(light, bytes_per_s, flop_per_s, text):
-    row = attrs.evolve(example.rows()[0], light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
+    row = attrs.evolve(example.rows()[0], speed_of_light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
     assert rate_of(row) == text
 
 

@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 
 from aiperf_core.measurements import Samples
-from aiperf_core.results import columns, example, records
+from aiperf_core.results import columns, example, records, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats.observations import of_row
@@ -87,7 +87,7 @@ def tamper(bundle, edit, target="ch07.memory_access"):
     (file.parent / document["sample_file"]["name"]).unlink()
     digest = hashlib.sha256(stored.data).hexdigest()
     name = records.samples_name(document["target"], digest)
-    document["sample_file"] = {"name": name, "sha256": digest, "columns": records.document(stored.columns)}
+    document["sample_file"] = {"name": name, "sha256": digest, "columns": structure.document(stored.columns)}
     (file.parent / name).write_bytes(stored.data)
     file.write_text(json.dumps(document))
     return file

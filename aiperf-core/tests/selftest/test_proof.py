@@ -15,7 +15,7 @@ from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
-from aiperf_core.harness.run.target_run import CANDIDATE
+from aiperf_core.harness.run.setup import CANDIDATE
 from aiperf_core.measurements import Estimate
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example

@@ -8,18 +8,18 @@ from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.measurements import Audit, Steady, Work
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import clock_agreement
-from aiperf_core.stats.observations import Observations
 
 OVERHEAD_S = 2e-6
 
 
-def observed(device_s: float, *, hidden: bool = True, bracket_s: float = 1e-3) -> Observations:
+def observed(device_s: float, *, hidden: bool = True, bracket_s: float = 1e-3) -> ImplementationRun:
     declared = DescribedImplementation("wide", "variant", "cuda", "wide.py:1")
-    one = Observations(declared, "wide", clock_cost_s={"device": OVERHEAD_S}, calls=1)
+    one = ImplementationRun(declared, "wide", clock_cost_s={"device": OVERHEAD_S}, calls=1)
     for block in range(5):
         one.record((0, block, block), sample(device_s=device_s, bracket_s=bracket_s, hidden=hidden), judged=False)
     return one
@@ -31,9 +31,9 @@ def sample(**values: object) -> dict[str, object]:
     return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
 
 
-def waited_for(wall_s: float, bracket_s: float, *, calls: int = 1, cost_s: float = 0.0) -> Observations:
+def waited_for(wall_s: float, bracket_s: float, *, calls: int = 1, cost_s: float = 0.0) -> ImplementationRun:
     declared = DescribedImplementation("wide", "variant", "cpu", "wide.py:1")
-    one = Observations(declared, "wide", clock_cost_s={"wall": cost_s}, calls=calls)
+    one = ImplementationRun(declared, "wide", clock_cost_s={"wall": cost_s}, calls=calls)
     for block in range(5):
         one.record((0, block, block), sample(wall_s=wall_s, bracket_s=bracket_s), judged=False)
     return one
@@ -275,9 +275,9 @@ def asked(
     *,
     replied_s: float | None = None,
     ahead_s: float | None = None,
-) -> Observations:
+) -> ImplementationRun:
     """Samples that took so long by the clock, by the bracket, and until they were answered."""
-    one = Observations(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", calls=1)
+    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", calls=1)
     for block, (taken, bracket, answered) in enumerate(calls):
         values = {
             clock: taken,
@@ -359,7 +359,7 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
     baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
     beside = iter([*[looks[0]] * 20, *[looks[1]] * 1000])
 
-    def look(_: object, asked: Observations, *__: object, **___: object) -> dict[str, object]:
+    def look(_: object, asked: ImplementationRun, *__: object, **___: object) -> dict[str, object]:
         took = busy_s if asked is baseline else next(beside)
         waited = (0.0 if asked is baseline else waits_s, 0.0)
         return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took, kept_waiting_s=waited)
@@ -373,7 +373,7 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock, sampler.untrusting = "wall", True
-    sampler.look_again(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
+    sampler.resample(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
     baseline.child = one.child = None
     assert len(one.samples.wall_s) == 8, "looking again adds no sample"
     clock_agreement.refuse_work_beside([baseline, one])
@@ -411,7 +411,7 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)
     sampler = Sampler.__new__(Sampler)
     sampler.clock, sampler.untrusting = "wall", untrusting
-    sampler.look_again(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
+    sampler.resample(baseline, one, lambda: clock_agreement.work_beside(baseline, one))
     baseline.child = one.child = None
     assert one.looks is not None
     assert [answer.beside_s for answer in one.looks[1][:1]] == ([] if untrusting else [0.0])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import intervals
-from aiperf_core.stats.intervals import Blocks, half_width, median_interval, ratio_interval, verdict
+from aiperf_core.stats.intervals import Blocks, half_width, log_contrast, median_interval, ratio_interval, verdict
 
 SIMULATIONS = 200
 
@@ -430,13 +430,66 @@ def test_the_middle_of_weights_is_that_of_their_sum(monkeypatch: pytest.MonkeyPa
     assert intervals._middles(of_sample, weights).tolist() == expected
 
 
-def test_the_intervals_of_earlier_results_can_be_made_again() -> None:
-    """Without drift, rounds that differ by no more than their passes add nothing; with it they are few all the same."""
+def test_drift_between_rounds_widens_the_interval_of_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds that differ by no more than their passes add no variance, but few rounds leave few degrees of freedom."""
     alike = rounds_of(1.0, 0.0, 3, 5)[1]
-    now, then = median_interval(alike), median_interval(alike, drift=False)
-    assert now is not None
-    assert then is not None
-    assert now.value == then.value
-    assert half_width(now) > 1.5 * half_width(then)
     one_round = evolve(alike, rounds=np.zeros_like(alike.rounds))
-    assert median_interval(one_round) == median_interval(one_round, drift=False)
+    with_drift, alone = median_interval(alike), median_interval(one_round)
+    monkeypatch.setattr(intervals, "_drift", lambda *_: None)
+    intervals._remembered.cache_clear()
+    without = median_interval(alike)
+    assert with_drift is not None
+    assert without is not None
+    assert with_drift.value == without.value
+    assert half_width(with_drift) > 1.5 * half_width(without)
+    assert median_interval(one_round) == alone
+    intervals._remembered.cache_clear()
+
+
+def four_sides(interaction: float, noise: float = 0.003) -> list[Blocks]:
+    """Blocks of A, B, A with B, and neither, in the same passes, which share the machine's mood of each pass."""
+    rng = np.random.default_rng(5)
+    moods = rng.normal(0, 0.05, 40)
+    times = (0.8, 0.5, 0.4 * interaction, 1.0)
+    return [
+        Blocks.of(list(time * np.exp(moods + rng.normal(0, noise, 40))), list(range(40)), [0] * 20 + [1] * 20)
+        for time in times
+    ]
+
+
+def test_a_contrast_of_two_sides_is_their_ratio() -> None:
+    top, bottom, *_ = four_sides(1.0)
+    assert log_contrast((top, bottom), (1, -1)) == ratio_interval(top, bottom)
+    found, turned = log_contrast((top, bottom), (1, -1)), log_contrast((top, bottom), (-1, 1))
+    assert found is not None
+    assert turned is not None
+    assert turned.value == pytest.approx(1 / found.value)
+
+
+@pytest.mark.parametrize("interaction", [0.9, 1.0, 1.1])
+def test_a_contrast_finds_the_interaction_of_two_mechanisms(interaction: float) -> None:
+    """The moods of the passes are shared, so the interval is far narrower than they would make it."""
+    found = log_contrast(four_sides(interaction), (1, 1, -1, -1))
+    assert found is not None
+    assert found.low < 1 / interaction < found.high
+    assert half_width(found) < 0.015
+
+
+def test_weights_scale_on_the_logarithm() -> None:
+    (side, *_) = four_sides(1.0)
+    whole, doubled = median_interval(side), log_contrast((side,), (2,))
+    assert whole is not None
+    assert doubled is not None
+    assert doubled.value == pytest.approx(whole.value**2)
+    assert math.log(doubled.high / doubled.low) > 1.5 * math.log(whole.high / whole.low)
+
+
+def test_a_contrast_counts_common_passes_only() -> None:
+    one, other, *_ = four_sides(1.0)
+    assert log_contrast((one.only(one.passes < 20), other.only(other.passes > 17)), (1, -1)) is None
+
+
+@pytest.mark.parametrize("weights", [(), (1,), (1, 0), (1, math.inf), (1, -1, 1)])
+def test_weights_that_are_refused(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"each side takes a finite weight other than 0"):
+        log_contrast(four_sides(1.0)[:2], weights)

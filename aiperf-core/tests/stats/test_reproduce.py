@@ -9,13 +9,13 @@ from aiperf_core.harness.run.reproduction import plan
 from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
-from aiperf_core.results.models import Asked, AskedTarget, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.results.models import Finding, RequestedTarget, Row, RunRequest, SkippedTarget, Verdict
 from aiperf_core.stats import reproduce
 from aiperf_core.stats.reproduce import Outcome, judge, outcome
 from aiperf_core.targets import InstalledTarget
 
 TARGET = "ch07.memory_access"
-ASKED = Asked([AskedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
+ASKED = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
 
 
 @pytest.fixture
@@ -90,10 +90,10 @@ def test_the_exit_code_is_that_of_the_gravest(outcomes, strict, code):
 
 def test_it_runs_what_the_bundle_records(then, plugins):
     found = plan(plugins, then, None)
-    (selection,) = found.recalled.selections
+    (selection,) = found.resolved.selections
     result = then.bundle.outline(TARGET)
     assert selection.implementations == {one.name for one in result.rows}
-    options = found.recalled.each[TARGET]
+    options = found.resolved.each[TARGET]
     assert (options.device, options.size, options.params) == ("cuda", "cuda", {"n": 1 << 28})
     assert (options.tier, options.policy, options.budget_s, options.timeout_s) == ("quick", "strict", 7.0, 11.0)
     assert found.reproduces.path == str(then.bundle.path)
@@ -102,16 +102,14 @@ def test_it_runs_what_the_bundle_records(then, plugins):
 
 
 def test_another_tier_has_its_own_budget(then, plugins):
-    options = plan(plugins, then, "audit").recalled.each[TARGET]
+    options = plan(plugins, then, "audit").resolved.each[TARGET]
     assert (options.tier, options.budget_s) == ("audit", None)
 
 
 def test_a_bundle_that_says_little_is_run_with_defaults(tmp_path, plugins):
     found = plan(plugins, Address(measured.bundle(tmp_path / "old")), None)
-    assert found.notes == [
-        "the bundle does not say which policy and budget were asked for; those of a plain run are taken"
-    ]
-    assert found.recalled.each[TARGET].policy == "standard"
+    assert found.notes == ["the bundle does not record policy and budget; the defaults are taken"]
+    assert found.resolved.each[TARGET].policy == "standard"
 
 
 def test_a_package_that_is_missing_is_named(then):

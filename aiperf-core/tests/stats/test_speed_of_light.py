@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from aiperf_core import Cost
 from aiperf_core.measurements import Ceilings
-from aiperf_core.results.models import Light
-from aiperf_core.stats.speed_of_light import compute_roof, light, light_time
+from aiperf_core.results.models import SpeedOfLight
+from aiperf_core.stats.speed_of_light import compute_roof, least_time, speed_of_light
 
 CEILINGS = Ceilings("made up", "today", 100.0, 80.0, 50.0, {"fp32": 1000.0, "bf16": 8000.0})
 
@@ -40,7 +40,7 @@ def cost(**amounts: Any) -> dict[str, Any]:
     ],
 )
 def test_what_bounds_the_work(work: dict[str, Any], cache: str, expected: tuple[str, float] | None) -> None:
-    assert light_time(work, CEILINGS, cache) == expected
+    assert least_time(work, CEILINGS, cache) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,19 +56,19 @@ def test_what_bounds_the_work(work: dict[str, Any], cache: str, expected: tuple[
 )
 def test_what_a_warm_cache_cannot_hold_moves(work: dict[str, Any], expected: tuple[str, float] | None) -> None:
     ceilings = evolve(CEILINGS, cache_bytes=80.0)
-    assert light_time(work, ceilings, "warm") == expected
-    cold, warm = (light_time(work, one, "cold") for one in (CEILINGS, ceilings))
+    assert least_time(work, ceilings, "warm") == expected
+    cold, warm = (least_time(work, one, "cold") for one in (CEILINGS, ceilings))
     assert cold == warm
 
 
 def test_the_fraction_of_light() -> None:
-    assert light(cost(bytes_read=80), CEILINGS, "cold", 4.0) == Light("memory", 1.0, 0.25)
-    assert light(cost(bytes_read=80), CEILINGS, "cold", 0.5) == Light("memory", 1.0, 2.0)
+    assert speed_of_light(cost(bytes_read=80), CEILINGS, "cold", 4.0) == SpeedOfLight("memory", 1.0, 0.25)
+    assert speed_of_light(cost(bytes_read=80), CEILINGS, "cold", 0.5) == SpeedOfLight("memory", 1.0, 2.0)
 
 
 def test_without_ceilings_or_a_bound_there_is_no_fraction() -> None:
-    assert light(cost(bytes_read=80), None, "cold", 4.0) is None
-    assert light(cost(bytes_read=80), CEILINGS, "warm", 4.0) is None
+    assert speed_of_light(cost(bytes_read=80), None, "cold", 4.0) is None
+    assert speed_of_light(cost(bytes_read=80), CEILINGS, "warm", 4.0) is None
 
 
 def test_the_roof_of_a_precision_is_the_better_of_products_and_multiply_adds() -> None:
@@ -77,7 +77,7 @@ def test_the_roof_of_a_precision_is_the_better_of_products_and_multiply_adds() -
     assert compute_roof(ceilings, "bf16") == 8000.0
     assert compute_roof(ceilings, "fp64") == 300.0
     assert compute_roof(ceilings, "fp8") is None
-    assert light_time(cost(flops=1200), ceilings, "cold") == ("compute", 1.0)
+    assert least_time(cost(flops=1200), ceilings, "cold") == ("compute", 1.0)
 
 
 AMOUNTS = st.integers(0, 10**15)
@@ -86,9 +86,9 @@ AMOUNTS = st.integers(0, 10**15)
 @given(AMOUNTS, AMOUNTS, AMOUNTS, st.integers(1, 10**6))
 def test_more_work_never_takes_less_time(read: int, written: int, flops: int, more: int) -> None:
     work = {"bytes_read": read, "bytes_written": written, "flops": flops, "precision": "fp32"}
-    bound = light_time(work, CEILINGS, "cold")
+    bound = least_time(work, CEILINGS, "cold")
     for name in ("flops", "bytes_read", "bytes_written"):
-        longer = light_time({**work, name: work[name] + more}, CEILINGS, "cold")  # type: ignore[operator]
+        longer = least_time({**work, name: work[name] + more}, CEILINGS, "cold")  # type: ignore[operator]
         assert longer is not None
         # Exact but for rounding: these ceilings make a byte of a copy cost no less than one that is only written.
         assert bound is None or longer[1] >= bound[1] * (1 - 1e-12)

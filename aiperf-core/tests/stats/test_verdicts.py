@@ -6,9 +6,9 @@ import pytest
 from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
 from aiperf_core.results.models import Row, Verdict
-from aiperf_core.stats.observations import Observations
 from aiperf_core.stats.verdicts import LEAST_BYTES, Scoring
 
 PASSES = 12
@@ -28,8 +28,8 @@ def ceilings(bytes_per_s: float) -> Ceilings:
     )
 
 
-def implementation(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> Observations:
-    one = Observations(DescribedImplementation(name, role, "cpu", "x.py:1"), name, calls=1)
+def implementation(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> ImplementationRun:
+    one = ImplementationRun(DescribedImplementation(name, role, "cpu", "x.py:1"), name, calls=1)
     nothing = {
         "device_s": None,
         "hidden": False,
@@ -131,16 +131,16 @@ def test_memory_that_nobody_saw_proves_nothing(ours: int | None) -> None:
 
 def test_a_fraction_of_light_and_rates() -> None:
     plain, _ = scored(BASELINE, ("other", "variant", noisy(0.010)))
-    assert plain.light is not None
-    assert (plain.light.bound, plain.light.time_s) == ("memory", 0.008)
-    assert plain.light.fraction == pytest.approx(0.4, rel=0.01)
+    assert plain.speed_of_light is not None
+    assert (plain.speed_of_light.bound, plain.speed_of_light.time_s) == ("memory", 0.008)
+    assert plain.speed_of_light.fraction == pytest.approx(0.4, rel=0.01)
     assert plain.bytes_per_s == pytest.approx(8e6 / 0.020, rel=0.01)
 
 
 def test_faster_than_light_is_invalid() -> None:
     plain, variant = scored(BASELINE, ("other", "variant", noisy(0.004)))
     assert variant.verdict is Verdict.INVALID
-    assert (variant.speedup, variant.time_s, variant.light) == (None, None, None)
+    assert (variant.speedup, variant.time_s, variant.speed_of_light) == (None, None, None)
     assert [one.issue for one in variant.findings] == ["timing.faster_than_light"]
     assert variant.reason == (
         "0.004 s is 2.00 times as fast as this machine's memory allows (0.008 s); such a time is a mistake of the cost, of "
@@ -160,8 +160,8 @@ def test_a_median_beyond_light_of_times_that_come_and_go_proves_nothing() -> Non
 def test_the_ceiling_is_measured_again_before_a_row_is_refused() -> None:
     _, variant = scored(BASELINE, ("other", "variant", noisy(0.004)), measured=(1e9, 1.1e9, 3e9))
     assert variant.verdict is Verdict.FASTER
-    assert variant.light is not None
-    assert variant.light.fraction == pytest.approx(2 / 3, rel=0.01)
+    assert variant.speed_of_light is not None
+    assert variant.speed_of_light.fraction == pytest.approx(2 / 3, rel=0.01)
 
 
 def test_a_gain_within_what_the_baseline_differs_from_itself_is_refused() -> None:

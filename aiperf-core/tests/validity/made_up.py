@@ -15,7 +15,7 @@ from aiperf_core.results.models import Finding
 from aiperf_core.stats.conditions import findings, summary, warm_after_flush
 from aiperf_core.validity.check import NotObserved, Seen
 from aiperf_core.validity.checks.ranks import CHECK
-from aiperf_core.validity.evidence import Conduct, Evidence
+from aiperf_core.validity.evidence import Evidence, SelfCheck
 
 
 @frozen(kw_only=True)
@@ -72,24 +72,13 @@ def seeds(count: int) -> list[int]:
     return [drawn.getrandbits(62) for _ in range(count)]
 
 
-def conduct(taken: Samples, **changes: Any) -> Conduct:
-    """What the harness did for these samples; `changes` are what it did otherwise."""
-    passes = len(set(taken.block))
-    order = [name for index in range(passes) for name in (("naive", "fused"), ("fused", "naive"))[index % 2]]
-    honest = Conduct(
-        samples_taken=len(taken.block),
-        samples_kept=len(taken.block),
-        passes=passes,
-        least_passes=4,
-        statistic="median",
-        planned_order=order,
-        order=order,
-        options_before="9f3a" * 16,
-        options_after="9f3a" * 16,
-        sources_before="51c0" * 16,
-        sources_after="51c0" * 16,
-        seeds=seeds(passes),
+def self_check(taken: Samples, **changes: Any) -> SelfCheck:
+    """The harness's record of its work for these samples; `changes` are what it did otherwise."""
+    declared = {"sha256": "51c0" * 16, "clock": "device", "tolerance": "fp32"}
+    honest = SelfCheck(
+        seeds=seeds(len(set(taken.block))),
         judged=sum(taken.judged),
+        declared={"run": declared, "judge": declared, "worker": declared},
     )
     return evolve(honest, **changes)
 
@@ -115,7 +104,7 @@ MACHINE: dict[str, Any] = {
     "power_default_w": 700.0,
     "power_limits_w": [700.0] * 8,
 }
-VERSIONS = {"driver": "570.86.15", "numpy": "2.3.4", "torch": "2.13.0", "nvidia-cublas": "13.1.0.3"}
+LIBRARIES = {"libcuda": {"7f03": "/usr/lib/libcuda.so.570.86.15"}, "libcublas": {"22e1": "/opt/libcublas.so.13"}}
 
 
 def baseline(**changes: Any) -> Evidence:
@@ -129,14 +118,14 @@ def baseline(**changes: Any) -> Evidence:
         samples=samples(1.2e-3, wall_s=1.3e-3),
         audit=audit(kernel("naive_softmax", 1.18e-3)),
         machine=MACHINE,
-        versions=VERSIONS,
-        manifest_versions=VERSIONS,
+        libraries=LIBRARIES,
+        server_libraries={},
     )
     return evolve(honest, **changes)
 
 
-def variant(*, conducted: dict[str, Any] | None = None, beside: Evidence | None = None, **changes: Any) -> Evidence:
-    """An honest variant on a GPU. `conducted` says what the harness did otherwise; `beside` is the baseline."""
+def variant(*, checked: dict[str, Any] | None = None, beside: Evidence | None = None, **changes: Any) -> Evidence:
+    """An honest variant on a GPU. `checked` says what the harness did otherwise; `beside` is the baseline."""
     honest = Evidence(
         name="fused",
         role="variant",
@@ -146,12 +135,12 @@ def variant(*, conducted: dict[str, Any] | None = None, beside: Evidence | None 
         samples=samples(0.6e-3, wall_s=0.65e-3),
         audit=audit(kernel("fused_softmax", 0.59e-3)),
         machine=MACHINE,
-        versions=VERSIONS,
-        manifest_versions=VERSIONS,
+        libraries=LIBRARIES,
+        server_libraries={},
         baseline=beside or baseline(),
     )
     changed = evolve(honest, **changes)
-    return evolve(changed, conduct=conduct(changed.samples, **(conducted or {})))
+    return evolve(changed, self_check=self_check(changed.samples, **(checked or {})))
 
 
 # --- machine
@@ -212,30 +201,14 @@ MACHINES = (
 
 VERSION_CASES = (
     MadeUp(
-        issue="environment.driver_version_mismatch",
-        guilty=lambda: variant(beside=baseline(versions=VERSIONS | {"driver": "550.54.15"})),
-        # The baseline's worker did not ask for the driver; the manifest has the same one.
-        honest=lambda: variant(
-            beside=baseline(versions={name: one for name, one in VERSIONS.items() if name != "driver"})
-        ),
-    ),
-    MadeUp(
-        issue="environment.library_version_mismatch",
-        guilty=lambda: variant(versions=VERSIONS | {"nvidia-cublas": "12.1.3.1"}),
-        # Only the variant loads Triton, in the version that is installed.
-        honest=lambda: variant(
-            versions=VERSIONS | {"triton": "3.9.0"}, manifest_versions=VERSIONS | {"triton": "3.9.0"}
-        ),
-    ),
-    MadeUp(
         issue="evaluation.unreproducible_result",
-        guilty=lambda: variant(conducted={"seeds": [], "sources_before": "", "sources_after": ""}),
+        guilty=lambda: variant(checked={"seeds": [], "declared": {}}),
         # An implementation that was skipped has no samples to keep.
-        honest=lambda: variant(samples=Samples(), conducted={"seeds": seeds(8)}),
+        honest=lambda: variant(samples=Samples(), checked={"seeds": seeds(8), "judged": 0}),
     ),
 )
 
-# --- conduct
+# --- self-check
 
 
 def _shorter(taken: Samples, keep: int) -> Samples:
@@ -245,21 +218,6 @@ def _shorter(taken: Samples, keep: int) -> Samples:
         bracket_s=taken.bracket_s[:keep],
         judged=taken.judged[:keep],
     )
-
-
-def _slow_once(taken: Samples, factor: float) -> Samples:
-    """The same samples, with one slow call in the middle."""
-    middle = len(taken.device_s) // 2
-    slow = [time and time * (factor if index == middle else 1) for index, time in enumerate(taken.device_s)]
-    return evolve(taken, device_s=slow)
-
-
-def _dropped_out() -> Evidence:
-    """Another variant failed after two passes: it has no more blocks, though the plan had some."""
-    plan = ["naive", "fused", "broken", "broken", "fused", "naive"] * (_PASSES // 2)
-    broken = [index for index, name in enumerate(plan) if name == "broken"][2:]
-    order = [name for index, name in enumerate(plan) if index not in broken]
-    return variant(conducted={"planned_order": plan, "order": order})
 
 
 def _best_round() -> Evidence:
@@ -274,37 +232,12 @@ def _drifting_together() -> Evidence:
     return variant(samples=ours, beside=baseline(samples=theirs))
 
 
-CONDUCT_CASES = (
-    MadeUp(
-        issue="timing.profiler_overhead",
-        guilty=lambda: variant(conducted={"profiled_samples": 7}),
-        # CUPTI watched calls after the samples, and none of them counts.
-        honest=lambda: variant(conducted={"profiled_samples": 0}),
-    ),
-    MadeUp(
-        issue="compile.guard_failure_hidden",
-        guilty=lambda: variant(conducted={"samples_taken": 2 * _PASSES + 1}),
-        # It recompiled in a sample, which is there for all to see.
-        honest=lambda: variant(samples=_slow_once(samples(0.6e-3), 900.0)),
-    ),
-    MadeUp(
-        issue="statistical.cherry_picking",
-        guilty=lambda: variant(conducted={"samples_taken": 40}),
-        honest=_dropped_out,
-    ),
+SELF_CHECK_CASES = (
     MadeUp(
         issue="statistical.variance_gaming",
-        guilty=lambda: variant(
-            samples=_shorter(samples(0.6e-3), 4), conducted={"samples_taken": 16, "samples_kept": 16}
-        ),
+        guilty=lambda: variant(samples=evolve(samples(0.6e-3), wall_s=[])),
         # Calls too short for the clock: several a sample, and each sample is there.
         honest=lambda: variant(samples=evolve(samples(0.6e-3), calls=[100] * _PASSES)),
-    ),
-    MadeUp(
-        issue="statistical.percentile_selection",
-        guilty=lambda: variant(conducted={"statistic": "minimum"}),
-        # The fastest sample is far from the median, and nobody takes it.
-        honest=lambda: variant(samples=_slow_once(samples(0.6e-3), 0.3)),
     ),
     MadeUp(
         issue="statistical.insufficient_samples",
@@ -312,23 +245,6 @@ CONDUCT_CASES = (
         honest=lambda: variant(samples=_shorter(samples(0.6e-3), 4)),
     ),
     MadeUp(issue="statistical.within_noise", guilty=_best_round, honest=_drifting_together),
-    MadeUp(
-        issue="evaluation.timeout_manipulation",
-        guilty=lambda: variant(conducted={"options_after": "e07b" * 16}),
-        # A run that Ctrl-C ended early: its plan was longer, its options are the same.
-        honest=lambda: variant(conducted={"planned_order": ["naive", "fused", "fused", "naive"] * 50}),
-    ),
-    MadeUp(
-        issue="evaluation.metric_definition_gaming",
-        guilty=lambda: variant(beside=baseline(clock="wall")),
-        # Both clocks are recorded; the one that was declared is compared.
-        honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.35e-3)),
-    ),
-    MadeUp(
-        issue="evaluation.fails_open",
-        guilty=lambda: variant(conducted={"failed_checks": ["aliasing"]}),
-        honest=lambda: variant(audit=None, census=None),
-    ),
 )
 
 # --- ranks
@@ -337,12 +253,11 @@ CONDUCT_CASES = (
 def _rank(number: int, **changes: Any) -> Rank:
     honest = Rank(
         rank=number,
-        device=f"node0/cuda:{number}",
+        device=f"cuda:{number}",
         work_s=9.2e-3,
         waited_s=0.4e-3,
         collectives={"all_reduce": 4},
         wire_bytes=1.5e8,
-        shard_elements=25_000_000,
         buckets=(25 << 20, 25 << 20, 25 << 20, 13 << 20),
     )
     return evolve(honest, **changes)
@@ -374,12 +289,6 @@ RANK_CASES = (
         honest=lambda: ranks(all_ranks(collectives={"all_reduce": 1}, wire_bytes=0.75e8)),
     ),
     MadeUp(
-        issue="distributed.topology_mismatch",
-        guilty=lambda: ranks({1: {"device": "node0/cuda:0"}}),
-        # The same four GPUs in another order.
-        honest=lambda: ranks({1: {"device": "node0/cuda:2"}, 2: {"device": "node0/cuda:1"}}),
-    ),
-    MadeUp(
         issue="distributed.barrier_timing",
         # Rank 2 works on after the clock of rank 0 stopped.
         guilty=lambda: ranks({2: {"work_s": 30e-3, "waited_s": 0.0}}),
@@ -387,21 +296,9 @@ RANK_CASES = (
         honest=lambda: ranks(all_ranks(waited_s=20e-3) | {2: {"work_s": 29e-3, "waited_s": 0.2e-3}}, time_s=29.4e-3),
     ),
     MadeUp(
-        issue="distributed.gradient_bucketing_mismatch",
-        guilty=lambda: ranks(all_ranks(buckets=(88 << 20,))),
-        # The same buckets, the last layers' first.
-        honest=lambda: ranks(all_ranks(buckets=(13 << 20, 25 << 20, 25 << 20, 25 << 20))),
-    ),
-    MadeUp(
         issue="distributed.pipeline_bubble_hiding",
         guilty=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3)),
         honest=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3), time_s=15.3e-3),
-    ),
-    MadeUp(
-        issue="distributed.shard_size_mismatch",
-        guilty=lambda: ranks({3: {"shard_elements": 5_000_000}}),
-        # The elements do not divide by four, for neither side.
-        honest=lambda: ranks(all_ranks(shard_elements=24_999_999), shard_elements=24_999_999),
     ),
 )
 
@@ -422,9 +319,9 @@ def _unjudged() -> Samples:
 SEED_CASES = (
     MadeUp(
         issue="replay.known_seed",
-        guilty=lambda: variant(conducted={"seeds": list(range(42, 50))}),
+        guilty=lambda: variant(checked={"seeds": list(range(42, 50))}),
         # One of many seeds happens to be a little smaller.
-        honest=lambda: variant(conducted={"seeds": [*seeds(7), seeds(8)[7] >> 12]}),
+        honest=lambda: variant(checked={"seeds": [*seeds(7), seeds(8)[7] >> 12]}),
     ),
     MadeUp(
         issue="leak.seed",
@@ -434,14 +331,14 @@ SEED_CASES = (
     ),
     MadeUp(
         issue="evaluation.test_data_leakage",
-        guilty=lambda: variant(conducted={"seeds": [*seeds(7), seeds(1)[0]]}),
+        guilty=lambda: variant(checked={"seeds": [*seeds(7), seeds(1)[0]]}),
         # The baseline is given the same values, in turn.
-        honest=lambda: variant(beside=baseline(conduct=conduct(samples(1.2e-3)))),
+        honest=lambda: variant(beside=baseline(self_check=self_check(samples(1.2e-3)))),
     ),
     MadeUp(
         issue="evaluation.benchmark_memorization",
-        guilty=lambda: variant(conducted={"seeds": seeds(2) * 4}),
-        honest=lambda: variant(conducted={"seeds": seeds(64)}),
+        guilty=lambda: variant(checked={"seeds": seeds(2) * 4}),
+        honest=lambda: variant(checked={"seeds": seeds(64)}),
     ),
     MadeUp(
         issue="workload.train_test_overlap",
@@ -553,7 +450,7 @@ LEDGER_CASES = (
 CASES: tuple[MadeUp, ...] = (
     *MACHINES,
     *VERSION_CASES,
-    *CONDUCT_CASES,
+    *SELF_CHECK_CASES,
     *RANK_CASES,
     *SEED_CASES,
     *LEDGER_CASES,

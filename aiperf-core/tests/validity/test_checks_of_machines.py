@@ -23,12 +23,12 @@ from made_up import (
 
 from aiperf_core.measurements import Census, Rank, Samples
 from aiperf_core.validity.check import NotObserved
-from aiperf_core.validity.checks import both_clocks, conduct, cupti_ledger, machine, ranks, versions
+from aiperf_core.validity.checks import both_clocks, cupti_ledger, machine, ranks, self_check, versions
 from aiperf_core.validity.checks import seeds as seeds_check
-from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
-ALL = (machine, versions, conduct, ranks, seeds_check, cupti_ledger)
+ALL = (machine, versions, self_check, ranks, seeds_check, cupti_ledger)
 EMPTY = Evidence(name="fused", role="variant", device="cuda", clock="device", cache="cold")
 LIBRARY = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
 
@@ -58,11 +58,11 @@ def message(check, evidence):
             "nothing is known of the machine",
         ),
         (versions, EMPTY, "the versions that the worker loaded are not known, nor what the run keeps"),
-        (conduct, EMPTY, "the harness kept no record of its own conduct"),
+        (self_check, EMPTY, "the harness kept no record of its own work"),
         (ranks, EMPTY, "one process, no ranks"),
         (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks kept no record"),
         (seeds_check, EMPTY, "the seeds of this run's values were not kept"),
-        (seeds_check, variant(conducted={"seeds": []}), "the seeds of this run's values were not kept"),
+        (seeds_check, variant(checked={"seeds": []}), "the seeds of this run's values were not kept"),
         (cupti_ledger, EMPTY, "CUPTI did not look at this row's calls"),
         (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "there is a ledger of GPUs only"),
     ],
@@ -77,7 +77,7 @@ def incomplete(draw):
     case = draw(st.sampled_from(CASES))
     whole = draw(st.sampled_from([case.guilty, case.honest]))()
     without = draw(st.booleans()) or whole.baseline is None
-    beside = None if without else _thinned(draw, attrs.evolve(whole.baseline, conduct=None))
+    beside = None if without else _thinned(draw, attrs.evolve(whole.baseline, self_check=None))
     return _thinned(draw, attrs.evolve(whole, baseline=beside))
 
 
@@ -92,9 +92,9 @@ def _thinned(draw, evidence: Any):
         "samples": attrs.evolve(evidence.samples, **cut),
         **dict.fromkeys(gone),
     }
-    if evidence.conduct and draw(st.booleans()):
+    if evidence.self_check and draw(st.booleans()):
         emptied = draw(_some(["seeds", "order", "planned_order", "failed_checks"]))
-        changes["conduct"] = attrs.evolve(evidence.conduct, **{name: [] for name in emptied})
+        changes["self_check"] = attrs.evolve(evidence.self_check, **{name: [] for name in emptied})
     if changes.get("ranks", evidence.ranks) and draw(st.booleans()):
         changes["ranks"] = [
             Rank(rank=one.rank, device=one.device, work_s=one.work_s)
@@ -238,24 +238,24 @@ def test_many_libraries_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("changes", "conducted", "missing"),
+    ("changes", "checked", "missing"),
     [
         ({}, {"options_before": "", "options_after": ""}, "the options"),
         ({"manifest_versions": {}, "beside": baseline(manifest_versions={})}, {}, "versions"),
         ({"samples": Samples()}, {"samples_taken": 12, "seeds": seeds(4)}, "raw samples"),
     ],
 )
-def test_what_a_result_lacks(changes, conducted, missing):
-    evidence: Any = variant(**changes, conducted=conducted)
+def test_what_a_result_lacks(changes, checked, missing):
+    evidence: Any = variant(**changes, checked=checked)
     found = told(versions, evidence)
-    count = evidence.conduct.samples_taken
+    count = evidence.self_check.samples_taken
     assert found == (
         "evaluation.unreproducible_result",
         f"{count} samples were taken, and the result lacks {missing}",
     )
 
 
-# --- conduct
+# --- self-check
 
 PLAN = ["a", "b", "c", "c", "b", "a"] * 2
 
@@ -275,7 +275,7 @@ PLAN = ["a", "b", "c", "c", "b", "a"] * 2
     ],
 )
 def test_the_order_of_blocks(order, place):
-    found = told(conduct, variant(conducted={"planned_order": PLAN, "order": order}))
+    found = told(self_check, variant(checked={"planned_order": PLAN, "order": order}))
     if place is None:
         assert found is None
     else:
@@ -286,19 +286,19 @@ def test_the_order_of_blocks(order, place):
 
 
 def test_a_sample_nobody_took():
-    found = told(conduct, variant(conducted={"samples_taken": 15}))
+    found = told(self_check, variant(checked={"samples_taken": 15}))
     assert found == ("statistical.cherry_picking", "15 samples were taken and 16 kept; all must be")
 
 
 @pytest.mark.parametrize(("taken", "few"), [(16, False), (17, True), (18, False), (40, False)])
 def test_a_few_dropped_samples_are_dropped_outliers(taken, few):
-    found: Any = conduct.look(variant(conducted={"samples_taken": taken}))
+    found: Any = self_check.look(variant(checked={"samples_taken": taken}))
     assert ("compile.guard_failure_hidden" in [one.issue for one in found]) is few
 
 
 def test_columns_of_one_length():
     taken = samples(1e-3)
-    found = message(conduct, variant(samples=attrs.evolve(taken, wall_s=taken.wall_s[:5])))
+    found = message(self_check, variant(samples=attrs.evolve(taken, wall_s=taken.wall_s[:5])))
     assert found == (
         "8 samples were kept, and the record has 5 to 8 of them: "
         "a spread can only be told from each sample as it was taken"
@@ -306,12 +306,12 @@ def test_columns_of_one_length():
 
 
 def test_a_run_that_ended_before_its_first_sample():
-    assert told(conduct, variant(samples=Samples())) is None
+    assert told(self_check, variant(samples=Samples())) is None
 
 
 def test_passes_of_the_whole_run_are_not_those_of_a_row():
     taken = attrs.evolve(samples(1e-3), block=[0] * 8)
-    found = told(conduct, variant(samples=taken, conducted={"passes": 100}))
+    found = told(self_check, variant(samples=taken, checked={"passes": 100}))
     assert found == (
         "statistical.insufficient_samples",
         "passes taken: 1; fewer than 4 allow no statement",
@@ -329,20 +329,20 @@ def test_passes_of_the_whole_run_are_not_those_of_a_row():
 )
 def test_gains_against_the_baselines_own_rounds(ours_s, drift, role, seen):
     theirs = samples(1.2e-3, rounds=(0, 1, 2), drift=drift)
-    found = told(conduct, variant(role=role, samples=samples(ours_s), beside=baseline(samples=theirs)))
+    found = told(self_check, variant(role=role, samples=samples(ours_s), beside=baseline(samples=theirs)))
     assert (found is not None) is seen
     if found:
         assert found[0] == "statistical.within_noise"
 
 
 def test_another_definition():
-    assert message(conduct, variant(cache="warm")) == "the cache is 'warm', and 'cold' for the baseline"
-    assert message(conduct, variant(conducted={"sources_after": "0"})) == (
+    assert message(self_check, variant(cache="warm")) == "the cache is 'warm', and 'cold' for the baseline"
+    assert message(self_check, variant(checked={"sources_after": "0"})) == (
         "the benchmark's source changed while it was measured"
     )
     by_wall = samples(1e-3)
     by_wall = attrs.evolve(by_wall, device_s=by_wall.wall_s, wall_s=by_wall.device_s)
-    assert message(conduct, variant(samples=by_wall)) == "no sample was taken by the declared clock, 'device'"
+    assert message(self_check, variant(samples=by_wall)) == "no sample was taken by the declared clock, 'device'"
 
 
 def test_times_are_of_one_call():
@@ -574,7 +574,7 @@ def test_ranks_of_a_baseline_have_nothing_to_be_compared_with():
     ],
 )
 def test_seeds_that_can_be_guessed(drawn, seen):
-    found = told(seeds_check, variant(conducted={"seeds": drawn}))
+    found = told(seeds_check, variant(checked={"seeds": drawn}))
     assert (found is not None) is seen
     if found:
         assert found[0] == "replay.known_seed"
@@ -617,8 +617,8 @@ def test_no_number_of_a_state_is_overlooked(state):
 
 def test_half_of_the_values_may_not_repeat():
     repeated = [*seeds(6), *seeds(6)]
-    assert told(seeds_check, variant(conducted={"seeds": repeated}))[0] == "evaluation.benchmark_memorization"
-    assert told(seeds_check, variant(conducted={"seeds": [*repeated, seeds(13)[12]]}))[0] == (
+    assert told(seeds_check, variant(checked={"seeds": repeated}))[0] == "evaluation.benchmark_memorization"
+    assert told(seeds_check, variant(checked={"seeds": [*repeated, seeds(13)[12]]}))[0] == (
         "evaluation.test_data_leakage"
     )
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiperf_core.results.validate import validate
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.sampler import LONGEST_UNJUDGED, Sampler
 from aiperf_core.results import example, jsontext, records
 from aiperf_core.results.jsontext import JsonError
-from aiperf_core.results.validate import validate
 from aiperf_core.validity.registry import ISSUES
 
 REPOSITORY = Path(__file__).parents[3]

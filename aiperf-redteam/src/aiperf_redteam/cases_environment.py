@@ -5,6 +5,7 @@ from aiperf_redteam.cases_output import pair
 
 CONDITIONS = "aiperf_redteam.conditions"
 ENVIRONMENT = "aiperf_redteam.environment"
+LIBRARIES = "aiperf_redteam.environment_libraries"
 
 CASES: tuple[Case, ...] = (
     Case(
@@ -24,6 +25,12 @@ CASES: tuple[Case, ...] = (
         tier="standard",
         alone=True,
     ),
+    Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="newer_driver", gains="silence"),
+    Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="same_driver", honest=True),
+    Case(
+        issue="environment.library_version_mismatch", module=LIBRARIES, implementation="newer_library", gains="silence"
+    ),
+    Case(issue="environment.library_version_mismatch", module=LIBRARIES, implementation="other_library", honest=True),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="sets_process", gains="silence"),
     Case(issue="environment.process_settings", module=ENVIRONMENT, implementation="without_gradients", honest=True),
     Case(

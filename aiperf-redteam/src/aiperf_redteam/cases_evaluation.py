@@ -4,6 +4,7 @@ from aiperf_core.validity.cases import Case
 from aiperf_redteam.cases_leak import candidate
 
 EVALUATION = "aiperf_redteam.evaluation"
+EVALUATION_DEFINITION = "aiperf_redteam.evaluation_definition"
 EVALUATION_TOLERANCE = "aiperf_redteam.evaluation_tolerance"
 
 CASES: tuple[Case, ...] = (
@@ -19,6 +20,8 @@ CASES: tuple[Case, ...] = (
         device="cuda",
         honest=True,
     ),
+    Case(issue="evaluation.metric_definition_gaming", module=EVALUATION_DEFINITION, implementation="constant"),
+    Case(issue="evaluation.metric_definition_gaming", module=EVALUATION, implementation="looks_first", honest=True),
     *candidate("evaluation.self_modifying_tests", "edits_sources", "reads_own_file", held_by=("files",)),
     Case(issue="evaluation.self_modifying_tests", module=EVALUATION, implementation="reads_source", honest=True),
     Case(issue="evaluation.wide_tolerance", module=EVALUATION_TOLERANCE, implementation="constant"),

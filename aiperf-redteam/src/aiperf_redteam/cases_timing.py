@@ -3,6 +3,7 @@
 from aiperf_core.validity.cases import Case
 from aiperf_redteam.cases_output import pair
 
+ENVIRONMENT = "aiperf_redteam.environment"
 TIMING = "aiperf_redteam.timing"
 TIMING_CACHE = "aiperf_redteam.timing_cache"
 TIMING_CLOCKS = "aiperf_redteam.timing_clocks"
@@ -13,6 +14,8 @@ TIMING_PERSISTING = "aiperf_redteam.timing_persisting"
 TIMING_SHORT = "aiperf_redteam.timing_short"
 
 CASES: tuple[Case, ...] = (
+    Case(issue="timing.profiler_overhead", module=ENVIRONMENT, implementation="leaves_profiler", gains="silence"),
+    Case(issue="timing.profiler_overhead", module=ENVIRONMENT, implementation="profiles_itself", honest=True),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="unjoined_stream", device="cuda"),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="joined_later", device="cuda"),
     Case(issue="timing.unsynced_streams", module=TIMING, implementation="joined_stream", device="cuda", honest=True),

@@ -113,6 +113,26 @@ def without_gradients(x, steps):
         return work(x, steps)
 
 
+@bench.variant(device="cpu", why="leaves a profiler running, which slows what is timed beside it")
+class LeavesProfiler:
+    def prepare(self):
+        self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        self.profiler.start()
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: profiles its preparation, and stops before it is timed")
+class ProfilesItself:
+    def prepare(self, x, steps):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            work(x, steps)
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
 @bench.variant(
     device="cuda", requires="gpus:2", why="all of the work is done on another GPU than the one of the target"
 )

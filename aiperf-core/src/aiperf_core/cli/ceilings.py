@@ -1,14 +1,11 @@
-"""`aiperf ceilings`: what this machine reaches at its best."""
+"""`aiperf ceilings`: measure the peak rates of this machine."""
 
-import shutil
-import tempfile
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import click
 
-from aiperf_core.cli.measuring import device_option
+from aiperf_core.cli.measuring import device_option, json_option, scratch_planner
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -19,28 +16,23 @@ if TYPE_CHECKING:
 
 
 @click.command("ceilings")
-@device_option("What to measure. [default: the GPU, if there is one]")
-@click.option("--refresh", is_flag=True, help="Measure anew, and forget what was measured before.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with everything known of each figure.")
+@device_option("Device to measure. [default: the GPU, if there is one]")
+@click.option("--refresh", is_flag=True, help="Measure again and replace the stored values.")
+@json_option("a JSON object, with all details of each value")
 @click.pass_obj
 def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool) -> None:
-    """Show what this machine reaches at its best: memory, arithmetic, launches and links.
+    """Show the peak rates of this machine: memory, arithmetic, launches and links.
 
-    Measured once and kept, for as long as driver, torch, clocks and power limit stay the same. Results are held against
-    these figures: one that is faster than light is invalid.
+    The values are measured once and stored. They are measured again when the driver, torch, clocks or power limit change.
+    Results are compared with them: a result above the speed of light is INVALID.
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.planner import Planner
 
     out, err = consoles()
-    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
-    try:
-        options = Options(device=device, devices=plugins.known_devices)
-        with _Course(err) as course, Planner(options, scratch) as planner:
-            found, kept = planner.all_ceilings(device, refresh, course.tell)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    options = Options(device=device, devices=plugins.known_devices)
+    with _Course(err) as course, scratch_planner(options) as planner:
+        found, kept = planner.all_ceilings(device, refresh, course.tell)
     _print(out, err, found, kept, as_json)
 
 
@@ -49,20 +41,20 @@ def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json:
 
     from aiperf_core.devices.ceiling_figures import of_datasheet
     from aiperf_core.render.ceilings_page import render
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
     if as_json:
         out.write(
-            jsontext.dumps({"kept": kept, "ceilings": records.document(found), "of_datasheet": of_datasheet(found)})
+            jsontext.dumps({"kept": kept, "ceilings": structure.document(found), "of_datasheet": of_datasheet(found)})
         )
         return
     out.print(render(found, out.look, out.console.width))
     if kept:
-        err.print_line(Text("These figures were kept. To measure anew: aiperf ceilings --refresh", "dim"))
+        err.print_line(Text("These values were stored earlier. To measure again: aiperf ceilings --refresh", "dim"))
 
 
 class _Course:
-    """Tells on standard error what is measured: in a terminal on one line that changes, elsewhere once."""
+    """Progress on standard error: in a terminal one line that changes, elsewhere one message."""
 
     def __init__(self, err: "Screen") -> None:
         self._err = err
@@ -79,17 +71,17 @@ class _Course:
             self._live.stop()
 
     def tell(self, what: str) -> None:
-        """Something else is measured now."""
+        """Show what is measured now."""
         from rich.live import Live
         from rich.text import Text
 
         if not self._err.terminal:
             if not self._told:
-                self._err.print_line(Text("measuring what this machine reaches ..."))
+                self._err.print_line(Text("measuring the peak rates of this machine ..."))
             self._told = True
             return
         if self._live is None:
-            # Drawn when told only: a thread that redraws would take processor time from what is measured.
+            # No automatic refresh: its thread would take processor time from the measurement.
             self._live = Live(console=self._err.console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(Text.assemble("measuring  ", (what, "cyan")), refresh=True)

@@ -1,6 +1,6 @@
-"""`aiperf completion`: a script by which a shell completes commands, options, targets, bundles and issues.
+"""`aiperf completion`: a script with which a shell completes commands, options, targets, bundles and issues.
 
-What an argument takes is known from its metavar, or an option's name: see `WORDS`. So it holds for the commands of plugins.
+The metavar of an argument or the name of an option selects the completion: see `WORDS`. This covers commands of plugins.
 """
 
 import ast
@@ -21,21 +21,21 @@ from aiperf_core.targets import InstalledTarget
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Each shell with the line for its start file.
+# For each shell: its start file, and the line to put there.
 SHELLS = {
     "bash": ("~/.bashrc", 'eval "$({} completion bash)"'),
     "zsh": ("~/.zshrc, after compinit", 'eval "$({} completion zsh)"'),
     "fish": ("~/.config/fish/config.fish", "{} completion fish | source"),
 }
 
-# What declares an implementation that a pattern can choose.
+# Decorators of implementations that a pattern can choose.
 DECORATORS = ("baseline", "variant")
 
-# Beyond this a benchmark's file is not read for the names of its implementations.
+# Larger benchmark files are not parsed for the names of implementations.
 MAX_SOURCE_BYTES = 1 << 20
 
-# Bash parts words at colons too and replaces only what follows the last one. So the line is parted at blanks here, and what
-# stands before the last colon is taken off the answers.
+# Bash also splits words at colons, and replaces only the part after the last colon. So the script splits the line at blanks,
+# and removes the part before the last colon from the answers.
 BASH = """\
 %(complete_func)s() {
     local line=${COMP_LINE:0:COMP_POINT} prefix="" current words kind value
@@ -62,16 +62,16 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 @click.argument("shell", type=click.Choice(tuple(SHELLS)), required=False)
 @click.pass_context
 def completion(ctx: click.Context, shell: str | None) -> None:
-    """Print a script by which your shell completes what you type after `aiperf`.
+    """Print a shell completion script for `aiperf`.
 
-    The script's last lines say where it goes. Without a SHELL it is the one named by $SHELL.
+    The last lines of the script say how to install it. [default: the shell in $SHELL]
     """
     from click.shell_completion import BashComplete, get_completion_class
 
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     if name not in SHELLS:
         accepted = ", ".join(map(repr, SHELLS))
-        raise UsageError(f"$SHELL names no shell with completion; found {name!r}. Say which: {accepted}.")
+        raise UsageError(f"$SHELL is {name!r}, which has no completion. Give a shell: {accepted}.")
     found = get_completion_class(name)
     assert found is not None  # click has had all of them since 8.0
     root = ctx.find_root()
@@ -82,14 +82,14 @@ def completion(ctx: click.Context, shell: str | None) -> None:
         writer.source_template = BASH  # type: ignore[misc]  # of this object alone
     file, line = SHELLS[name]
     click.echo(writer.source().rstrip("\n"))
-    # Last, where it is seen in a terminal; zsh wants the first line for itself.
+    # At the end: visible in a terminal, and zsh needs the first line for `#compdef`.
     click.echo(
-        f"\n# To complete {program} in every {name}, put this line into {file}:\n#\n#     {line.format(program)}"
+        f"\n# To enable completion of {program} in {name}, add this line to {file}:\n#\n#     {line.format(program)}"
     )
 
 
 class Completed(click.types.StringParamType):
-    """Text with completions: a function of the plugins and the incomplete word gives each with its help."""
+    """A text parameter. `complete` maps the plugins and the incomplete word to completions with their help."""
 
     def __init__(self, complete: "Callable[[Plugins, str], Iterable[tuple[str, str]]]", files: bool) -> None:
         self.complete = complete
@@ -98,11 +98,11 @@ class Completed(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem[str]]":
-        """Return what starts like the incomplete word, and where a path is taken leave paths to the shell."""
+        """Return the completions of a word. Where the parameter takes a path, the shell completes paths."""
         from click.shell_completion import CompletionItem
 
         plugins = ctx.find_object(Plugins) or Plugins()
-        # What a shell reads is a line an answer. A bundle may come from anybody, and so may the names in it.
+        # One answer per line. The names in a bundle are untrusted.
         items = [
             CompletionItem(text, help=said or None)
             for text, said in self.complete(plugins, incomplete)
@@ -112,24 +112,24 @@ class Completed(click.types.StringParamType):
 
 
 def teach(command: click.Command) -> None:
-    """Let the parameters of a command that take text complete what their metavars say, and those of its subcommands."""
+    """Give the text parameters of a command and its subcommands the completion that their metavars name."""
     for param in command.params:
         complete = WORDS.get(_word(param))
         if param.type is click.STRING and complete is not None:
             param.type = Completed(complete, files=complete in (bundles, targets_and_bundles))
     if isinstance(command, click.Group):
-        for one in command.commands.values():
-            teach(one)
+        for subcommand in command.commands.values():
+            teach(subcommand)
 
 
 def _word(param: click.Parameter) -> str:
-    """What a parameter takes: the first word of its metavar if that is known, as TARGET of TARGET[:IMPL], or else its name."""
+    """The key in `WORDS`: the first word of the metavar, such as TARGET of TARGET[:IMPL], or the name of the option."""
     found = re.match(r"\[?([A-Z_]+)", param.metavar or "")
     return found[1] if found and found[1] in WORDS else param.opts[0].lstrip("-").upper()
 
 
 def targets(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Targets by name, and after a colon their implementations."""
+    """Names of targets, and after a colon their implementations."""
     name, colon, _ = incomplete.partition(":")
     for target in plugins.targets:
         if not colon:
@@ -139,14 +139,14 @@ def targets(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def patterns(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Whatever chooses targets: their names, and tags once `tag:` is begun."""
+    """Names of targets, and tags once `tag:` is begun."""
     yield from targets(plugins, incomplete)
     if incomplete and (incomplete.startswith("tag:") or "tag:".startswith(incomplete)):
         yield from ((f"tag:{tag}", "") for tag in sorted({tag for one in plugins.targets for tag in one.tags}))
 
 
 def bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Bundles where runs leave them, the latest first, and after a colon their targets."""
+    """Bundles in the default folder, the newest first, and after a colon their targets."""
     from aiperf_core.results.bundle import DEFAULT_PARENT
     from aiperf_core.results.filenames import MANIFEST, TARGETS
 
@@ -158,43 +158,22 @@ def bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def targets_and_bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """What `aiperf show` takes."""
+    """Arguments of `aiperf show`."""
     yield from targets(plugins, incomplete)
     yield from bundles(plugins, incomplete)
 
 
-def issues(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
-    """Validity issues by id."""
-    yield from ((one.record.id, one.record.title) for one in plugins.issues.values())
-
-
 def issues_and_categories(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """What `aiperf validity` takes."""
+    """Arguments of `aiperf validity`."""
+    registered = [one.record for one in plugins.issues.values()]
     if "." not in incomplete:
-        yield from (
-            (category, "") for category in dict.fromkeys(one.record.category for one in plugins.issues.values())
-        )
-    yield from issues(plugins, incomplete)
+        yield from ((category, "") for category in dict.fromkeys(issue.category for issue in registered))
+    yield from ((issue.id, issue.title) for issue in registered)
 
 
-def devices(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
-    """Kinds of device."""
-    yield from ((name, one.record.summary) for name, one in plugins.devices.items())
-
-
-def executors(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
-    """What runs the processes."""
-    yield from ((name, one.record.summary) for name, one in plugins.executors.items())
-
-
-def profilers(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
-    """Tools of `aiperf profile`."""
-    yield from ((name, one.record.summary) for name, one in plugins.profilers.items())
-
-
-def metrics(plugins: Plugins, _: str) -> Iterator[tuple[str, str]]:
-    """Sets of metrics of all tools."""
-    yield from ((name, one.record.summary) for name, one in plugins.metrics.items())
+def _records(kind: str) -> "Callable[[Plugins, str], Iterable[tuple[str, str]]]":
+    """Names and summaries of the records in one field of `Plugins`."""
+    return lambda plugins, _: [(name, one.record.summary) for name, one in getattr(plugins, kind).items()]
 
 
 WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {
@@ -205,29 +184,29 @@ WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {
     "LEFT": bundles,
     "RIGHT": bundles,
     "ISSUE": issues_and_categories,
-    "DEVICE": devices,
-    "EXECUTOR": executors,
-    "TOOL": profilers,
-    "METRICS": metrics,
+    "DEVICE": _records("devices"),
+    "EXECUTOR": _records("executors"),
+    "TOOL": _records("profilers"),
+    "METRICS": _records("metrics"),
 }
 
 
 def implementations(target: InstalledTarget) -> list[str]:
-    """Name the implementations of a target as its file spells them. It is read and not imported, which would take seconds."""
+    """Names of the implementations in a target's file. The file is parsed, not imported: an import takes seconds."""
     try:
         spec = find_spec(target.module)
         source = Path(spec.origin or "") if spec else Path()
         if source.suffix != ".py" or source.stat().st_size > MAX_SOURCE_BYTES:
             return []
         tree = ast.parse(source.read_text())
-    except Exception:  # a package or a file of somebody else's; nothing is known then
+    except Exception:  # the package or file of a plugin may be broken
         return []
     names = [_declared(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _declared(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """The name under which a decorator declares an implementation, empty where none does."""
+    """The name of the implementation that a decorator declares; empty for other definitions."""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else None
         if isinstance(decorator, ast.Call) and isinstance(called, ast.Attribute) and called.attr in DECORATORS:

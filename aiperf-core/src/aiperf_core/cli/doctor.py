@@ -1,4 +1,4 @@
-"""`aiperf doctor`: what this machine can run, what it lacks, and what to do about each lack."""
+"""`aiperf doctor`: what this machine can run, what is missing, and how to get it."""
 
 import platform
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
+from aiperf_core.cli.measuring import echo_json, json_option, plural
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
@@ -16,7 +17,7 @@ from aiperf_core.plugins import Plugins
 if TYPE_CHECKING:
     from aiperf_core.devices.device import Found
 
-# Importing a CUDA build of torch from a cold network disk takes the better part of this.
+# A CUDA build of torch on a cold network disk takes more than half of this to import.
 TORCH_LIMIT_SECONDS = 120
 
 ASK_TORCH = """
@@ -27,7 +28,7 @@ print(json.dumps({"version": torch.__version__, "built_for": torch.version.cuda,
 
 @frozen
 class Fact:
-    """A thing that was looked for. With a `remedy` it is lacking, and `needed_for` says what that costs."""
+    """A property of the machine. With a `remedy` it is missing, and `needed_for` says what needs it."""
 
     name: str
     found: str
@@ -36,12 +37,12 @@ class Fact:
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@json_option()
 @click.pass_obj
 def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
-    """Say what this machine can run, what it lacks, and what to do about it.
+    """Show what this machine can run, what is missing, and how to get it.
 
-    Ends with 0 when benchmarks can run, if only on the CPU, and with 1 when none can.
+    Exit code 0: benchmarks can run, at least on the CPU. 1: no benchmark can run.
     """
     torch = _ask_torch()
     others = of_plugins(plugins.known_devices) if "version" in torch else {}
@@ -50,9 +51,7 @@ def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
     runs = {"cpu": "version" in torch, "cuda": bool(torch.get("sees"))}
     runs |= {name: not isinstance(one, str) for name, one in others.items()}
     if as_json:
-        import json
-
-        click.echo(json.dumps({"runs": runs, "facts": [asdict(fact) for fact in facts]}, indent=2))
+        echo_json({"runs": runs, "facts": [asdict(fact) for fact in facts]})
     else:
         _print(facts, runs)
     return ExitCode.OK if runs["cpu"] else ExitCode.FAILED
@@ -79,21 +78,21 @@ def _machine() -> Iterator[Fact]:
     yield Fact("memory", host.memory())
     yield Fact("hypervisor", host.hypervisor() or "none seen")
     compiler = host.compiler()
-    remedy = "" if compiler else "install gcc or clang, or name one in CC"
+    remedy = "" if compiler else "install gcc or clang, or set CC to a compiler"
     yield Fact("C compiler", compiler or "not found", "C kernels on the CPU, and Triton's launcher", remedy)
 
 
 def _ask_torch() -> dict[str, object]:
-    """Ask torch in a process of its own: a broken driver can make its import or its first call hang."""
+    """Ask torch in another process: with a broken driver its import or first call can hang."""
     import json
     import subprocess
 
-    # -P: a torch.py in the working directory is not torch.
+    # -P: do not import a torch.py of the working directory.
     command = [sys.executable, "-P", "-c", ASK_TORCH]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TORCH_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
-        return {"problem": f"gave no answer within {TORCH_LIMIT_SECONDS} s"}
+        return {"problem": f"did not answer within {TORCH_LIMIT_SECONDS} s"}
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return {"problem": f"cannot be imported: {last}"}
@@ -116,11 +115,11 @@ def _nvidia(torch: dict[str, object]) -> Iterator[Fact]:
     from aiperf_core.devices.probe import nvidia
 
     found = nvidia()
-    needs = "benchmarks on cuda; the others run without"
+    needs = "benchmarks on cuda"
     if not found.gpus:
         remedy = "use a machine with an NVIDIA GPU and its driver"
         if "driver is" in found.problem:
-            remedy = "install the driver, or restart the machine after an update of it; see: nvidia-smi"
+            remedy = "install the driver, or restart the machine after a driver update; see: nvidia-smi"
         if "nvidia-ml-py" in found.problem:
             remedy = "pip install nvidia-ml-py"
         yield Fact("GPU", found.problem, needs, remedy)
@@ -129,17 +128,17 @@ def _nvidia(torch: dict[str, object]) -> Iterator[Fact]:
     for gpu in found.gpus:
         yield Fact("GPU", f"{gpu.name}, {gpu.memory_bytes / (1 << 30):.0f} GiB, compute capability {gpu.capability}")
     if torch.get("sees") == 0:
-        remedy = f"install a torch built for CUDA up to {found.cuda}; is CUDA_VISIBLE_DEVICES set?"
-        yield Fact("torch and the GPU", "torch sees no GPU though there is one", needs, remedy)
+        remedy = f"install a torch built for CUDA up to {found.cuda}, and check CUDA_VISIBLE_DEVICES"
+        yield Fact("torch and the GPU", "torch does not see the GPU", needs, remedy)
 
 
 def _devices(others: "dict[str, Found | str]", plugins: Plugins) -> Iterator[Fact]:
-    """The devices of plugins, each with what is here of it."""
+    """The devices of plugins that this machine has, or the reason why not."""
     for name, found in others.items():
         installed = plugins.devices[name]
         if isinstance(found, str):
             provider = f"{installed.distribution} {installed.version}"
-            yield Fact(name, found, f"benchmarks on {name}; the others run without", f"see what {provider} needs")
+            yield Fact(name, found, f"benchmarks on {name}", f"see the documentation of {provider}")
             continue
         more = f", {', '.join(found.capabilities)}" if found.capabilities else ""
         yield Fact(name, f"{found.name}{f', {found.count} of them' if found.count > 1 else ''}{more}")
@@ -160,21 +159,19 @@ def _cache() -> Fact:
     from aiperf_core.folders import cache_folder
 
     folder = cache_folder()
-    remedy = "" if host.can_write(folder) else "set AIPERF_CACHE_DIR to a folder that can be written"
+    remedy = "" if host.can_write(folder) else "set AIPERF_CACHE_DIR to a writable folder"
     state = "not writable" if remedy else "writable"
-    return Fact("cache", f"{folder} ({state})", "compiling each kernel once only", remedy)
+    return Fact("cache", f"{folder} ({state})", "compiling each kernel only once", remedy)
 
 
 def _installed(plugins: Plugins) -> Iterator[Fact]:
     count = len({target.distribution for target in plugins.targets})
     remedy = "" if count else "pip install aiperf-ch07"
-    yield Fact("benchmarks", f"{len(plugins.targets)} in {count} package(s)", "anything to run", remedy)
-    for skipped in plugins.set_aside:
-        update = f"update or remove it: pip install --upgrade {skipped.distribution}"
-        yield Fact(f"plugin {skipped.distribution}", str(skipped), "what that plugin contributes", update)
-    for one in plugins.loaded:
-        update = f"update or remove it: pip install --upgrade {one.distribution}"
-        for note in one.notes:
-            yield Fact(
-                f"plugin {one.distribution}", note, "commands that start quickly and print only their own", update
-            )
+    yield Fact("benchmarks", f"{len(plugins.targets)} in {plural('package', count)}", "aiperf run", remedy)
+    problems = [
+        (skipped.distribution, str(skipped), "the contributions of the plugin") for skipped in plugins.set_aside
+    ]
+    quick = "commands that start quickly and print only their own output"
+    problems += [(one.distribution, note, quick) for one in plugins.loaded for note in one.notes]
+    for name, found, needed_for in problems:
+        yield Fact(f"plugin {name}", found, needed_for, f"update or remove it: pip install --upgrade {name}")

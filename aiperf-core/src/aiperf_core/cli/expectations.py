@@ -1,4 +1,4 @@
-"""`aiperf expectations`: hold runs to what was measured before."""
+"""`aiperf expectations`: check for regressions against stored results."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import define, field
 
+from aiperf_core import units
+from aiperf_core.cli.measuring import together
+from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import GOALS
 
@@ -24,31 +28,38 @@ def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> floa
     return value
 
 
-def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What the three subcommands have in common."""
-    for option in reversed(
-        (
-            click.argument("what", metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]"),
-            click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: the bundle's]"),
-            click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
-            click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="This expectations file."),
-        )
-    ):
-        command = option(command)
-    return command
+def _options(about: str, default: float | None = None) -> Callable[[Any], Any]:
+    """The options of the three subcommands; `about` is the help of `--min-speedup`."""
+    return together(
+        click.argument("what", metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]"),
+        click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: the bundle's]"),
+        click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
+        click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Use this expectations file."),
+        click.option(
+            "--min-speedup",
+            type=float,
+            default=default,
+            show_default=default is not None,
+            callback=_speedup,
+            help=about,
+        ),
+    )
+
+
+_with_threshold = _options("Lower bound of every threshold.")
 
 
 @click.group("expectations")
 def expectations() -> None:
-    """Hold runs to what was measured before, kind of machine by kind of machine.
+    """Check for regressions against stored results, for each kind of machine.
 
-    A package keeps its expectations beside its sources, in expectations/KEY.json.
+    A package stores its expectations beside its sources, in expectations/KEY.json.
     """
 
 
 @define
 class _Group:
-    """The results that share an expectations file, with the sources of those that are installed."""
+    """The results that share an expectations file, with the sources of the installed targets."""
 
     path: Path
     key: str
@@ -57,42 +68,28 @@ class _Group:
 
 
 @expectations.command("check")
-@_options
-@click.option("--min-speedup", type=float, callback=_speedup, help="No threshold is below this.")
+@_with_threshold
 @click.pass_obj
-def check(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
-) -> ExitCode:
-    """Hold a run to its expectations. Exit code 4: a row is below. Unknown hardware is said, and passes."""
-    rows = _report(plugins, what, hardware, goal, file, min_speedup)
+def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
+    """Check a run against its expectations. Exit code 4: a row is below. Unknown hardware passes with a message."""
+    rows = _report(plugins, **asked)
     below = [row for row in rows if row.outcome == "BELOW"]
     known = [row for row in rows if row.at_least is not None]
-    click.echo(f"{len(below)} of {len(known)} below expectation" if known else "nothing is expected of these rows")
+    click.echo(f"{len(below)} of {len(known)} below expectation" if known else "these rows have no expectations")
     return ExitCode.BELOW_EXPECTATION if below else ExitCode.OK
 
 
 @expectations.command("report")
-@_options
-@click.option("--min-speedup", type=float, callback=_speedup, help="No threshold is below this.")
+@_with_threshold
 @click.pass_obj
-def report(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
-) -> None:
-    """Show a run beside its expectations. The exit code is 0 whatever it reached."""
-    _report(plugins, what, hardware, goal, file, min_speedup)
+def report(plugins: Plugins, /, **asked: Any) -> None:
+    """Show a run beside its expectations. The exit code is always 0."""
+    _report(plugins, **asked)
 
 
 @expectations.command("update")
-@_options
-@click.option(
-    "--min-speedup",
-    type=float,
-    default=1.05,
-    show_default=True,
-    callback=_speedup,
-    help="What does not surely reach this gets no expectation.",
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@_options("Rows whose interval is not above this get no expectation.", default=1.05)
+@click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @click.pass_obj
 def update(
     plugins: Plugins,
@@ -103,10 +100,10 @@ def update(
     min_speedup: float,
     dry_run: bool,
 ) -> None:
-    """Expect from now on what a run reached, and show what changes.
+    """Store the results of a run as expectations, and show the changes.
 
-    Refused are rows that are INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, bundles that are incomplete or do not hold, and
-    sources that are not in git or not those that were measured. Nothing is written then.
+    Writes nothing if a row is INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, if the bundle is incomplete or fails its
+    recheck, or if the sources are not in git or differ from the measured sources.
     """
     from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
@@ -138,7 +135,6 @@ def update(
 def _report(
     plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
 ) -> list["Checked"]:
-    from aiperf_core.names import words
     from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
@@ -147,7 +143,7 @@ def _report(
         page = rules.read(group.path)
         if page is None:
             click.echo(
-                f"no expectations for '{group.key}' ({words(str(group.path))}). Make them: aiperf expectations update"
+                f"no expectations for '{group.key}' ({words(str(group.path))}). To store them: aiperf expectations update"
             )
             continue
         _belongs(group, page)
@@ -161,8 +157,7 @@ def _report(
 def _groups(
     plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
 ) -> Iterator[_Group]:
-    """The bundle's results by expectations file. What is not installed is said, and left out unless there is `--file`."""
-    from aiperf_core.names import words
+    """The bundle's results by expectations file. Without `--file`, targets that are not installed are named and left out."""
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
@@ -177,9 +172,9 @@ def _groups(
         )
         source = rules.source_of(installed[result.target]) if result.target in installed else None
         if source is None and file is None:
-            click.echo(f"{words(result.target)} is not installed here; name its expectations with --file", err=True)
+            click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)
             continue
-        path = file or rules.place(source, key)  # type: ignore[arg-type]  # one of them is there
+        path = file or rules.place(source, key)  # type: ignore[arg-type]  # without `file` there is a source
         group = groups.setdefault((path, key), _Group(path, key))
         group.results.append(result)
         if source is not None:
@@ -198,16 +193,12 @@ def _page(group: _Group) -> "Page":
 def _belongs(group: _Group, page: "Page") -> None:
     if page.hardware != group.key:
         raise UsageError(
-            f"'{group.path}' is for '{page.hardware}', and these results are of '{group.key}'. "
-            f"To use it all the same: --hardware {page.hardware}"
+            f"'{group.path}' is for '{page.hardware}'; these results are from '{group.key}'. "
+            f"To use it anyway: --hardware {page.hardware}"
         )
 
 
 def _print_rows(rows: list["Checked"]) -> None:
-    from aiperf_core import units
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     lines = []
     for row in rows:
         shown = units.ratio_estimate(row.found) if row.found else units.Shown("", "")
@@ -218,20 +209,15 @@ def _print_rows(rows: list["Checked"]) -> None:
 
 
 def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     click.echo(f"{group.key}  {words(str(group.path))}{'  (not written)' if dry_run else ''}")
     rows = [(words(one.name), _least(one.before), _least(one.after), _what(one)) for one in changes]
     if rows:
         print_table(("implementation", "before", "after", "change"), rows)
     else:
-        click.echo("no row to expect anything of")
+        click.echo("no row can have an expectation")
 
 
 def _least(value: float | None) -> str:
-    from aiperf_core import units
-
     return "-" if value is None else f"{units.number(value, 4)}x"
 
 

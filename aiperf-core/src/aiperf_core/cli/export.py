@@ -1,4 +1,4 @@
-"""`aiperf export`: results for other programs."""
+"""`aiperf export`: write results for other programs."""
 
 from pathlib import Path
 
@@ -14,20 +14,22 @@ from aiperf_core.errors import AiperfError, UsageError
     "kind",
     type=click.Choice(("csv", "markdown", "html", "json", "parquet")),
     required=True,
-    help="One file; parquet needs pyarrow.",
+    help="Format of the file. parquet needs pyarrow.",
 )
-@click.option("--samples", is_flag=True, help="A row a sample instead, as csv, json or parquet.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to. [default: standard output]")
+@click.option("--samples", is_flag=True, help="Write one row per sample, as csv, json or parquet.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
+)
 def export(what: str, kind: str, samples: bool, out: Path | None) -> None:
-    """Write results as a table with a row an implementation. Numbers are SI, in columns whose names carry the units."""
+    """Write results as a table with one row per implementation. Values are in SI units; column names carry the unit."""
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, atomic
     from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table
 
     if samples and kind not in SAMPLE_FORMATS:
-        raise UsageError(f"--samples is for other programs; it takes --format {', '.join(SAMPLE_FORMATS)}, not {kind}.")
+        raise UsageError(f"--samples takes --format {', '.join(SAMPLE_FORMATS)}; got {kind}.")
     if kind == "parquet" and out is None:
-        raise UsageError("--format parquet is not text; give it a file with --out FILE.")
+        raise UsageError("--format parquet is binary and needs a file: --out FILE.")
     found = address.find(what)
     name, manifest = found.bundle.path.resolve().name, found.bundle.manifest
     if samples:

@@ -1,4 +1,4 @@
-"""`aiperf judge`: the verdict on a file of code that nobody trusts."""
+"""`aiperf judge`: benchmark untrusted code in a sandbox."""
 
 from pathlib import Path
 
@@ -13,7 +13,10 @@ from aiperf_core.targets import InstalledTarget, Selection
 @click.command("judge")
 @click.argument("candidate", type=click.Path(path_type=Path), metavar="CANDIDATE.py")
 @click.option(
-    "--target", required=True, metavar="TARGET[:BASELINE]", help="What it must do, and what it is compared with."
+    "--target",
+    required=True,
+    metavar="TARGET[:BASELINE]",
+    help="Target that the candidate implements, and the baseline to compare with.",
 )
 @click.option(
     "--format",
@@ -21,7 +24,7 @@ from aiperf_core.targets import InstalledTarget, Selection
     type=click.Choice(("aiperf", "kernelbench")),
     default="aiperf",
     show_default=True,
-    help="kernelbench: ModelNew in the candidate; --target names the file with Model, get_inputs and get_init_inputs.",
+    help="kernelbench: CANDIDATE.py defines ModelNew; --target is a file with Model, get_inputs, get_init_inputs.",
 )
 @measuring_options(timeout_s=30.0, scope="")
 @click.pass_obj
@@ -36,16 +39,17 @@ def judge(
     tier: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Judge code that nobody trusts, against a target's baseline.
+    """Benchmark untrusted code in a sandbox, against the baseline of a target.
 
-    CANDIDATE.py defines `class Implementation` with `run(self, ...)`, and `prepare(self, ...)` if it likes; both name the
-    target's inputs. It runs in a process of its own, confined as strictly as this machine allows, which holds neither the
-    reference nor the tolerance nor a seed. The verdict is made outside of it. Exit code 3: it is invalid. What was found
-    invalid three times is not judged again until it changes.
+    CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The parameters
+    are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or seed.
+    Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times is
+    refused until it changes.
     """
     server = server_ahead()
     from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
@@ -53,7 +57,7 @@ def judge(
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.target_run import CANDIDATE
+    from aiperf_core.harness.run.setup import CANDIDATE
     from aiperf_core.results.models import TargetResult
 
     selection, baseline = _selection(plugins, target, kind)
@@ -71,7 +75,7 @@ def judge(
     )
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view)
+        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view, labels=labels)
         code = one.execute()
     for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:
@@ -86,13 +90,13 @@ def judge(
 
 
 def _selection(plugins: Plugins, target: str, kind: str) -> tuple[Selection, str | None]:
-    """The target and the name of the baseline, if one was given."""
+    """The target, and the name of the baseline if given."""
     if kind == "kernelbench":
         return Selection(_kernelbench(Path(target))), None
     name, _, baseline = target.partition(":")
     selections = plugins.select((name,))
     if len(selections) != 1:
-        raise UsageError(f"--target takes one target, such as practice.matmul; {name!r} stands for {len(selections)}.")
+        raise UsageError(f"--target takes one target, such as practice.matmul; {name!r} matches {len(selections)}.")
     return Selection(selections[0].target), baseline or None
 
 
@@ -100,6 +104,6 @@ def _kernelbench(reference: Path) -> InstalledTarget:
     from aiperf_core.kernelbench import KERNELBENCH
 
     if not reference.is_file():
-        raise UsageError(f"--target '{reference}' is no file; with --format kernelbench it is the reference's file.")
+        raise UsageError(f"--target '{reference}' is not a file; --format kernelbench needs the file of the reference.")
     module = f"{KERNELBENCH}{reference.resolve()}"
     return InstalledTarget(f"kernelbench.{reference.stem}", module, f"the Model of {reference.name}")

@@ -1,4 +1,4 @@
-"""`aiperf kernels`: compile every kernel, on a machine without a GPU too."""
+"""`aiperf kernels`: compile the kernels of the installed benchmarks. Needs no GPU."""
 
 import sys
 import textwrap
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import echo_json, json_option
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
 
@@ -19,29 +20,32 @@ WIDEST = 100
 
 @click.command("kernels")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
-@click.option("--arch", "archs", metavar="ARCH,...", default="", help="For these only, such as sm_80,sm_90a.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with everything known of each.")
 @click.option(
-    "--keep", type=click.Path(file_okay=False, path_type=Path), help="Write the machine code (cubin) to this folder."
+    "--arch", "archs", metavar="ARCH,...", default="", help="Only for these architectures, such as sm_80,sm_90a."
+)
+@json_option("a JSON array, with all details of each kernel")
+@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Write the cubin files to this folder.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Compile in N processes at the same time."
 )
 @click.pass_obj
-def kernels(plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bool, keep: Path | None) -> None:
-    """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show what each takes.
+def kernels(
+    plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bool, keep: Path | None, jobs: int
+) -> None:
+    """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their registers and stack.
 
     Needs no GPU. A PATTERN is as in `aiperf list`. Without --arch, each file is compiled for the architectures that it
-    declares, and for those of sm_80, sm_90a and sm_100a that it supports. Exits with 1 where any does not compile.
+    declares, and for sm_80, sm_90a and sm_100a if it supports them. Exit code 1: a kernel does not compile.
     """
     from aiperf_core.kernels.check import compile_all
 
     chosen = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
     asked = [arch.strip() for arch in archs.split(",") if arch.strip()]
-    outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep))
+    outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep, jobs))
     if as_json:
-        import json
-
         from attrs import asdict
 
-        click.echo(json.dumps([asdict(outcome) for outcome in outcomes], indent=2))
+        echo_json([asdict(outcome) for outcome in outcomes])
     else:
         _show(outcomes)
     if any(outcome.status == "failed" for outcome in outcomes):
@@ -50,7 +54,7 @@ def kernels(plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bo
 
 def _show(outcomes: "Sequence[Outcome]") -> None:
     if not outcomes:
-        click.echo("These benchmarks have no kernels of their own.")
+        click.echo("The chosen benchmarks have no kernels.")
         return
     _print_table(outcomes)
     for outcome in outcomes:
@@ -82,7 +86,7 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
     console.width = min(console.width, WIDEST) if sys.stdout.isatty() else WIDEST
     with console.capture() as captured:
         console.print(table)
-    # rich fills cells with blanks, which in a file are only noise.
+    # rich pads cells with trailing blanks.
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -100,7 +104,7 @@ def _result(outcome: "Outcome") -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Keep to the width, but never break a path: it is there to be copied."""
+    """Wrap to the width, but never inside a path, so that it can be copied."""
     return "\n".join(
         textwrap.fill(line, WIDEST, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()

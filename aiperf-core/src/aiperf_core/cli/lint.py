@@ -1,17 +1,15 @@
-"""`aiperf lint`: whether a benchmark's own judge is worth something."""
+"""`aiperf lint`: test whether the judges of benchmarks reject wrong answers."""
 
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import asdict, field, frozen
 
-from aiperf_core.cli.measuring import device_option
+from aiperf_core.cli.measuring import device_option, json_option, scratch_planner, warn_of_skipped
 from aiperf_core.errors import ExitCode
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -28,9 +26,11 @@ MARKS = {"problem": "bold red", "note": "yellow"}
 
 @frozen
 class Linted:
-    """One target on one device. `failed` says why it could not be linted, `skipped` why there is nothing to lint.
+    """One target on one device.
 
-    An outcome has `test`, `verdict` (ok, problem, note or not applicable), `found` and `remedy`.
+    failed: why it could not be linted.
+    skipped: why there is nothing to lint.
+    outcomes: `test`, `verdict` (ok, problem, note or not applicable), `found` and `remedy` of each test.
     """
 
     target: str
@@ -48,22 +48,21 @@ class Linted:
 
 @click.command("lint")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@device_option("Only there. [default: every device that is here]")
-@click.option("--size", metavar="NAME", default="smoke", show_default=True, help="A preset of sizes.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every outcome.")
+@device_option("Only this device. [default: every device of this machine]")
+@click.option("--size", metavar="NAME", default="smoke", show_default=True, help="Preset of sizes.")
+@json_option("a JSON object, with every outcome")
 @click.pass_obj
 def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: str, as_json: bool) -> int:
-    """Try to fool the judge of each target, and hold its cost and its implementations against its reference.
+    """Test whether the judge of each target rejects wrong answers, and check its cost and implementations.
 
-    Wrong answers must be refused (zeros, stale, rounded, unfinished and more), honest ones accepted, and the declared
-    work must be that which was seen. A PATTERN is as in `aiperf run`. Exits with 3 where a target has a problem, with 1
-    where one could not be linted.
+    Wrong answers must be rejected (zeros, stale, rounded, unfinished and more), correct answers accepted, and the declared
+    cost must match the observed work. A PATTERN is as in `aiperf run`. Exit code 3: a target has a problem. 1: a target
+    could not be linted.
     """
     from aiperf_core.cli.screen import consoles
 
     selections = plugins.select(patterns)
-    for skipped in plugins.set_aside:
-        click.echo(str(skipped), err=True)
+    warn_of_skipped(plugins)
     out, _ = consoles()
     results = []
     for one in _lint_all(selections, device, size, plugins.known_devices):
@@ -78,7 +77,7 @@ def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: 
 
 
 def _exit_code(results: list[Linted]) -> ExitCode:
-    """Problems come first; where nothing at all was linted, linting has failed."""
+    """3 for problems; 1 for a target that could not be linted, or if all targets were skipped."""
     if any(one.of("problem") for one in results):
         return ExitCode.INVALID
     if any(one.failed for one in results) or all(one.skipped for one in results):
@@ -90,20 +89,15 @@ def _lint_all(
     selections: "tuple[Selection, ...]", device: str | None, size: str, known: "dict[str, Device]"
 ) -> Iterator[Linted]:
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.planner import Planner
 
-    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
-    try:
-        with Planner(Options(device=device, devices=known, size=size), scratch) as planner:
-            for selection in selections:
-                # Of a plugin's device only where the target has something for it, or was asked to.
-                useful = {"cpu", "cuda", *selection.target.devices}
-                here = (one for one in sorted(known) if one in useful and planner.absent(one) is None)
-                for one in [device] if device else here:
-                    planner.options = Options(device=one, devices=known, size=size)
-                    yield _lint_target(planner, selection, one)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with scratch_planner(Options(device=device, devices=known, size=size)) as planner:
+        for selection in selections:
+            # A plugin's device only if the target supports it, or if it was given.
+            useful = {"cpu", "cuda", *selection.target.devices}
+            here = (name for name in sorted(known) if name in useful and planner.absent(name) is None)
+            for name in [device] if device else here:
+                planner.options = Options(device=name, devices=known, size=size)
+                yield _lint_target(planner, selection, name)
 
 
 def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Linted:
@@ -128,7 +122,7 @@ def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Lin
 
 
 def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:
-    """Run one implementation in a process of its own, at the smoke sizes and at those that were asked for."""
+    """Run one implementation in a process of its own, at the smoke sizes and at the chosen sizes."""
     from aiperf_core.harness.processes.child import ChildError
     from aiperf_core.requirements import lacking
     from aiperf_core.targets import WORLD_SIZE
@@ -140,7 +134,9 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
     if reason:
         return _outcome(test, "not applicable", reason)
     if WORLD_SIZE in plan.params:
-        return _outcome(test, "not applicable", "ranks need each other; aiperf run judges every one of them")
+        return _outcome(
+            test, "not applicable", "an implementation of several ranks cannot run alone; aiperf run judges every rank"
+        )
     sizes = {"smoke": plan.described.presets["smoke"], plan.size: plan.params}
     for size, params in sizes.items():
         try:
@@ -150,7 +146,7 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
                 return _outcome(test, "not applicable", str(error))
             wrong = str(error)
         if wrong:
-            remedy = f"Mend it, or the reference that disagrees with it: {implementation.where}"
+            remedy = f"Correct it, or the reference that disagrees with it: {implementation.where}"
             return _outcome(test, "problem", f"at {size}: {wrong}", remedy)
     return _outcome(test, "ok")
 
@@ -174,8 +170,6 @@ def _outcome(test: str, verdict: str, found: str = "", remedy: str = "") -> dict
 def _print(out: "Screen", one: Linted) -> None:
     from rich.padding import Padding
     from rich.text import Text
-
-    from aiperf_core.names import words
 
     head = Text.assemble((words(one.target), "bold"), f" on {one.device}")
     if one.failed or one.skipped:

@@ -1,37 +1,35 @@
-"""`aiperf list`: the benchmarks that are installed."""
+"""`aiperf list`: list the installed benchmarks."""
 
 import click
 
+from aiperf_core.cli.measuring import echo_json, json_option, warn_of_skipped
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget
 
 EMPTY = "No benchmarks are installed. Get some: pip install aiperf-ch07"
-NONE_HERE = "None of the benchmarks chosen ({}) can run here. What is missing: aiperf doctor"
+NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: aiperf doctor"
 
 
 @click.command("list")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
-@click.option("--runnable", is_flag=True, help="Only those with a device that this machine has.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with everything known of each.")
+@click.option("--runnable", is_flag=True, help="Only benchmarks that can run on a device of this machine.")
+@json_option("a JSON array, with all details of each benchmark")
 @click.pass_obj
 def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as_json: bool) -> None:
-    """List the benchmarks that are installed.
+    """List the installed benchmarks.
 
-    A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory) or a glob (ch0*.*access). Without one
-    all are listed.
+    A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory) or a glob (ch0*.*access).
+    [default: all]
     """
-    for skipped in plugins.set_aside:
-        click.echo(str(skipped), err=True)
+    warn_of_skipped(plugins)
     wanted = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
     here = _devices(plugins, wanted) if runnable else None
     targets = [target for target in wanted if here is None or here.intersection(target.devices)]
     if as_json:
-        import json
-
         from attrs import asdict
 
-        click.echo(json.dumps([asdict(target) for target in targets], indent=2))
+        echo_json([asdict(target) for target in targets])
     elif targets:
         rows = [(target.name, target.goal, ", ".join(target.devices), target.summary) for target in targets]
         print_table(("NAME", "GOAL", "DEVICES", "SUMMARY"), rows)
@@ -40,7 +38,7 @@ def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as
 
 
 def _devices(plugins: Plugins, targets: list[InstalledTarget]) -> set[str]:
-    """The devices that are here; of plugins' devices, those that one of the targets names are looked for."""
+    """The devices of this machine. A plugin's device is probed only if one of the targets names it."""
     from aiperf_core.devices.discovery import of_plugins
     from aiperf_core.devices.probe import has_cuda_device
 

@@ -1,4 +1,4 @@
-"""The command `aiperf`: a group whose subcommands come from plugins and are imported when they are called."""
+"""The command `aiperf`. Its subcommands come from plugins, and are imported when they are called."""
 
 import os
 import platform
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_core import __version__
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import nearest
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# What a shell reports for a program that Ctrl-C ended: 128 + SIGINT.
+# The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
 
 
 class Shell(click.Group):
-    """The group. A subcommand finds the loaded `Plugins` in its context: `@click.pass_obj`.
+    """The group `aiperf`. A subcommand receives the loaded `Plugins` by `@click.pass_obj`, and may return an exit code.
 
-    It ends with the exit code that a subcommand returns, if it returns one. A handled error is one paragraph on stderr;
-    anything else is a bug and keeps its traceback.
+    A handled error is printed as one paragraph on stderr. Any other exception is a bug and keeps its traceback.
     """
 
     def __init__(self, plugins: Plugins) -> None:
@@ -49,11 +49,11 @@ class Shell(click.Group):
         self.plugins = plugins
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the subcommands, in the order in which the plugins contribute them."""
+        """Names of the subcommands, in the order of their contribution."""
         return list(self.plugins.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand. One of a stranger's that cannot be imported is their bug, told without our traceback."""
+        """Import a subcommand. If that of another distribution cannot be imported, the error names the distribution."""
         installed = self.plugins.commands.get(cmd_name)
         if installed is None:
             return None
@@ -61,7 +61,7 @@ class Shell(click.Group):
             command = installed.record.resolve()
         except Exception as error:
             if ctx.resilient_parsing:
-                # A shell completes: it has nowhere to show an error, and the command itself will.
+                # Shell completion cannot show an error; the command itself will.
                 return None
             if installed.distribution == "aiperf-core":
                 raise
@@ -75,34 +75,35 @@ class Shell(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
-        """Complete the subcommands by their summaries, without importing them, and the options."""
+        """Complete subcommands, without importing them, and options."""
         from click.shell_completion import CompletionItem
 
-        named = {name: installed.record.summary for name, installed in self.plugins.commands.items()}
-        items = [CompletionItem(name, help=said) for name, said in named.items() if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=said) for name, said in self._summaries() if name.startswith(incomplete)]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand, or name the nearest one."""
+        """Find the subcommand, or suggest a similar name."""
         name = args[0]
         if name not in self.plugins.commands and not name.startswith("-") and not ctx.resilient_parsing:
-            hint = nearest(name, self.plugins.commands) or " See them all: aiperf --help"
-            skipped = " Plugins were skipped, see: aiperf plugins" if self.plugins.set_aside else ""
+            hint = nearest(name, self.plugins.commands) or " All commands: aiperf --help"
+            skipped = " Plugins were skipped: aiperf plugins" if self.plugins.set_aside else ""
             raise UsageError(f"{name!r} is not a command.{hint}{skipped}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands by their summaries, without importing them."""
-        rows = [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]
+        """Write the subcommands with their summaries, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(self._summaries())
+
+    def _summaries(self) -> list[tuple[str, str]]:
+        return [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]
 
     def main(  # type: ignore[override]  # click writes the same as overloads
         self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any
     ) -> Any:
-        """Run the command line and exit, as click does, with our errors and exit codes."""
+        """Run the command line and exit, with the errors and exit codes of aiperf."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **extra)
         try:
@@ -112,7 +113,7 @@ class Shell(click.Group):
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
         except BrokenPipeError:
-            # The reader has gone, as in `aiperf list | head -1`. Python would complain of it once more on exit.
+            # The reader closed the pipe, as in `aiperf list | head -1`. Python would report that again on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = ExitCode.FAILED
         sys.exit(int(code))
@@ -124,15 +125,15 @@ def main() -> None:
     try:
         shell = Shell(load_plugins(without=_deadly_plugins()))
     except KeyboardInterrupt as interrupt:
-        # A plugin that blocks is ended in this way.
+        # The user ends a plugin that blocks in this way.
         if interrupt.args:
-            click.echo(f"aiperf: interrupted {interrupt}. What plugins do: aiperf doctor", err=True)
+            click.echo(f"aiperf: interrupted {interrupt}. To check plugins: aiperf doctor", err=True)
         sys.exit(INTERRUPTED)
     shell.main(prog_name=called_as if called_as == "aiperf-bench" else "aiperf")
 
 
 def _deadly_plugins() -> dict[tuple[str, str], str]:
-    """Look for them only for `aiperf doctor`, which has to answer where nothing else does; loading twice takes time."""
+    """The plugins to skip. Only `aiperf doctor` looks for them, since it must work with any plugin; loading twice takes time."""
     if sys.argv[1:2] != ["doctor"]:
         return {}
     from aiperf_core.trial import deadly_plugins
@@ -141,7 +142,7 @@ def _deadly_plugins() -> dict[tuple[str, str], str]:
 
 
 def _report(error: BaseException) -> int:
-    """Say what went wrong, in one paragraph, and return the exit code."""
+    """Print the error as one paragraph, and return the exit code."""
     if isinstance(error, click.exceptions.Abort):
         return INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else ExitCode.FAILED
     if isinstance(error, KeyboardInterrupt):
@@ -151,9 +152,8 @@ def _report(error: BaseException) -> int:
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
-    from aiperf_core.names import words
 
-    # A message may quote a file that somebody else made.
+    # A message may quote an untrusted file.
     lines = [words(line) for line in message.splitlines()]
     click.echo("\n".join(["aiperf: " + "".join(lines[:1]), *lines[1:]]), err=True)
     return int(code)
@@ -168,7 +168,7 @@ def _help_when_alone(ctx: click.Context) -> None:
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    strangers = {f"{one.distribution} {one.version}" for one in ctx.obj.loaded if one.distribution != "aiperf-core"}
-    plugins = ", ".join(sorted(strangers)) or "none"
+    others = {f"{one.distribution} {one.version}" for one in ctx.obj.loaded if one.distribution != "aiperf-core"}
+    plugins = ", ".join(sorted(others)) or "none"
     click.echo(f"aiperf {__version__} (Python {platform.python_version()}, plugins: {plugins})")
     ctx.exit()

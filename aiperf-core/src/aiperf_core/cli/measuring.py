@@ -1,7 +1,8 @@
-"""The options that commands which measure have in common."""
+"""Options and steps that several commands share."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,59 +11,57 @@ import click
 from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import known_executor
+from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.planner import Planner
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+TIERS = click.Choice(("quick", "standard", "audit"))
+
+size_option = click.option("--size", metavar="NAME", help="Preset of sizes. [default: the preset of the device]")
+set_option = click.option(
+    "--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override a size. May be repeated."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 
 
-def server_ahead() -> "ForkServer":
-    """Start what imports torch for a command, to be done with it when the command has imported all else; it ends with it."""
-    from aiperf_core.harness.processes.child import ForkServer
+def device_option(about: str) -> Callable[[Command], Command]:
+    """The option `--device`. It accepts the devices of all plugins."""
+    about += " cpu, cuda, or a plugin's device."
+    return click.option("--device", metavar="NAME", callback=_known, help=about)
 
-    return click.get_current_context().with_resource(ForkServer())
+
+def executor_option() -> Callable[[Command], Command]:
+    """The option `--executor`. It accepts the executors of all plugins."""
+    about = "Where workers run: here, torchrun, or a plugin's executor. [default: torchrun for ranks, else here]"
+    return click.option("--executor", metavar="NAME", callback=_known, help=about)
 
 
-def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:
-    """Options of a command that measures; `scope` is what a budget is for, as in 'a target'."""
-    options = (
-        device_option("Where to run. [default: the GPU, if it helps]"),
-        click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]"),
-        click.option(
-            "--tier",
-            type=click.Choice(("quick", "standard", "audit")),
-            default="quick",
-            show_default=True,
-            help="1, 3 or 10 rounds of fresh processes; the latter two with the baseline against itself.",
-        ),
-        click.option(
-            "--policy",
-            type=click.Choice(("strict", "standard", "lenient")),
-            default="standard",
-            show_default=True,
-            help="Which findings make a row invalid, and which only warn.",
-        ),
-        click.option(
-            "--budget",
-            type=float,
-            metavar="SECONDS",
-            callback=_positive,
-            help=f"Sampling time{scope}. [default: 3, 30 or 120 by tier]",
-        ),
-        click.option(
-            "--timeout",
-            type=float,
-            default=timeout_s,
-            show_default=True,
-            metavar="SECONDS",
-            callback=_positive,
-            help="Limit for one call.",
-        ),
-        click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there."),
-        click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document."),
-        click.option("--quiet", is_flag=True, help="Show no progress."),
+def out_option(what: str = "results") -> Callable[[Command], Command]:
+    """The option `--out FOLDER` of a command that writes a bundle or profiles."""
+    return click.option(
+        "--out", type=click.Path(path_type=Path), metavar="FOLDER", help=f"Write the {what} to this folder."
     )
+
+
+def json_option(what: str = "a JSON object") -> Callable[[Command], Command]:
+    """The option `--json`, passed as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what}.")
+
+
+def seconds_option(name: str, about: str, default: float | None = None) -> Callable[[Command], Command]:
+    """An option that takes a positive number of seconds."""
+    shown = default is not None
+    return click.option(
+        name, type=float, default=default, show_default=shown, metavar="SECONDS", callback=_seconds, help=about
+    )
+
+
+def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help text."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -72,58 +71,116 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
     return decorate
 
 
-def device_option(about: str) -> Callable[[Command], Command]:
-    """The option `--device`, which takes the devices of all plugins."""
-    return click.option("--device", metavar="NAME", callback=_device, help=f"{about} cpu, cuda, or what a plugin adds.")
-
-
-def executor_option() -> Callable[[Command], Command]:
-    """The option `--executor`, which takes the executors of all plugins."""
-    return click.option(
-        "--executor",
-        metavar="NAME",
-        callback=_executor,
-        help="Who starts the workers: here, torchrun, or what a plugin adds. [default: torchrun for ranks, else here]",
+def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:
+    """The options of a command that measures. `scope` says what the budget is for, as in ' per target'."""
+    return together(
+        device_option("Device to run on. [default: the GPU, if the target supports it]"),
+        size_option,
+        click.option(
+            "--tier",
+            type=TIERS,
+            default="quick",
+            show_default=True,
+            help="1, 3 or 10 rounds of fresh processes. standard and audit also measure the baseline against itself.",
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice(("strict", "standard", "lenient")),
+            default="standard",
+            show_default=True,
+            help="Which findings make a row invalid, and which only warn.",
+        ),
+        seconds_option("--budget", f"Sampling time{scope}. [default: 3, 30 or 120 by tier]"),
+        seconds_option("--timeout", "Time limit of one call.", timeout_s),
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_labels,
+            help="Record a label, such as branch=main. May be repeated.",
+        ),
+        out_option(),
+        json_option("the results as one JSON document"),
+        quiet_option,
     )
 
 
-def _executor(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    """An executor that some plugin provides."""
-    if name is not None:
-        known_executor(name, context.obj.known_executors)
-    return name
-
-
-def _device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    """A device that some plugin provides."""
-    if name is not None:
-        known_device(name, context.obj.known_devices)
-    return name
-
-
-def _positive(_: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
-    """The value of an option in seconds, which must be above 0."""
-    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
-        raise UsageError(f"{option.opts[0]} takes a number of seconds above 0; got {seconds:g}.")
-    return seconds
+def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label` by name."""
+    found: dict[str, str] = {}
+    for text in labels:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"--label takes NAME=VALUE, such as --label branch=main; got {text!r}.")
+        if name in found:
+            raise UsageError(f"--label {name} was given twice; each label has one value.")
+        found[name] = value
+    return found
 
 
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of `--set`."""
+    """The numbers of `--set`. Raises `UsageError`."""
     params = {}
     for text in sizes:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
-        params[name] = _number(name, value)
+        try:
+            params[name] = float(value)
+        except ValueError:
+            raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {value!r}.") from None
+        if not math.isfinite(params[name]) or params[name] < 0:
+            raise UsageError(f"--set {name} takes a number that is not negative; got {value!r}.")
     return params
 
 
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {text!r}.") from None
-    if not math.isfinite(value) or value < 0:
-        raise UsageError(f"--set {name} takes a number from 0; got {text!r}.")
-    return value
+def server_ahead() -> "ForkServer":
+    """Start the fork server first: it imports torch while the command imports the rest. It ends with the command."""
+    from aiperf_core.harness.processes.child import ForkServer
+
+    return click.get_current_context().with_resource(ForkServer())
+
+
+@contextmanager
+def scratch_planner(options: "Options") -> "Iterator[Planner]":
+    """A planner with a temporary folder, which is removed at the end."""
+    from tempfile import TemporaryDirectory
+
+    from aiperf_core.harness.run.planner import Planner
+
+    scratch = TemporaryDirectory(prefix="aiperf-", ignore_cleanup_errors=True)
+    with scratch as folder, Planner(options, Path(folder)) as planner:
+        yield planner
+
+
+def warn_of_skipped(plugins: Plugins) -> None:
+    """Name the plugins that were skipped, on standard error."""
+    for skipped in plugins.set_aside:
+        click.echo(str(skipped), err=True)
+
+
+def echo_json(document: object) -> None:
+    """Print a document of plain values as JSON."""
+    import json
+
+    click.echo(json.dumps(document, indent=2))
+
+
+def plural(word: str, count: int) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _known(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and option.name == "device":
+        known_device(name, context.obj.known_devices)
+    elif name is not None:
+        known_executor(name, context.obj.known_executors)
+    return name
+
+
+def _seconds(_: click.Context, option: click.Parameter, seconds: float | None) -> float | None:
+    if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+        raise UsageError(f"{option.opts[0]} takes a number of seconds above 0; got {seconds:g}.")
+    return seconds

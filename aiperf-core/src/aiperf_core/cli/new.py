@@ -1,4 +1,4 @@
-"""`aiperf new`: a package of benchmarks that works, to be changed into yours."""
+"""`aiperf new`: create a package of benchmarks from a template."""
 
 import importlib.util
 import keyword
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from aiperf_core import __version__
+from aiperf_core.distributions import SetAside
 from aiperf_core.errors import UsageError
-from aiperf_core.plugins import Plugins
+from aiperf_core.plugins import LoadedPlugin, Plugins
 from aiperf_core.targets import is_group
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-# What lies in the folder of a kind is put over what lies in those before it.
+# The template folders of each kind; files of a later folder replace those of an earlier one.
 KINDS = {"chapter": ("chapter",), "plugin": ("chapter", "plugin")}
 
 # https://packaging.python.org/en/latest/specifications/name-normalization/
@@ -44,15 +45,15 @@ class Names:
     type=click.Choice(tuple(KINDS)),
     default="chapter",
     show_default=True,
-    help="Benchmarks alone, or with a command and an observer of runs.",
+    help="chapter: benchmarks only. plugin: also a command and an observer of runs.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Make it there. [default: PACKAGE]")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to create. [default: PACKAGE]")
 @click.pass_obj
 def new(plugins: Plugins, distribution: str, kind: str, out: Path | None) -> None:
-    """Make a package of benchmarks that installs, runs and passes its tests.
+    """Create a package of benchmarks that installs, runs and passes its tests.
 
-    PACKAGE is the name under which it will be installed, such as aiperf-acme; its benchmarks are then called acme.*. It
-    begins with one benchmark, which has variants in C, CUDA C++ and Triton.
+    PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has one
+    benchmark, with variants in C, CUDA C++ and Triton.
     """
     names = _names(distribution)
     _check_free(plugins, names, kind)
@@ -69,39 +70,39 @@ def new(plugins: Plugins, distribution: str, kind: str, out: Path | None) -> Non
 
 
 def _names(distribution: str) -> Names:
-    """Derive what the package and its group are called. Raises `UsageError` for a name that cannot be."""
+    """Derive the names of the package and its group. Raises `UsageError` for an invalid name."""
     normal = re.sub(r"[-_.]+", "-", distribution).lower()
     package, group = normal.replace("-", "_"), normal.removeprefix("aiperf-")
     if not _DISTRIBUTION.fullmatch(distribution):
-        reason = "letters, digits, '-', '_' and '.' can, between letters or digits"
+        reason = "use letters, digits, '-', '_' and '.', with a letter or digit first and last"
     elif not package.isidentifier() or keyword.iskeyword(package):
-        reason = f"it would be imported as '{package}', which Python cannot"
+        reason = f"Python cannot import '{package}'"
     elif not is_group(group):
-        reason = f"its benchmarks would be called '{group}.*', which a pattern cannot say"
+        reason = f"'{group}.*' is not a valid pattern for its benchmarks"
     else:
         return Names(distribution, package, group)
-    raise UsageError(f"{distribution!r} cannot name a package of benchmarks: {reason}. A name that can: 'aiperf-acme'.")
+    raise UsageError(f"{distribution!r} cannot name a package of benchmarks: {reason}. A valid name is 'aiperf-acme'.")
 
 
 def _check_free(plugins: Plugins, names: Names, kind: str) -> None:
-    """Raise `UsageError` where something that is installed has one of the names."""
-    taken = [(one.entry_point, one.distribution, one.version) for one in plugins.loaded]
-    taken += [(one.entry_point, one.distribution, one.version) for one in plugins.set_aside]
-    for group, owner, version in taken:
-        if group == names.group:
-            raise UsageError(f"The group {group!r} is already provided by {owner} {version}. Choose another name.")
+    """Raise `UsageError` if an installed plugin, command or module has one of the names."""
+    known: list[LoadedPlugin | SetAside] = [*plugins.loaded, *plugins.set_aside]
+    for plugin in known:
+        if plugin.entry_point == names.group:
+            owner = f"{plugin.distribution} {plugin.version}"
+            raise UsageError(f"The group {names.group!r} is already provided by {owner}. Choose another name.")
     command = plugins.commands.get(names.group)
     if kind == "plugin" and command is not None:
         raise UsageError(
             f"The command {names.group!r} is already provided by {command.distribution} {command.version}. "
-            "Choose another name, or --kind chapter, which has no command."
+            "Choose another name, or --kind chapter, which adds no command."
         )
     if importlib.util.find_spec(names.package) is not None:
         raise UsageError(f"The module {names.package!r} is already installed here. Choose another name.")
 
 
 def _rendered(names: Names, kind: str) -> dict[PurePosixPath, str]:
-    """The files of a package by their paths within it."""
+    """The text of each file of the package, by its path in the package."""
     words = {
         "distribution": names.distribution,
         "package": names.package,
@@ -112,33 +113,33 @@ def _rendered(names: Names, kind: str) -> dict[PurePosixPath, str]:
     for layer in KINDS[kind]:
         folder = files("aiperf_core") / "templates" / layer
         for path, source in _sources(folder, PurePosixPath()):
-            # `.in`, so that no tool takes a template for what it makes.
+            # Templates end in `.in`, so that no tool takes them for Python or TOML.
             target = PurePosixPath(*(_named(part, names) for part in path.parts)).with_suffix("")
             texts[target] = Template(source.read_text("utf-8")).substitute(words)
     return texts
 
 
 def _named(part: str, names: Names) -> str:
-    """A part of a template's path as it is in the package."""
+    """A part of a template's path, renamed for the package."""
     if part.startswith("dot_"):
         return f".{part.removeprefix('dot_')}"
     return names.package if part == "PACKAGE" else part
 
 
 def _sources(folder: "Traversable", path: PurePosixPath) -> "list[tuple[PurePosixPath, Traversable]]":
-    """The files of a folder of templates, by their paths within it."""
+    """The files of a folder of templates, with their paths in it."""
     found = []
-    for one in sorted(folder.iterdir(), key=lambda one: one.name):
-        found += _sources(one, path / one.name) if one.is_dir() else [(path / one.name, one)]
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        found += _sources(entry, path / entry.name) if entry.is_dir() else [(path / entry.name, entry)]
     return found
 
 
 def _write(folder: Path, texts: dict[PurePosixPath, str]) -> None:
-    """Write files to a new folder, all or none. Raises `UsageError` where it is there, or cannot be made."""
+    """Write all files to a new folder, or nothing. Raises `UsageError` if it exists or cannot be created."""
     if folder.exists() or folder.is_symlink():
-        raise UsageError(f"'{folder}' is already there, and nothing is overwritten. Make it elsewhere: --out FOLDER")
+        raise UsageError(f"'{folder}' already exists, and is not overwritten. Choose another folder: --out FOLDER")
     if not folder.parent.is_dir():
-        raise UsageError(f"'{folder.parent}' is no folder, so that nothing can be made in it. Make it first.")
+        raise UsageError(f"'{folder.parent}' is not a folder. Create it first.")
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
     try:
         for path, text in texts.items():
@@ -147,6 +148,6 @@ def _write(folder: Path, texts: dict[PurePosixPath, str]) -> None:
             file.write_text(text, "utf-8")
         temporary.rename(folder)
     except OSError as error:
-        raise UsageError(f"'{folder}' cannot be made: {error.strerror}. Make it elsewhere: --out FOLDER") from None
+        raise UsageError(f"cannot create '{folder}': {error.strerror}. Choose another folder: --out FOLDER") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

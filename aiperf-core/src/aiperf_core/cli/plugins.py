@@ -1,23 +1,22 @@
-"""`aiperf plugins`: what is loaded, and what was set aside and why."""
+"""`aiperf plugins`: list loaded and skipped plugins."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from aiperf_core.cli.measuring import echo_json, json_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.contributions import Installed
 from aiperf_core.plugins import Plugins
 
 
 @click.command("plugins")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with the hooks that each implements.")
+@json_option("a JSON object, with the hooks that each plugin implements")
 @click.pass_obj
 def plugins(plugins: Plugins, as_json: bool) -> None:
-    """List the plugins that are loaded, and those set aside with the reason."""
+    """List the loaded plugins, and the skipped plugins with the reason."""
     if as_json:
-        import json
-
         from attrs import asdict
 
         loaded = [asdict(one) for one in plugins.loaded]
@@ -25,7 +24,7 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         devices = [_flat(one) for one in plugins.devices.values()]
         executors = [_flat(one) for one in plugins.executors.values()]
         document = {"loaded": loaded, "devices": devices, "executors": executors, "set_aside": set_aside}
-        click.echo(json.dumps(document, indent=2))
+        echo_json(document)
         return
     rows = [(one.distribution, one.version, one.entry_point, _counted(one.contributes)) for one in plugins.loaded]
     print_table(("PLUGIN", "VERSION", "ENTRY POINT", "CONTRIBUTES"), rows)
@@ -34,21 +33,19 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
-    click.echo()
-    known = [(one.record.name, one.record.summary, one.distribution) for one in plugins.devices.values()]
-    print_table(("DEVICE", "SUMMARY", "PLUGIN"), known)
-    click.echo()
-    starters = [(one.record.name, one.record.summary, one.distribution) for one in plugins.executors.values()]
-    print_table(("EXECUTOR", "SUMMARY", "PLUGIN"), starters)
+    for head, installed in (("DEVICE", plugins.devices), ("EXECUTOR", plugins.executors)):
+        click.echo()
+        known = [(one.record.name, one.record.summary, one.distribution) for one in installed.values()]
+        print_table((head, "SUMMARY", "PLUGIN"), known)
 
 
 def _flat(installed: Installed[Any]) -> dict[str, Any]:
-    """A record and where it comes from, as one object."""
+    """A record with its distribution, as one object."""
     from attrs import asdict
 
     return {**asdict(installed.record), "distribution": installed.distribution, "version": installed.version}
 
 
 def _counted(contributes: Mapping[str, int]) -> str:
-    """How much of what, as in `targets 12, commands 1`."""
+    """The number of records by hook, as in `targets 12, commands 1`."""
     return ", ".join(f"{name} {count}" for name, count in contributes.items() if count) or "-"

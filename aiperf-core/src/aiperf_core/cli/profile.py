@@ -1,15 +1,23 @@
-"""`aiperf profile`: why an implementation is fast, by a profiler."""
+"""`aiperf profile`: explain with a profiler why an implementation is fast."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import device_option
-from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.cli.measuring import (
+    device_option,
+    json_option,
+    out_option,
+    scratch_planner,
+    seconds_option,
+    set_option,
+    size_option,
+    sizes_of,
+)
+from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -26,17 +34,15 @@ if TYPE_CHECKING:
 @click.command("profile")
 @click.argument("patterns", nargs=-1, required=True, metavar="TARGET[:IMPL]...")
 @click.option(
-    "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf or a plugin's."
+    "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf, or a tool of a plugin."
 )
-@click.option("--metrics", metavar="NAME", help="A set of the tool's metrics, in place of its usual ones.")
-@device_option("Where to run. [default: the GPU, if it helps]")
-@click.option("--size", metavar="NAME", help="A preset of sizes. [default: the one named after the device]")
-@click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
-@click.option(
-    "--timeout", type=float, default=300.0, show_default=True, metavar="SECONDS", help="Limit for one implementation."
-)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the profiles there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the profiles as one JSON document.")
+@click.option("--metrics", metavar="NAME", help="Set of metrics of the tool, in place of its default.")
+@device_option("Device to run on. [default: the GPU, if the target supports it]")
+@size_option
+@set_option
+@seconds_option("--timeout", "Time limit of one implementation.", 300.0)
+@out_option("profiles")
+@json_option("the profiles as one JSON document")
 @click.pass_obj
 def profile(
     plugins: Plugins,
@@ -50,18 +56,15 @@ def profile(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Show why an implementation is fast: the same work once more, under a profiler.
+    """Run implementations under a profiler, and explain why they are fast.
 
-    The baseline and every variant, or the one that is named beside its baseline. Each runs in a fresh process, which makes the
-    inputs, warms up and is then watched. How fast it is without a profiler, only `aiperf run` says.
+    Profiles the baseline and every variant, or the named implementation and its baseline. Each runs in a fresh process, and
+    is profiled after warm-up. Times under a profiler are no results: measure with `aiperf run`.
     """
-    from aiperf_core.cli.measuring import sizes_of
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Options
     from aiperf_core.profiling import passes, store
 
-    if not timeout > 0:
-        raise UsageError(f"--timeout takes a number of seconds above 0; got {timeout:g}.")
     chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns)
     screen, err = consoles()
     options = Options(device=device, size=size, params=sizes_of(sizes), devices=plugins.known_devices)
@@ -80,28 +83,21 @@ def profile(
 def _plan(
     selections: Sequence["Selection"], options: "Options"
 ) -> tuple[list[tuple["Plan", "Hardware"]], list["SkippedTarget"]]:
-    """What is to be profiled, each with the hardware that it runs on; and what cannot be, with its reason."""
-    from aiperf_core.harness.run.planner import Planner
-
-    scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
-    try:
-        with Planner(options, scratch) as planner:
-            plans, skipped = planner.plan(selections)
-            return [(plan, planner.hardware_of(plan.device)) for plan in plans], skipped
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    """The plans to profile, each with its hardware; and the skipped targets with their reasons."""
+    with scratch_planner(options) as planner:
+        plans, skipped = planner.plan(selections)
+        return [(plan, planner.hardware_of(plan.device)) for plan in plans], skipped
 
 
 def profiling(
     run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool
 ) -> "Callable[[Plan, Planner], None]":
-    """What profiles each target of a run after it was measured, into the run's bundle; None for a screen prints nothing.
+    """A function that profiles a measured target into the run's bundle. Without a screen it prints no profiles.
 
-    What cannot be profiled is said and costs nothing else. Raises `UsageError` for a tool that does not exist.
+    If a target cannot be profiled, the function prints why, and the run continues. Raises `UsageError` for an unknown tool.
     """
     from rich.text import Text
 
-    from aiperf_core.names import words
     from aiperf_core.profiling import passes
 
     chosen = passes.choose(run.plugins, tool, None)
@@ -123,13 +119,11 @@ def profiling(
 def _tell(err: "Screen", name: str) -> None:
     from rich.text import Text
 
-    from aiperf_core.names import words
-
     err.print_line(Text(f"profiling {words(name)} ...", "dim"))
 
 
 def print_profiles(screen: "Screen", found: Sequence["Profile | NotProfiled"]) -> None:
-    """Print the profiles of one target, each variant's beside the baseline's."""
+    """Print the profiles of a target, those of variants beside the baseline."""
     from rich.text import Text
 
     from aiperf_core.profiling.contrast import contrasts
@@ -157,17 +151,17 @@ def _print_end(
     from aiperf_core.profiling.contrast import contrasts
     from aiperf_core.profiling.models import Profile
     from aiperf_core.render.table import render_skipped
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
     profiles = [one for one in every if isinstance(one, Profile)]
     missing = [one for one in every if not isinstance(one, Profile)]
     if as_json:
         document = {
             "folder": str(root) if profiles else None,
-            "profiles": [records.document(one) for one in profiles],
-            "contrasts": [records.document(one) for one in contrasts(every)],
-            "not_profiled": [records.document(one) for one in missing],
-            "skipped": [records.document(one) for one in skipped],
+            "profiles": [structure.document(one) for one in profiles],
+            "contrasts": [structure.document(one) for one in contrasts(every)],
+            "not_profiled": [structure.document(one) for one in missing],
+            "skipped": [structure.document(one) for one in skipped],
         }
         screen.write(jsontext.dumps(document))
         return
@@ -175,11 +169,11 @@ def _print_end(
         screen.print(render_skipped(target, screen.look), Text())
     if profiles:
         screen.print_line(Text(f"profiles in {root}", "dim"))
-        screen.print_line(Text("Times under a profiler are not results; those come from: aiperf run", "dim"))
+        screen.print_line(Text("Times under a profiler are no results. To measure: aiperf run", "dim"))
 
 
 def _exit_code(every: Sequence["Profile | NotProfiled"], skipped: Sequence["SkippedTarget"]) -> ExitCode:
-    """1 where something failed, or nothing could be profiled."""
+    """1 if an implementation failed, or nothing could be profiled."""
     from aiperf_core.profiling.models import NotProfiled
     from aiperf_core.results.models import Verdict
 

@@ -1,4 +1,4 @@
-"""`aiperf recheck`: whether a bundle says what its samples say."""
+"""`aiperf recheck`: recompute a bundle's verdicts from its samples."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import json_option, plural
+from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
@@ -22,30 +25,30 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 
 @click.command("recheck")
 @click.argument("what", metavar="BUNDLE")
-@click.option("--seal-only", is_flag=True, help="Only look whether files changed; compute nothing.")
-@click.option("--seal", callback=_seal, metavar="SHA256", help="The seal that was noted when the bundle was made.")
+@click.option("--seal-only", is_flag=True, help="Only check whether files changed.")
+@click.option("--seal", callback=_seal, metavar="SHA256", help="Seal that was printed for the bundle earlier.")
 @click.option(
-    "--signers", type=click.Path(path_type=Path), metavar="FILE", help="Allowed signers, as OpenSSH has them."
+    "--signers", type=click.Path(path_type=Path), metavar="FILE", help="Allowed signers, in the format of OpenSSH."
 )
-@click.option("--identity", metavar="NAME", help="Who of them must have signed.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.option("--identity", metavar="NAME", help="Allowed signer who must have signed.")
+@json_option()
 def recheck(
     what: str, seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
 ) -> ExitCode:
-    """Compute a run's intervals, speedups and verdicts again from its samples, and look whether its files changed.
+    """Recompute the intervals, speedups and verdicts of a run from its samples, and check that no file changed.
 
-    Needs neither the packages that were measured nor a GPU nor a network. Exit code 3: the bundle does not hold.
+    Needs neither the measured packages nor a GPU nor a network. Exit code 3: a file or a value differs.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.devices.host import usable_cpus
     from aiperf_core.results import jsontext
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.stats.recheck import document
-    from aiperf_core.stats.recheck import recheck as look
+    from aiperf_core.stats.recheck import recheck as check
 
     bundle = Bundle.open(Path(what))
     signed = _verified(bundle, signers, identity)
-    found = look(bundle, figures=not seal_only, expected_seal=seal, processes=usable_cpus())
+    found = check(bundle, figures=not seal_only, expected_seal=seal, processes=usable_cpus())
     out, _ = consoles()
     if as_json:
         out.write(jsontext.dumps({**document(found), "signed_by": signed.identity if signed else None}))
@@ -57,10 +60,10 @@ def recheck(
 
 
 def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "Signed | None":
-    """Who signed the bundle, if that is asked for."""
+    """The signer of the bundle, if the options ask for it."""
     if signers is None:
         if identity is not None:
-            raise UsageError("--identity names one of the allowed signers; give their file too: --signers FILE")
+            raise UsageError("--identity names an allowed signer and needs their file: --signers FILE")
         return None
     from aiperf_core.results.signing import verify
 
@@ -68,9 +71,6 @@ def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "
 
 
 def _print(found: "Recheck", seal_only: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     if found.differences:
         rows = [tuple(map(words, (one.where, one.what, one.recorded, one.found))) for one in found.differences]
         print_table(("where", "what", "recorded", "found"), rows)
@@ -79,16 +79,10 @@ def _print(found: "Recheck", seal_only: bool) -> None:
         click.echo(f"note  {words(note)}")
     if found.seal:
         click.echo(f"seal  {words(found.seal)}")
-    looked = f"{found.targets} {_plural('target', found.targets)}"
+    checked = plural("target", found.targets)
     if not seal_only:
-        looked += f", {found.rows} {_plural('row', found.rows)}, {found.samples:,} {_plural('sample', found.samples)}"
+        checked += f", {plural('row', found.rows)}, {plural('sample', found.samples)}"
     if found.differences:
-        click.echo(
-            f"does not hold: {len(found.differences)} {_plural('difference', len(found.differences))} in {looked}"
-        )
+        click.echo(f"does not hold: {plural('difference', len(found.differences))} in {checked}")
     else:
-        click.echo(f"holds: {looked}")
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+        click.echo(f"holds: {checked}")

@@ -1,11 +1,14 @@
-"""`aiperf reproduce`: run again what a bundle records, and say whether its verdicts hold."""
+"""`aiperf reproduce`: repeat a stored run and compare the verdicts."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import server_ahead
+from aiperf_core import units
+from aiperf_core.cli.measuring import TIERS, json_option, out_option, quiet_option, server_ahead
+from aiperf_core.cli.tables import print_table
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -18,50 +21,45 @@ if TYPE_CHECKING:
 
 @click.command("reproduce")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
-@click.option(
-    "--tier",
-    type=click.Choice(("quick", "standard", "audit")),
-    help="Another tier, with its own budget. [default: the bundle's]",
-)
-@click.option("--strict", is_flag=True, help="A speedup that differs does not hold.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the results there.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option("--tier", type=TIERS, help="Another tier, with its own budget. [default: the bundle's]")
+@click.option("--strict", is_flag=True, help="A verdict also does not hold if the speedup differs.")
+@out_option()
+@json_option()
+@quiet_option
 @click.pass_obj
 def reproduce(
     plugins: Plugins, what: str, tier: str | None, strict: bool, out: Path | None, as_json: bool, quiet: bool
 ) -> int:
-    """BundleRun again what a bundle records, into a new bundle, and say whether its verdicts hold.
+    """Repeat a stored run into a new bundle, and report whether its verdicts hold.
 
-    Implementations, sizes, device, tier and policy are the bundle's; seeds are drawn anew, as in any run. What differs between
-    then and now stands first.
+    Implementations, sizes, device, tier and policy are those of the bundle. Seeds are drawn again. The report starts with
+    the differences in machine, software, sources and options.
 
-    Exit code 4: a verdict does not hold. 1: something could not be run. 5: only rows that are now INCONCLUSIVE stand in the way.
+    Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now INCONCLUSIVE.
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results import address, jsontext
     from aiperf_core.stats import reproduce as rules
 
     then = address.find(what)
     plan = reproduction.plan(plugins, then, tier)
     _tell(then, plan)
-    recalled = plan.recalled
+    resolved = plan.resolved
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
         run = BundleRun(
             server,
             plugins,
-            recalled.selections,
+            resolved.selections,
             then.target or then.bundle.path.resolve().name,
-            recalled.options,
+            resolved.options,
             out,
             view,
-            each=recalled.each,
+            each=resolved.each,
             reproduces=plan.reproduces,
         )
         code = carry_out(run, None)
@@ -79,23 +77,19 @@ def reproduce(
 
 
 def _tell(then: "Address", plan: "Plan") -> None:
-    """Say beforehand, on standard error, what the bundle lacks."""
-    from aiperf_core.names import words
+    """Print what the bundle lacks, on standard error, before the run."""
     from aiperf_core.stats.recheck import recheck
 
     notes = [*plan.notes, *plan.missing.values()]
     if not recheck(then.bundle, figures=False).holds:
-        notes.append("the bundle was changed after its run ended: aiperf recheck says where")
+        notes.append("the bundle was changed after its run ended; for the differences: aiperf recheck")
     for note in notes:
         click.echo(f"note   {words(note)}", err=True)
 
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     if found.other_machine:
-        click.echo("ANOTHER KIND OF MACHINE: times are not expected to be alike, and verdicts need not hold\n")
+        click.echo("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold\n")
     if found.differences:
         rows = [(words(one.what), words(one.left) or "-", words(one.right) or "-") for one in found.differences]
         print_table(("what differs", "then", "now"), rows)
@@ -116,9 +110,6 @@ def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
 
 
 def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
-    from aiperf_core import units
-    from aiperf_core.names import words
-
     row = one.compared
     ratio = units.ratio_estimate(row.ratio) if row.ratio else units.Shown("", "")
     times = (_time(out, row.left), _time(out, row.right))
@@ -135,14 +126,10 @@ def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
 
 
 def _time(out: "Screen", row: "Row | None") -> str:
-    from aiperf_core import units
-
     return out.look.text(units.time_estimate(row.time_s).value).plain if row and row.time_s else ""
 
 
 def _verdict(row: "Row | None") -> str:
-    from aiperf_core import units
-
     if row is None:
         return "-"
     return f"{row.verdict.value} {units.ratio_estimate(row.speedup).value}" if row.speedup else row.verdict.value

@@ -8,7 +8,7 @@ import click
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from aiperf_core.results.listing import Listed
+    from aiperf_core.results.listing import Run, Unreadable
 
 IN = click.option(
     "--in",
@@ -40,22 +40,24 @@ def list_results(folder: Path, as_json: bool) -> None:
     found = bundles(folder)
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps([_record(folder, one) for one in found]))
+        out.write(jsontext.dumps([_record(one) for one in found]))
     elif found:
-        rows = [(words(one.name), one.targets, *_facts(one)) for one in found]
+        rows = [(words(one.name), *_facts(one)) for one in found]
         print_table(("bundle", "targets", "run", "ended", "device", "command"), rows)
     else:
         click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
 
 
-def _facts(one: "Listed") -> tuple[str, str, str, str]:
-    """When it ran, how it ended, on what, and the command; of one that cannot be read, why."""
+def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
+    """How many targets, when it ran, how it ended, the device and the command; of an unreadable bundle, why it is."""
     from aiperf_core.names import words
+    from aiperf_core.results.listing import Run
 
+    if not isinstance(one, Run):
+        return 0, "", "unreadable", "", words(one.problem)
     manifest = one.manifest
-    if manifest is None:
-        return "", "unreadable", "", words(one.problem or "")
     return (
+        len(one.targets),
         words(manifest.created)[:19],
         _ended(manifest.complete, manifest.exit_code),
         words(_device(one)),
@@ -63,8 +65,7 @@ def _facts(one: "Listed") -> tuple[str, str, str, str]:
     )
 
 
-def _device(one: "Listed") -> str:
-    assert one.manifest is not None
+def _device(one: "Run") -> str:
     machine = one.manifest.machine
     names = [str(gpu.get("name")) for gpu in machine.gpus if gpu.get("name")]
     return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else machine.cpu
@@ -76,20 +77,23 @@ def _ended(complete: bool, code: int | None) -> str:
     return f"{'complete' if complete else 'interrupted'}, {code}"
 
 
-def _record(folder: Path, one: "Listed") -> dict[str, object]:
-    manifest = one.manifest
-    known = (
-        {}
-        if manifest is None
-        else {
-            "created": manifest.created,
-            "complete": manifest.complete,
-            "exit_code": manifest.exit_code,
-            "device": _device(one),
-            "command": manifest.command,
-        }
-    )
-    return {"path": str(folder / one.name), "targets": one.targets, "problem": one.problem, **known}
+def _record(one: "Run | Unreadable") -> dict[str, object]:
+    from aiperf_core.results.listing import Run
+
+    if not isinstance(one, Run):
+        return {"path": str(one.path), "targets": 0, "problem": one.problem}
+    return {
+        "path": str(one.path),
+        "targets": len(one.targets),
+        "problem": None,
+        "created": one.manifest.created,
+        "complete": one.manifest.complete,
+        "exit_code": one.manifest.exit_code,
+        "device": _device(one),
+        "command": one.manifest.command,
+        "labels": one.manifest.labels,
+        "documents": list(one.documents),
+    }
 
 
 @results.command("show")

@@ -1,4 +1,4 @@
-"""What commands that measure have in common beyond their options: an interrupted run says how to go on with it."""
+"""Resuming: how a command executes a run, and how `aiperf run --resume` continues one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,15 +11,15 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
-    from aiperf_core.harness.run.request import RunRequest
+    from aiperf_core.harness.run.request import ResolvedRequest
     from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.models import Asked
+    from aiperf_core.results.models import RunRequest
 
 INTERRUPTED = 130
 
 
 def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
-    """Execute a run and return its exit code. An error that left something to go on with says how."""
+    """Execute a run and return its exit code. An error of a run that can be resumed says how."""
     try:
         return run.execute(on_result)
     except KeyboardInterrupt:
@@ -31,7 +31,7 @@ def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) 
 
 
 def say_how_to_go_on(run: "BundleRun") -> None:
-    """The last line of a run that was interrupted."""
+    """Print how to resume an interrupted run."""
     if run.resumable:
         click.echo(_hint(run), err=True)
 
@@ -43,27 +43,27 @@ def _hint(run: "BundleRun") -> str:
     return f"resume with: aiperf run --resume {quote(str(run.bundle.path))}"
 
 
-def recalled(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "RunRequest | None":
-    """What the bundle's run was asked for; None where it is complete. Options that say otherwise are refused."""
+def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "ResolvedRequest | None":
+    """The request of the bundle's run; None if the run is complete. Raises `UsageError` where given options differ."""
     from aiperf_core.harness.run import request, resuming
 
     manifest = bundle.manifest
     if manifest.complete:
         return None
-    record = resuming.asked_of(bundle, manifest)
-    for what, given, recorded in _given(context, plugins, record, bundle.path):
+    record = resuming.request_of(bundle, manifest)
+    for what, given, recorded in _given(context, plugins, record, manifest.labels, bundle.path):
         if given != recorded:
             raise UsageError(
-                f"{what} differs from what '{bundle.path}' was begun with: asked for {_text(given)}, begun with "
-                f"{_text(recorded)}. --resume goes on with what the run was begun with: leave that out, or start a new run."
+                f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. --resume "
+                "uses the recorded options: omit this option, or start a new run."
             )
-    return request.recall(record, plugins)
+    return request.resolve(record, plugins)
 
 
 def _given(
-    context: click.Context, plugins: Plugins, record: "Asked", path: Path
+    context: click.Context, plugins: Plugins, record: "RunRequest", labels: dict[str, str], path: Path
 ) -> Iterator[tuple[str, object, object]]:
-    """What the command line itself says, with what the record says."""
+    """The options of the command line, each with the recorded value."""
     params = {
         name: value
         for name, value in context.params.items()
@@ -88,12 +88,18 @@ def _given(
     for name, recorded in (same | {"timeout": record.timeout_s}).items():
         if name in params:
             yield f"--{name}", params[name], recorded
+    if "labels" in params:
+        yield "--label", _pairs(params["labels"]), _pairs(labels)
     if "out" in params:
         yield "--out", str(params["out"].resolve()), str(path.resolve())
 
 
+def _pairs(labels: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "none"
+
+
 def _text(value: object) -> str:
-    """A value of the command line as it is typed."""
+    """A value as it is typed on the command line."""
     if isinstance(value, dict):
         return " ".join(":".join([name, ",".join(rest)]) if rest else name for name, rest in value.items()) or "none"
     if isinstance(value, set):

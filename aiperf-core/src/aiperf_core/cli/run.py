@@ -1,4 +1,4 @@
-"""`aiperf run`: measure targets."""
+"""`aiperf run`: measure targets and check their results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from aiperf_core.cli.measuring import executor_option, measuring_options, server_ahead, sizes_of
+from aiperf_core.cli.measuring import (
+    executor_option,
+    measuring_options,
+    server_ahead,
+    set_option,
+    sizes_of,
+    warn_of_skipped,
+)
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -20,33 +28,26 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
-@click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override one size; may be repeated.")
+@set_option
 @click.option(
-    "--variant", "variants", multiple=True, metavar="NAME", help="Only the baseline and this; may be repeated."
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Go on with a run that was interrupted, with its own patterns and options.",
-)
+@click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option(
     "--profile",
     "profiler",
-    is_flag=False,
     flag_value="torch",
+    is_flag=False,
     metavar="[TOOL]",
-    help="Profile each target after it was measured, as aiperf profile does. [TOOL: torch]",
+    help="Also profile each target. [TOOL: torch]",
 )
 @executor_option()
+@click.option("--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Number of machines. [default: 1]")
+@click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Address of the first machine.")
 @click.option(
-    "--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Ranks on so many machines. [default: 1]"
+    "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
-@click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Where the first of several machines listens.")
-@click.option(
-    "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Which of them this one is. [default: 0]"
-)
-@measuring_options(timeout_s=60.0, scope=" a target")
+@measuring_options(timeout_s=60.0, scope=" per target")
 @click.pass_context
 def run(
     context: click.Context,
@@ -65,24 +66,24 @@ def run(
     policy: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Measure targets: all implementations side by side, checked to do the same work.
+    """Measure all implementations of targets side by side, and check that they do the same work.
 
-    A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation of it (ch07.memory_access:coalesced),
-    a tag (tag:memory), a glob or 'all'. Results go to a new folder in artifacts/runs.
+    A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
+    (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
     """
     plugins: Plugins = context.obj
-    for skipped in plugins.set_aside:
-        click.echo(str(skipped), err=True)
+    warn_of_skipped(plugins)
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
-            raise UsageError("--nnodes goes with neither --resume nor another --executor than torchrun.")
+            raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
         nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
         if node_rank:
             return serve(nodes, node_rank, quiet=quiet)
@@ -117,7 +118,14 @@ def run(
             if nodes is not None:
                 options = evolve(options, executors=plugins.known_executors)
             one = BundleRun(
-                server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view
+                server,
+                plugins,
+                _selections(plugins, patterns, variants),
+                "-".join(patterns),
+                options,
+                out,
+                view,
+                labels=labels,
             )
         if profiler is not None:
             one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)
@@ -130,23 +138,24 @@ def run(
 def _resumed(
     context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
 ) -> "BundleRun | None":
-    """The run to go on with; None for one that is complete, which is said."""
-    from aiperf_core.cli.resuming import recalled
+    """The run to continue. None for a complete run, with a message."""
+    from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
 
     bundle = Bundle.open(path)
-    asked = recalled(context, plugins, bundle)
-    if asked is None:
-        click.echo(f"{words(str(path))} is complete; there is nothing to do.", err=True)
+    request = resolved(context, plugins, bundle)
+    if request is None:
+        click.echo(f"{words(str(path))} is complete; there is nothing to resume.", err=True)
         return None
-    return BundleRun(server, plugins, asked.selections, "", asked.options, None, view, each=asked.each, resumes=bundle)
+    return BundleRun(
+        server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle
+    )
 
 
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
-    """The targets of the patterns; with `--variant` only those implementations of each, beside its baseline."""
-    return [evolve(one, implementations=one.implementations | {*variants}) for one in plugins.select(patterns)]
+    """The targets of the patterns. `--variant` limits each to the named implementations and its baseline."""
+    return [evolve(chosen, implementations=chosen.implementations | {*variants}) for chosen in plugins.select(patterns)]
 
 
 def _print(screen: "Screen", result: "Finished", one: "BundleRun") -> None:

@@ -14,7 +14,7 @@ from aiperf_core.names import words
 from aiperf_core.render.notes import where_of
 from aiperf_core.render.summary import Finished, headline, render_summary
 from aiperf_core.render.table import render, render_skipped
-from aiperf_core.results import jsontext, records
+from aiperf_core.results import jsontext, structure
 from aiperf_core.results.models import SkippedTarget, TargetResult
 
 __all__ = ["Finished", "RunView", "Screen", "consoles", "print_json", "print_result", "print_summary"]
@@ -130,8 +130,8 @@ def print_summary(out: Screen, results: Sequence[Finished], where: Path | None =
 
 def print_json(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
     """Print the records as they stand on disk, as one JSON document."""
-    done = [records.document(one) for one in results if isinstance(one, TargetResult)]
-    skipped = [records.document(one) for one in results if isinstance(one, SkippedTarget)]
+    done = [structure.document(one) for one in results if isinstance(one, TargetResult)]
+    skipped = [structure.document(one) for one in results if isinstance(one, SkippedTarget)]
     out.write(jsontext.dumps({"bundle": str(where) if where else None, "targets": done, "skipped": skipped}))
 
 

@@ -1,4 +1,4 @@
-"""`aiperf run` on several machines: the first one leads, the others serve it ranks."""
+"""`aiperf run` on several machines: the first coordinates, the others run ranks for it."""
 
 import hashlib
 import os
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.cli.measuring import plural
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from aiperf_core.harness.ranks.link import Nodes
     from aiperf_core.targets import Selection
 
-_SHOWN = 12  # so many digits of a hash tell two apart
+_SHOWN = 12  # digits of a hash in a message
 
 
 def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None, number: int) -> "Nodes":
-    """The machines that were asked for. Raises `UsageError` where the options do not fit each other or there is no secret.
+    """The machines of the run. Raises `UsageError` for options that do not fit together, or without a secret.
 
-    The secret is taken out of the environment, where the processes of the run would find it.
+    Removes the secret from the environment, so that the processes of the run cannot read it.
     """
     from aiperf_core.harness.ranks.link import LEAST_SECRET, SECRET, Endpoint, Nodes
 
@@ -33,27 +34,32 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
         raise UsageError("--nnodes and --node-rank need --rdzv-endpoint HOST:PORT, the same on all machines.")
     if count < 2 or number >= count:
         raise UsageError(
-            f"--node-rank {number} of --nnodes {count} is none: give the number of machines, 2 or more, and to each a number "
-            "from 0."
+            f"--node-rank {number} does not fit --nnodes {count}: --nnodes takes 2 or more, --node-rank a number from 0 to "
+            "below --nnodes."
         )
     if not selections:
-        raise UsageError("Missing argument 'PATTERN...'. Every machine is given the same command: aiperf run --help")
+        raise UsageError(
+            "Missing argument 'PATTERN...'. Give the same command on every machine. See: aiperf run --help"
+        )
     secret = os.environ.pop(SECRET, "")
     if len(secret) < LEAST_SECRET:
         raise UsageError(
-            f"--nnodes needs a secret that all machines share, of {LEAST_SECRET} characters or more, in the variable {SECRET}; "
-            f"found {len(secret)}. Make one with: python -c 'import secrets; print(secrets.token_hex())'"
+            f"--nnodes needs a shared secret of at least {LEAST_SECRET} characters in the variable {SECRET}; found "
+            f"{len(secret)}. Make one with: python -c 'import secrets; print(secrets.token_hex())'"
         )
     where = Endpoint.of(endpoint)
     return Nodes(count=count, endpoint=where, secret=secret.encode(), identity=_identity(selections))
 
 
 def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
-    """What is installed, with a `torchrun` that waits for the other machines."""
+    """The plugins, with an executor `torchrun` that waits for the other machines."""
     from aiperf_core.harness.ranks.torchrun import SeveralMachines
 
     if not quiet:
-        click.echo(f"waiting at {nodes.endpoint} for {nodes.count - 1} more, up to {nodes.wait_s:g} s", err=True)
+        click.echo(
+            f"waiting at {nodes.endpoint} for {plural('more machine', nodes.count - 1)}, up to {nodes.wait_s:g} s",
+            err=True,
+        )
     record = SeveralMachines(nodes=nodes)
     return evolve(
         plugins, executors={**plugins.executors, record.name: evolve(plugins.executors[record.name], record=record)}
@@ -61,7 +67,7 @@ def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
 
 
 def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
-    """Serve the first machine until it is done. Raises `AiperfError` where it does not come, refuses this one or is lost."""
+    """Run ranks for the first machine until it is done. Raises `AiperfError` if it is absent, refuses this machine or is lost."""
     from aiperf_core.harness.ranks.node_agent import serve
 
     serve(nodes, number, (lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
@@ -69,7 +75,7 @@ def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
 
 
 def _identity(selections: Sequence["Selection"]) -> dict[str, str]:
-    """What must be the same on all machines: the targets, the sources that decide a result, Python, torch, the processor's kind."""
+    """What must agree on all machines: targets, sources, versions of Python and torch, kind of processor."""
     from aiperf_core.results.sources import package_hashes
 
     modules = [one.target.module for one in selections]

@@ -1,10 +1,11 @@
-"""`aiperf show`: the results in a bundle, or what a target declares."""
+"""`aiperf show`: show the results in a bundle, or what a target declares."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import BundleError, ExitCode
 from aiperf_core.plugins import Plugins
 
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("what", metavar="TARGET_OR_BUNDLE[:TARGET]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every sample.")
+@json_option("a JSON object, with every sample")
 @click.pass_obj
 def show(plugins: Plugins, what: str, as_json: bool) -> ExitCode:
     """Show the results of a run, or what a target declares.
 
-    A folder is shown as the results of a run, BUNDLE:TARGET as one of them. Anything else is a target (ch07.memory_access) or a pattern of several:
-    their sizes and costs, how their answers are judged, and their implementations.
+    For a folder, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
+    tolerances and implementations.
     """
     from aiperf_core.results import address
 
@@ -31,16 +32,16 @@ def show(plugins: Plugins, what: str, as_json: bool) -> ExitCode:
 
 
 def _is_path(what: str) -> bool:
-    """Whether a bundle is meant. A folder that happens to be called `ch07` is none unless it holds a manifest."""
+    """Whether a bundle is meant. A folder named `ch07` is a bundle only if it holds a manifest."""
     from aiperf_core.results.filenames import MANIFEST
 
     return "/" in what or what in (".", "..") or Path(what).is_file() or (Path(what) / MANIFEST).exists()
 
 
 def show_bundle(address: "Address", as_json: bool) -> ExitCode:
-    """Print what an address names: the manifest, the results, and what is wrong with those that cannot be read."""
-    from aiperf_core.cli.bundle_view import render_manifest
+    """Print the manifest, the results, and an error for each result that cannot be read."""
     from aiperf_core.cli.run_view import Finished, consoles, print_result, print_summary
+    from aiperf_core.render.manifest import render_manifest
 
     bundle, path = address.bundle, address.bundle.path
     manifest = bundle.manifest
@@ -67,10 +68,10 @@ def show_bundle(address: "Address", as_json: bool) -> ExitCode:
 
 
 def _as_json(path: Path, manifest: Any, results: list[Any]) -> str:
-    from aiperf_core.results import jsontext, records
+    from aiperf_core.results import jsontext, structure
 
-    targets = [records.document(one) for one in results]
-    return jsontext.dumps({"bundle": str(path), "manifest": records.document(manifest), "targets": targets})
+    targets = [structure.document(one) for one in results]
+    return jsontext.dumps({"bundle": str(path), "manifest": structure.document(manifest), "targets": targets})
 
 
 def _show_targets(plugins: Plugins, pattern: str, as_json: bool) -> None:

@@ -1,1 +1,1 @@
-"""What touches a device: synchronising, flushing caches, timing one call, counting memory, measuring ceilings."""
+"""Device code: synchronisation, cache flushes, timing of calls, memory counters, telemetry and ceilings."""

@@ -1,7 +1,7 @@
-"""The figures of ceilings, each by one key: `copy_bytes_per_s`, `flop_per_s.bf16`.
+"""The figures of ceilings by key: `copy_bytes_per_s`, `flop_per_s.bf16`.
 
-A key that ends in `_per_s` or `_hz`, up to its dot, names a rate, of which more is better; one that ends in `_s` a time, of
-which less is.
+The part of a key before the dot tells the better value: of rates (`_per_s`, `_hz`) the larger, of times (`_s`) the
+smaller.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from aiperf_core.measurements import Ceilings
 
 REQUIRED = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
 NAMES = tuple(
-    one.name for one in fields(Ceilings) if one.name.endswith(("_hz", "_s", "_bytes")) and one.name != "took_s"
+    each.name for each in fields(Ceilings) if each.name.endswith(("_hz", "_s", "_bytes")) and each.name != "took_s"
 )
-# Not limits that a better run comes closer to, but properties of the clock and the device: the newest counts.
+# Properties of the clock and the device rather than limits: the newest value counts.
 NEITHER = ("event_overhead_s", "event_step_s", "cache_bytes")
 
 
 def figures(ceilings: Ceilings) -> dict[str, float]:
-    """Every figure that was measured, by its key."""
+    """Every measured figure by its key."""
     found: dict[str, float] = {}
     for name in NAMES:
         value = getattr(ceilings, name)
         if isinstance(value, dict):
-            found.update({f"{name}.{part}": one for part, one in value.items()})
+            found.update({f"{name}.{part}": figure for part, figure in value.items()})
         elif value is not None:
             found[name] = value
     return found
@@ -44,7 +44,7 @@ def as_fields(found: Mapping[str, float]) -> dict[str, Any]:
 
 
 def better(found: Ceilings, before: Ceilings) -> Ceilings:
-    """Both measurements of one device as one: of each figure the better, with how it was measured."""
+    """Merge two measurements of one device: of each figure the better, with the way it was measured."""
     best, how = figures(before), dict(before.how)
     for key, value in figures(found).items():
         if key not in best or beats(key, value, best[key]):
@@ -62,12 +62,12 @@ def better(found: Ceilings, before: Ceilings) -> Ceilings:
 
 
 def of_datasheet(ceilings: Ceilings) -> dict[str, float]:
-    """The fraction of its data sheet that each figure reaches, where the sheet has one."""
+    """Each figure as a fraction of its data sheet, where the sheet has a value."""
     return {key: value / sheet for key, value in figures(ceilings).items() if (sheet := ceilings.datasheet.get(key))}
 
 
 def beats(key: str, value: float, before: float) -> bool:
-    """Whether a figure is better than one that was measured before."""
+    """Whether a figure is better than the one measured before."""
     name = key.partition(".")[0]
     if name in NEITHER:
         return True

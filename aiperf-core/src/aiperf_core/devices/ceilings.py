@@ -1,4 +1,4 @@
-"""What a device reaches at its best. The basic part is what every run needs; the whole page is measured when asked for."""
+"""Measure the ceilings of a device: the basic part for every run, the whole page on request."""
 
 import os
 import time
@@ -15,18 +15,18 @@ from aiperf_core.devices.measuring import Page
 from aiperf_core.errors import AiperfError
 from aiperf_core.measurements import Ceilings
 
-# The kernel counts in ticks of 10 ms: over less than this a share says nothing.
+# The kernel counts in ticks of 10 ms: a shorter time gives no meaningful share.
 _LEAST_SECONDS = 0.5
 
 
 class OtherProcesses:
-    """Counts from here how busy other processes keep the processors that this one may use."""
+    """Measures the load by other processes on the CPUs that this process may use."""
 
     def __init__(self) -> None:
         self._busy, self._total, self._own = self._read()
 
     def share(self) -> float | None:
-        """The share of these processors' time that went to others, None where too little time passed to say."""
+        """The share of CPU time that other processes took, from 0 to 1; None when too little time has passed."""
         busy, total, own = self._read()
         passed = total - self._total
         if passed < _LEAST_SECONDS:
@@ -39,15 +39,15 @@ class OtherProcesses:
 
         every = psutil.cpu_times(percpu=True)
         usable = [every[cpu] for cpu in os.sched_getaffinity(0) if cpu < len(every)]
-        total = sum(sum(one[:8]) for one in usable)  # without guests, which are counted as users too
-        idle = sum(one.idle + getattr(one, "iowait", 0.0) for one in usable)
+        total = sum(sum(times[:8]) for times in usable)  # without guests: `user` contains them
+        idle = sum(times.idle + getattr(times, "iowait", 0.0) for times in usable)
         return total - idle, total, time.process_time()
 
 
 def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Measure the ceilings of a device, as a record of `results.models.Ceilings`.
+    """Measure the ceilings of a device; return the fields of a `Ceilings` record.
 
-    `tell` is told what is measured next. Raises `AiperfError` where not even the bandwidths can be measured.
+    `tell` gets the label of the next figure. Raises `AiperfError` when the memory bandwidths cannot be measured.
     """
     start = time.monotonic()
     page = Page(tell)

@@ -1,4 +1,4 @@
-"""The ceilings of the processor: loops of ours in C where a compiler is there, and torch."""
+"""The ceilings of the CPU, from torch and from C loops when there is a compiler."""
 
 import os
 import time
@@ -13,32 +13,33 @@ import torch
 from aiperf_core.devices.cpu import keep_freed_memory, last_level_cache_bytes
 from aiperf_core.devices.host import processor
 from aiperf_core.devices.measuring import Best, Call, Form, Page, Shape, product_rate, quickest, shortest, wall
+from aiperf_core.devices.sysfs import size_bytes, text
 from aiperf_core.errors import AiperfError
 from aiperf_core.kernels import host_source
 
-# Strict C11 keeps compilers from fusing a product and a sum, which is what the loops are about.
+# Strict C11 forbids fused multiply-add, which the loops are about.
 _source = host_source("ceilings.c", options=("-ffp-contract=fast",))
 
-# The first is a probe: a precision that the processor only emulates goes no further.
+# The first shape is a probe: a precision that the CPU only emulates stops there.
 SHAPES: tuple[Shape, ...] = ((256, 256, 256), (1024, 1024, 1024), (2048, 1024, 1536), (2048, 2048, 2048))
 PRODUCTS = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16}
-# Arrays of so many times the last-level caches leave little of themselves behind.
+# Array size in units of the last-level caches, so that little of an array stays in them.
 _BEYOND_CACHES = 4
 _LARGEST_SHARE = 16  # of the memory that is free, for one array
 _ALIGNED = 64 * 8
-# Budgets of one form, and of a precision's products, in each of the turns; in seconds.
-_TURNS = 2
+# Budgets in seconds of one form, and of the products of one precision, in each repetition.
+_REPETITIONS = 2
 _BANDWIDTH_S = 0.04
 _PRODUCT_S = 0.15
 _FMA_ROUNDS = 500_000
 
 
 def fill(page: Page, whole: bool, array_bytes: int | None = None) -> str:
-    """Measure into `page` and return the device's name. `array_bytes` is the size of an array, for tests."""
+    """Measure into `page` and return the device's name. Tests set `array_bytes`, the size of an array."""
     keep_freed_memory()
     arrays = _Bandwidths(array_bytes or _array_bytes())
-    # In turns, because what disturbs a processor comes in bursts: hardly a figure meets one each time.
-    for _ in range(_TURNS):
+    # All figures, then all again: disturbances come in bursts, and rarely hit a figure in every repetition.
+    for _ in range(_REPETITIONS):
         arrays.fill(page, whole)
         _fill_arithmetic(page)
         if whole:
@@ -64,7 +65,7 @@ class _Bandwidths:
 
     def __init__(self, array_bytes: int) -> None:
         count = array_bytes // 8
-        # Written by all threads, so that each page lies with the processor that will use it.
+        # All threads write, so that each page lies on the NUMA node that will use it.
         self._a, self._b, self._c = (torch.empty(count, dtype=torch.float64).fill_(1.5) for _ in range(3))
         self._size, self._count = 8.0 * count, count
 
@@ -97,7 +98,7 @@ class _Bandwidths:
 
 
 def _lazily(name: str, arguments: tuple[object, ...]) -> Call:
-    """A call of ours that is compiled when first run: without a compiler it fails, and torch's form stands alone."""
+    """A call of a C loop, compiled at its first run. Without a compiler it fails, and torch's form counts alone."""
     return lambda: _source.call(name, *arguments)
 
 
@@ -108,27 +109,13 @@ def _array_bytes() -> int:
 
 
 def caches_bytes() -> int:
-    """The last-level caches of the processors that this process may use, together."""
+    """Total size in bytes of the last-level caches of the CPUs that this process may use."""
     found: dict[str, int] = {}
     for cpu in os.sched_getaffinity(0):
         folders = sorted(Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
         if folders:
-            shared = _read(folders[-1] / "shared_cpu_list")
-            found[shared] = _bytes(_read(folders[-1] / "size"))
+            found[text(folders[-1] / "shared_cpu_list")] = size_bytes(text(folders[-1] / "size"))
     return sum(found.values()) or last_level_cache_bytes()
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""
-
-
-def _bytes(text: str) -> int:
-    """`32768K` in bytes; 0 for what is no size."""
-    number, unit = text.rstrip("KMG"), text[-1:]
-    return int(number) << {"K": 10, "M": 20, "G": 30}.get(unit, 0) if number.isdigit() else 0
 
 
 def _float_products(dtype: torch.dtype, shape: Shape) -> Iterator[Form]:
@@ -153,7 +140,7 @@ def _fma_rate(name: str) -> Best:
 
 
 def _cache_rate() -> Best:
-    """Each thread reads its part of an array of half the caches, over and over."""
+    """Threads read an array of half the size of the caches repeatedly, each its part."""
     size = max(caches_bytes() // 2 // _ALIGNED, 1) * _ALIGNED
     a = torch.empty(size // 8, dtype=torch.float64).fill_(1.5)
     rounds = max(1, (1 << 29) // size)
@@ -176,7 +163,7 @@ def _fill_clocks(page: Page) -> None:
 
 
 def _resolution() -> Best:
-    """The smallest step that the monotonic clock was seen to take."""
+    """The smallest observed step of the monotonic clock."""
     reads = [time.perf_counter_ns() for _ in range(20_000)]
     steps = [after - before for before, after in pairwise(reads) if after > before]
     return Best(min(steps) / 1e9, "smallest step seen")

@@ -1,4 +1,4 @@
-"""The processor as a kind of device."""
+"""The CPU as a kind of device."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CpuKind(DeviceKind):
-    """The processors of this machine, with memory that processes share as an anonymous file."""
+    """The CPUs of this machine; processes share memory as an anonymous file."""
 
     torch_device = "cpu"
     on_host = True
@@ -24,43 +24,43 @@ class CpuKind(DeviceKind):
     ranks = True
 
     def probe(self) -> Found:
-        """The processor, which is always here."""
+        """The CPU, which is always present."""
         from aiperf_core.devices.host import processor
 
         return Found(name=processor())
 
     def fill_ceilings(self, page: "Page", whole: bool) -> str:
-        """Measure loops of ours and torch."""
+        """Measure C loops and torch."""
         from aiperf_core.devices.cpu_ceilings import fill
 
         return fill(page, whole)
 
     def preload(self) -> None:
-        """Import what times calls."""
+        """Import the timing module."""
         from aiperf_core.devices import cpu  # noqa: F401
 
     def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
-        """The monotonic clock."""
+        """Time by the monotonic clock."""
         from aiperf_core.devices.cpu import CpuDevice
 
         return CpuDevice(working_set_bytes)
 
     def join_ranks(self, timeout: timedelta) -> list[Callable[[], None]]:
-        """Join through gloo."""
+        """Join the other ranks through gloo."""
         import torch.distributed as dist
 
         dist.init_process_group("gloo", timeout=timeout)
         return []
 
     def create_memory(self, size: int, rank: int) -> "tuple[torch.Tensor, Told, tuple[int, ...]]":
-        """An anonymous file in memory."""
+        """Create an anonymous file in memory."""
         from aiperf_core.devices import host_memory
 
         tensor, fd = host_memory.create(size)
         return tensor, {"device": "cpu", "size": size}, (fd,)
 
     def map_memory(self, told: Told, fd: int | None) -> "torch.Tensor":
-        """The file's bytes."""
+        """Map the bytes of that file."""
         from aiperf_core.devices import host_memory
 
         assert fd is not None

@@ -1,6 +1,5 @@
-"""The state of the processors, as the Linux kernel tells it in /proc and /sys."""
+"""Telemetry of the CPUs from /proc and /sys of Linux."""
 
-import os
 import re
 import time
 from collections.abc import Collection, Iterable
@@ -9,19 +8,19 @@ from pathlib import Path
 from attrs import define
 
 from aiperf_core.devices.rapl import Rapl
+from aiperf_core.devices.sysfs import integer, text, usable_cpu_folders
 from aiperf_core.measurements import Reading
 
-# The kernel counts time in ticks of 10 ms, rounded for each process: over less than this, a share of a machine with few
-# processors would be noise. It waits for a later reading.
+# The kernel counts time in ticks of 10 ms, rounded for each process. A share over a shorter time would be noise.
 SHARES_AFTER_S = 0.5
-# Each clock costs a file; this many of the processors stand for all.
+# Each clock costs the read of a file; this number of CPUs stands for all.
 _CLOCKS = 16
 _PACKAGE_SENSORS = ("coretemp", "k10temp", "zenpower")
 
 
 @define
 class _Times:
-    """Ticks of all processors since the machine started, and those of our own processes by pid."""
+    """Ticks of all CPUs since the machine started, and those of the run's processes by pid."""
 
     at_s: float
     busy: int
@@ -31,13 +30,13 @@ class _Times:
 
 
 class CpuTelemetry:
-    """The processors of this machine. `root` is where /proc and /sys are found."""
+    """The CPUs of this machine. `root` holds /proc and /sys."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.lacking: dict[str, str] = dict.fromkeys(("sm_clock_hz", "memory_clock_hz", "other_pids"), "of GPUs only")
         self._proc, system = root / "proc", root / "sys"
         self._rapl = Rapl.open(system / "class/powercap")
-        cpus = _allowed(system / "devices/system/cpu")
+        cpus = usable_cpu_folders(system / "devices/system/cpu")
         self._clocks = _clock_files(cpus)
         self._clocks_in_cpuinfo = not self._clocks and self._counts_cycles()
         self._sensors = _sensors(system / "class")
@@ -45,7 +44,7 @@ class CpuTelemetry:
             file
             for cpu in cpus
             for file in (cpu / "thermal_throttle/core_throttle_count", cpu / "thermal_throttle/package_throttle_count")
-            if _integer(file) is not None
+            if integer(file) is not None
         ]
         self._quota = self._find_quota(system / "fs/cgroup")
         self._limits = self._limit_counts()
@@ -64,7 +63,7 @@ class CpuTelemetry:
         self.energy_j()
 
     def read(self, own_pids: Collection[int] = (), *, light: bool = False) -> Reading:
-        """The processors now. A light reading has energy and throttling only."""
+        """Read the CPUs. A light reading has energy and throttling only."""
         at = time.monotonic()
         throttled = self._throttled()
         if light:
@@ -82,7 +81,7 @@ class CpuTelemetry:
         )
 
     def energy_j(self) -> float | None:
-        """Energy of all packages and their memory, whoever caused it, since this was opened."""
+        """Energy in joules of all packages and their memory since this was opened, of all processes."""
         found = self._rapl.joules()
         if self._rapl.problem:
             self.lacking["energy_j"] = self._rapl.problem
@@ -90,39 +89,39 @@ class CpuTelemetry:
 
     @property
     def nvml(self) -> None:
-        """Of GPUs only."""
+        """None: CPUs have no NVML."""
         return None
 
     def power_w(self) -> float | None:
-        """None: the processor counts energy."""
+        """None: CPUs count energy, not power."""
         return None
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file stays open."""
 
     # --- clocks
 
     def _counts_cycles(self) -> bool:
-        # Without these counters, and without cpufreq, /proc/cpuinfo repeats the nominal clock whatever happens.
-        return re.search(r"^flags\s*:.*\baperfmperf\b", _text(self._proc / "cpuinfo"), re.MULTILINE) is not None
+        # Without these counters and without cpufreq, /proc/cpuinfo always shows the nominal clock.
+        return re.search(r"^flags\s*:.*\baperfmperf\b", text(self._proc / "cpuinfo"), re.MULTILINE) is not None
 
     def clock_hz(self) -> float | None:
-        """The clock of the fastest processor."""
+        """The clock of the fastest CPU, in hertz."""
         if self._clocks_in_cpuinfo:
-            told = re.findall(r"^cpu MHz\s*:\s*([\d.]+)", _text(self._proc / "cpuinfo"), re.MULTILINE)
-            return max((float(one) * 1e6 for one in told), default=None)
+            clocks = re.findall(r"^cpu MHz\s*:\s*([\d.]+)", text(self._proc / "cpuinfo"), re.MULTILINE)
+            return max((float(mhz) * 1e6 for mhz in clocks), default=None)
         return max(_scaled(self._clocks, 1e3), default=None)
 
-    # --- what holds the processors back
+    # --- throttling
 
     def _find_quota(self, cgroups: Path) -> Path | None:
-        """The file with the count of how often this process's group used up its processor time; version 2 only."""
-        match = re.search(r"^0::(.*)$", _text(self._proc / "self/cgroup"), re.MULTILINE)
+        """The `cpu.stat` of this process's control group, which counts exhausted CPU quotas; version 2 only."""
+        match = re.search(r"^0::(.*)$", text(self._proc / "self/cgroup"), re.MULTILINE)
         file = cgroups / match[1].lstrip("/") / "cpu.stat" if match else None
         return file if file and _quota_count(file) is not None else None
 
     def _limit_counts(self) -> tuple[int, int]:
-        hot = sum(_integer(file) or 0 for file in self._throttles)
+        hot = sum(integer(file) or 0 for file in self._throttles)
         return hot, (_quota_count(self._quota) or 0) if self._quota else 0
 
     def _throttled(self) -> tuple[str, ...] | None:
@@ -132,10 +131,10 @@ class CpuTelemetry:
         names = ("cpu_thermal", "cpu_quota")
         return tuple(name for name, old, new in zip(names, before, self._limits, strict=True) if new > old)
 
-    # --- who is busy
+    # --- load
 
     def _shares(self, own_pids: Collection[int]) -> tuple[float | None, float | None, float | None]:
-        """Busy, our own part of it, and stolen, since the last time this had an answer."""
+        """The shares of CPU time since the last answer: busy, of this run, and stolen by the hypervisor."""
         before = self._times
         if before is not None and time.monotonic() - before.at_s < SHARES_AFTER_S:
             return None, None, None
@@ -145,7 +144,7 @@ class CpuTelemetry:
             return None, None, None
         total = now.total - before.total
         own: int | None = None
-        # Of a process that is named for the first time, nobody knows what it worked since then.
+        # The work of a new process since the last answer is unknown.
         if own_pids and now.own.keys() <= before.own.keys():
             own = sum(max(0, ticks - before.own[pid]) for pid, ticks in now.own.items())
         return (
@@ -155,70 +154,51 @@ class CpuTelemetry:
         )
 
     def _now(self, own_pids: Iterable[int]) -> _Times | None:
-        match = re.match(r"cpu +(.*)", _text(self._proc / "stat"))
+        match = re.match(r"cpu +(.*)", text(self._proc / "stat"))
         if match is None:
             return None
-        # Time given to guests of this machine is contained in `user` and `nice`.
+        # `user` and `nice` contain the time of guests of this machine.
         user, nice, system, idle, iowait, irq, softirq, steal = ([*map(int, match[1].split()), *([0] * 8)])[:8]
         busy = user + nice + system + irq + softirq
         own = {pid: ticks for pid in own_pids if (ticks := self._ticks(pid)) is not None}
         return _Times(time.monotonic(), busy, steal, busy + idle + iowait + steal, own)
 
     def _ticks(self, pid: int) -> int | None:
-        """The processor time of a process, of all threads that it has or had."""
-        # The name, in parentheses, may contain anything. Then come the state and ten more, then user and system time.
-        fields = _text(self._proc / str(pid) / "stat").rpartition(")")[2].split()
+        """The CPU time of a process in ticks, ended threads included."""
+        # After the name, in parentheses, come the state, ten other fields, and user and system time.
+        fields = text(self._proc / str(pid) / "stat").rpartition(")")[2].split()
         return sum(map(int, fields[11:13])) if len(fields) > 12 else None
 
 
-def _allowed(folder: Path) -> list[Path]:
-    """The folders of the processors that this process may run on."""
-    return [path for cpu in sorted(os.sched_getaffinity(0)) if (path := folder / f"cpu{cpu}").is_dir()]
-
-
 def _clock_files(cpus: list[Path]) -> list[Path]:
-    found = [file for cpu in cpus if _integer(file := cpu / "cpufreq/scaling_cur_freq") is not None]
+    found = [file for cpu in cpus if integer(file := cpu / "cpufreq/scaling_cur_freq") is not None]
     return found[:: -(-len(found) // _CLOCKS) or 1]
 
 
 def _sensors(folder: Path) -> list[Path]:
-    """The files that give the temperature of each package, in thousandths of a degree."""
+    """The files with the temperature of each package, in thousandths of a degree Celsius."""
     zones = [
         zone / "temp"
         for zone in sorted((folder / "thermal").glob("thermal_zone*"))
-        if _text(zone / "type").strip() == "x86_pkg_temp"
+        if text(zone / "type") == "x86_pkg_temp"
     ]
     chips = [
         chip / "temp1_input"  # the package (Intel), the control temperature (AMD)
         for chip in sorted((folder / "hwmon").glob("hwmon*"))
-        if _text(chip / "name").strip() in _PACKAGE_SENSORS
+        if text(chip / "name") in _PACKAGE_SENSORS
     ]
-    return [file for file in zones or chips if _integer(file) is not None]
+    return [file for file in zones or chips if integer(file) is not None]
 
 
 def _quota_count(file: Path) -> int | None:
-    match = re.search(r"^nr_throttled (\d+)$", _text(file), re.MULTILINE)
+    match = re.search(r"^nr_throttled (\d+)$", text(file), re.MULTILINE)
     return int(match[1]) if match else None
 
 
 def _share(part: int, total: int) -> float:
-    # Counters of idle time may step back a little, and ticks of one process be accounted a moment later.
+    # Idle counters may step back a little, and the ticks of a process may be accounted later.
     return min(1.0, max(0.0, part / total))
 
 
 def _scaled(files: list[Path], factor: float) -> list[float]:
-    return [value * factor for file in files if (value := _integer(file)) is not None]
-
-
-def _integer(file: Path) -> int | None:
-    try:
-        return int(_text(file))
-    except ValueError:
-        return None
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace")
-    except OSError:
-        return ""
+    return [value * factor for file in files if (value := integer(file)) is not None]

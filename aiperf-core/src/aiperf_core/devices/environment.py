@@ -1,6 +1,6 @@
-"""Facts about the machine that decide how far its figures carry: what it runs under, its limits, clocks, nodes and memory.
+"""Facts about the machine that its figures depend on: virtualisation, limits, clocks, NUMA nodes and memory.
 
-Everything is read and nothing is ever set. Nothing here raises.
+This module reads only, and never raises.
 """
 
 import ctypes
@@ -18,17 +18,18 @@ from aiperf_core.devices import host
 from aiperf_core.devices.gpu_telemetry import find
 from aiperf_core.devices.gpus import MHZ, gpus
 from aiperf_core.devices.nvml import Nvml, NvmlMissingError, scaled, session
+from aiperf_core.devices.sysfs import numbers, text, usable_cpu_folders
 from aiperf_core.devices.telemetry import open_telemetry
 
 _CONTAINERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
 _OVERCOMMIT = {0: "heuristic", 1: "always", 2: "never"}
-# Version 1 writes the largest number of pages where there is no limit.
+# Version 1 of control groups shows the largest number of pages for no limit.
 _NO_LIMIT_BYTES = 1 << 60
-# Numbers of the system call get_mempolicy, which glibc does not wrap, and the names of its modes in their order.
+# The number of the system call get_mempolicy, which glibc does not wrap, and the names of its modes by number.
 _GET_MEMPOLICY = {"x86_64": 239, "aarch64": 236}
 _POLICIES = ("default", "preferred", "bind", "interleave", "local", "preferred many", "weighted interleave")
 _MOST_NODES = 1024
-# Facts that `devices.gpus` finds too, by their names there.
+# Facts that come from `devices.gpus`, with their names there.
 _OF_BOARD = {
     "gpu": "name",
     "gpu_uuid": "uuid",
@@ -51,14 +52,14 @@ _GPU_FACTS = (
 
 @define
 class _Facts:
-    """What was found, and why the rest was not."""
+    """The facts that were found, and the reason for each that was not."""
 
     root: Path
     found: dict[str, Any] = field(factory=dict)
     lacking: dict[str, str] = field(factory=dict)
 
     def take(self, name: str, read: Callable[[], Any]) -> None:
-        """Keep a fact. Whatever keeps it from being read is its reason: a fact is worth no run."""
+        """Keep a fact, or the error as the reason for its absence: no fact may stop a run."""
         try:
             self.found[name] = read()
         except OSError as error:
@@ -74,23 +75,28 @@ class _Facts:
 
 
 def facts(device: str, root: Path = Path("/")) -> dict[str, Any]:
-    """What this machine is for a run on `cpu`, `cuda` or `cuda:1`. `root` is where /proc and /sys are found.
+    """The facts of this machine for a run on `cpu`, `cuda` or `cuda:1`. `root` holds /proc and /sys.
 
-    hypervisor, container: their names, empty where none is seen.
-    cpus, usable_cpus, affinity: all logical CPUs, how many this process may use, and which. smt: whether cores share.
+    hypervisor, container: the name; empty when none is seen.
+    cpus, usable_cpus, affinity: the logical CPUs of the machine, the number this process may use, and their numbers.
+    smt: whether cores run several threads.
     load_average: over 1, 5 and 15 minutes.
-    cpu_limit, cpuset_cpus, memory_limit_bytes: what control groups allow, in processors and bytes; None is no limit.
-    cpufreq_driver, governors, energy_preferences, cpu_clock_limits_hz: of the usable CPUs; turbo: whether it is on.
-    numa_nodes: the CPUs of each node; process_nodes: the nodes this process may run on; memory_nodes: those its memory
-        may come from; numa_policy: how the kernel chooses among them.
-    memory_bytes, committed_bytes, commit_limit_bytes, swap_total_bytes, swap_used_bytes, swappiness.
-    overcommit: `heuristic`, `always` or `never`. transparent_huge_pages: `always`, `madvise` or `never`.
+    cpu_limit, cpuset_cpus, memory_limit_bytes: limits of the control groups, in CPUs and bytes; None is no limit.
+    cpufreq_driver, governors, energy_preferences, cpu_clock_limits_hz: of the usable CPUs.
+    turbo: whether turbo clocks are on.
+    numa_nodes: the CPUs of each node.
+    process_nodes, memory_nodes: the nodes that this process may run on, and may take memory from.
+    numa_policy: the memory policy of this thread.
+    memory_bytes, committed_bytes, commit_limit_bytes, swap_total_bytes, swap_used_bytes, swappiness: of the kernel.
+    overcommit: `heuristic`, `always` or `never`.
+    transparent_huge_pages: `always`, `madvise` or `never`.
 
-    Of the GPU: driver, gpu, gpu_uuid, power_limit_w against power_default_w, power_limits_w (of all GPUs), mig,
-    persistence, the clocks that applications get and would get by default, in hertz, and clocks_chosen: whether
-    somebody holds the clocks at a setting of his.
+    Of a GPU also: driver, gpu, gpu_uuid, mig, persistence.
+    power_limit_w, power_default_w, power_limits_w: the limit, the default limit, and the limits of all GPUs.
+    application_..., default_..._clock_hz: the clocks that applications get, and would get by default.
+    clocks_chosen: whether the clocks are held at a chosen setting.
 
-    What is refused is absent, and its reason stands under `lacking`.
+    lacking: the reason for each fact that is absent.
     """
     seen = _Facts(root)
     _processors(seen)
@@ -103,7 +109,7 @@ def facts(device: str, root: Path = Path("/")) -> dict[str, Any]:
     return {**seen.found, "lacking": seen.lacking}
 
 
-# --- what it runs under
+# --- virtualisation and limits
 
 
 def _processors(seen: _Facts) -> None:
@@ -123,23 +129,23 @@ def _container(root: Path) -> str:
 
 
 def _limits(seen: _Facts) -> None:
-    """The limits of the control groups that this process is in, of either version."""
+    """The limits of this process's control groups, of either version."""
     seen.take("cpu_limit", lambda: min(_quotas(seen), default=None))
     seen.take("memory_limit_bytes", lambda: min(_memory_limits(seen), default=None))
     seen.take("cpuset_cpus", lambda: _cpuset(seen))
 
 
 def _folders(seen: _Facts, controller: str) -> tuple[int, list[Path]]:
-    """The version of a controller, and this process's groups from its own up to the highest that can be seen.
+    """The version of a controller, and the folders of this process's groups, from its own up to the highest visible.
 
-    A container that shows no namespace of groups names a path that exists only outside; its own group then lies on top.
+    In a container without a namespace of groups the path exists only outside; the top folder is then its own group.
     """
     groups = [line.split(":", 2) for line in seen.text("proc/self/cgroup").splitlines()]
     mount = seen.root / "sys/fs/cgroup"
     version, top, path = 0, mount, ""
     for _, controllers, place in groups:
         if controller in controllers.split(","):
-            # Controllers on one hierarchy have one folder, and mostly a link for each.
+            # Controllers of one hierarchy share a folder, usually with a link for each controller.
             version, top, path = 1, next(filter(Path.is_dir, (mount / controller, mount / controllers)), mount), place
             break
         if not controllers:
@@ -151,13 +157,13 @@ def _folders(seen: _Facts, controller: str) -> tuple[int, list[Path]]:
 
 
 def _quotas(seen: _Facts) -> Iterator[float]:
-    """Limits of processor time, in processors."""
+    """Limits of CPU time, in CPUs."""
     version, folders = _folders(seen, "cpu")
     for folder in folders:
         if version == 2:
-            quota, _, period = (_text(folder / "cpu.max") or "max").partition(" ")
+            quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
         else:
-            quota, period = _text(folder / "cpu.cfs_quota_us") or "-1", _text(folder / "cpu.cfs_period_us")
+            quota, period = text(folder / "cpu.cfs_quota_us") or "-1", text(folder / "cpu.cfs_period_us")
         if quota.isdecimal():
             yield int(quota) / int(period or 100_000)
 
@@ -165,17 +171,17 @@ def _quotas(seen: _Facts) -> Iterator[float]:
 def _memory_limits(seen: _Facts) -> Iterator[int]:
     version, folders = _folders(seen, "memory")
     for folder in folders:
-        limit = _text(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
+        limit = text(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
         if limit.isdecimal() and int(limit) < _NO_LIMIT_BYTES:
             yield int(limit)
 
 
 def _cpuset(seen: _Facts) -> int | None:
-    """How many CPUs the process's group may use; None where none are named."""
+    """The number of CPUs of this process's group; None when it names none."""
     version, folders = _folders(seen, "cpuset")
     names = ("cpuset.cpus.effective",) if version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
-    listed = next((text for folder in folders for name in names if (text := _text(folder / name))), "")
-    return len(_numbers(listed)) or None
+    listed = next((found for folder in folders for name in names if (found := text(folder / name))), "")
+    return len(numbers(listed)) or None
 
 
 # --- clocks
@@ -185,19 +191,17 @@ def _clocks(seen: _Facts) -> None:
     cpus = seen.root / "sys/devices/system/cpu"
 
     def distinct(name: str) -> list[str]:
-        policies = [path for cpu in os.sched_getaffinity(0) if (path := cpus / f"cpu{cpu}/cpufreq").is_dir()]
+        policies = [path for cpu in usable_cpu_folders(cpus) if (path := cpu / "cpufreq").is_dir()]
         if not policies:
             raise LookupError("this machine does not show how the clocks of its processors are chosen")
-        told = sorted({text for policy in policies if (text := _text(policy / name))})
+        told = sorted({found for policy in policies if (found := text(policy / name))})
         if not told:
             raise LookupError(f"this machine's cpufreq has no {name}")
         return told
 
     def limits() -> list[float]:
-        return [
-            1e3 * min(map(int, distinct("scaling_min_freq"))),
-            1e3 * max(map(int, distinct("scaling_max_freq"))),
-        ]
+        least, most = map(int, distinct("scaling_min_freq")), map(int, distinct("scaling_max_freq"))
+        return [1e3 * min(least), 1e3 * max(most)]
 
     seen.take("cpufreq_driver", lambda: distinct("scaling_driver")[0])
     seen.take("governors", lambda: distinct("scaling_governor"))
@@ -207,9 +211,9 @@ def _clocks(seen: _Facts) -> None:
 
 
 def _turbo(seen: _Facts) -> bool:
-    if off := _text(seen.root / "sys/devices/system/cpu/intel_pstate/no_turbo"):
+    if off := text(seen.root / "sys/devices/system/cpu/intel_pstate/no_turbo"):
         return off == "0"
-    if on := _text(seen.root / "sys/devices/system/cpu/cpufreq/boost"):
+    if on := text(seen.root / "sys/devices/system/cpu/cpufreq/boost"):
         return on == "1"
     raise LookupError("this machine does not say whether turbo clocks are on")
 
@@ -222,7 +226,7 @@ def _nodes(seen: _Facts) -> None:
 
     def read() -> dict[str, list[int]]:
         for folder in sorted((seen.root / "sys/devices/system/node").glob("node[0-9]*")):
-            nodes[folder.name.removeprefix("node")] = _numbers((folder / "cpulist").read_text())
+            nodes[folder.name.removeprefix("node")] = numbers((folder / "cpulist").read_text())
         if not nodes:
             raise LookupError("this machine shows no nodes")
         return nodes
@@ -237,7 +241,7 @@ def _nodes(seen: _Facts) -> None:
         match = re.search(r"^Mems_allowed_list:\s*(\S+)", seen.text("proc/self/status"), re.MULTILINE)
         if match is None:
             raise LookupError("/proc/self/status does not say which nodes memory may come from")
-        allowed = _numbers(match[1])
+        allowed = numbers(match[1])
         policy, chosen = _memory_policy()
         return chosen if policy == "bind" else allowed
 
@@ -248,7 +252,7 @@ def _nodes(seen: _Facts) -> None:
 
 
 def _memory_policy() -> tuple[str, list[int]]:
-    """This thread's policy, and the nodes that it names."""
+    """The memory policy of this thread, and the nodes that it names."""
     number = _GET_MEMPOLICY.get(platform.machine())
     if number is None:
         raise LookupError(f"the number of get_mempolicy on {platform.machine()} is not known here")
@@ -257,13 +261,13 @@ def _memory_policy() -> tuple[str, list[int]]:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(number, ctypes.byref(mode), mask, ctypes.c_ulong(_MOST_NODES), None, ctypes.c_ulong(0)) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "get_mempolicy")
-    kind = mode.value & 0xFF  # above lie flags
+    kind = mode.value & 0xFF  # higher bits are flags
     nodes = [node for node in range(_MOST_NODES) if mask[node // 64] >> node % 64 & 1]
     return _POLICIES[kind] if kind < len(_POLICIES) else f"policy {kind}", nodes
 
 
 def _memory(seen: _Facts) -> None:
-    lines = _text(seen.root / "proc/meminfo")
+    lines = text(seen.root / "proc/meminfo")
     table = {name: 1024 * int(size) for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", lines, re.MULTILINE)}
 
     def line(name: str) -> int:
@@ -272,8 +276,8 @@ def _memory(seen: _Facts) -> None:
         return table[name]
 
     def huge_pages() -> str:
-        text = seen.text("sys/kernel/mm/transparent_hugepage/enabled")
-        return text.partition("[")[2].partition("]")[0] or text
+        choices = seen.text("sys/kernel/mm/transparent_hugepage/enabled")
+        return choices.partition("[")[2].partition("]")[0] or choices
 
     seen.take("memory_bytes", lambda: line("MemTotal"))
     seen.take("committed_bytes", lambda: line("Committed_AS"))
@@ -290,7 +294,7 @@ def _memory(seen: _Facts) -> None:
 
 def _gpu(seen: _Facts, device: str) -> None:
     try:
-        with session() as nvml:  # kept open, so that those asked below need not start it again
+        with session() as nvml:  # stays open, so that the functions below need not start it again
             _board(seen, nvml, device)
     except NvmlMissingError as error:
         _lack(seen, f"NVML cannot be asked: {error}")
@@ -309,10 +313,10 @@ def _board(seen: _Facts, nvml: Nvml, device: str) -> None:
     seen.take("driver", lambda: _told(driver, "the driver does not tell its version"))
     handle, _ = find(nvml, int(device.partition(":")[2] or 0))
     uuid = nvml.ask("nvmlDeviceGetUUID", handle)
-    board = next((one for one in boards if uuid and one.get("uuid") == uuid), {})
+    board = next((board for board in boards if uuid and board.get("uuid") == uuid), {})
     for name, key in _OF_BOARD.items():
         seen.take(name, partial(_told, board.get(key), "the driver does not tell it"))
-    seen.take("power_limits_w", lambda: [one.get("power_limit_w") for one in boards])
+    seen.take("power_limits_w", lambda: [each.get("power_limit_w") for each in boards])
 
     def ask(name: str, factor: float, function: str, *arguments: Any) -> None:
         def read() -> float:
@@ -343,22 +347,3 @@ def _told(answer: Any, reason: str) -> Any:
     if answer is None:
         raise LookupError(reason)
     return answer
-
-
-# --- files
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _numbers(listed: str) -> list[int]:
-    """The numbers of a list as the kernel writes it: `0-3,8`."""
-    found: list[int] = []
-    for part in filter(None, listed.strip().split(",")):
-        first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return found

@@ -1,4 +1,4 @@
-"""The machine itself: its processor, memory, compiler and what it runs under. Nothing here raises."""
+"""Facts about the host: CPU, memory, compiler and hypervisor. This module never raises."""
 
 import os
 import platform
@@ -7,15 +7,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from aiperf_core.devices.sysfs import text
+
 GIB = 1 << 30
-# A machine of one of these vendors or products is a virtual one.
+# Vendors and products of virtual machines.
 _VIRTUAL = re.compile(
     r"KVM|QEMU|VMware|VirtualBox|Xen|Bochs|Parallels|Amazon EC2(?! .*metal)|Google Compute Engine|Virtual Machine"
 )
 
 
 def operating_system() -> str:
-    """Name the distribution where it says its name, and the kernel."""
+    """The name of the distribution, when it is known, and of the kernel."""
     try:
         name = platform.freedesktop_os_release().get("PRETTY_NAME", "")
     except OSError:
@@ -25,23 +27,23 @@ def operating_system() -> str:
 
 
 def processor_model() -> str:
-    """The processor's model, or its architecture where the kernel does not name it (ARM)."""
-    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    """The model of the CPU, or its architecture when the kernel does not name it (ARM)."""
+    match = re.search(r"^model name\s*:\s*(.+)$", text("/proc/cpuinfo"), re.MULTILINE)
     return match[1].strip() if match else platform.machine()
 
 
 def usable_cpus() -> int:
-    """The logical CPUs that this process may run on, which are fewer than the machine's in a container or under taskset."""
+    """The number of logical CPUs that this process may run on; a container or taskset may limit it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> str:
-    """Name the processor, and count the logical CPUs that this process may use."""
+    """The model of the CPU, and the number of logical CPUs that this process may use."""
     return f"{processor_model()}, {usable_cpus()} of {os.cpu_count()} logical CPUs usable"
 
 
 def memory() -> str:
-    """Say how much memory there is, and how much of it can be had now."""
+    """The memory of the machine and the part that is available, in words."""
     import psutil
 
     found = psutil.virtual_memory()
@@ -49,7 +51,7 @@ def memory() -> str:
 
 
 def compiler() -> str:
-    """Name the C compiler that host kernels would be built with; empty when there is none."""
+    """The C compiler for host kernels, with its version; empty when there is none."""
     path = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
     if path is None:
         return ""
@@ -61,27 +63,18 @@ def compiler() -> str:
 
 
 def hypervisor() -> str:
-    """Name what this machine runs under; empty on bare metal, as far as can be told."""
-    maker = " ".join(
-        filter(None, (_read(f"/sys/class/dmi/id/{name}").strip() for name in ("sys_vendor", "product_name")))
-    )
-    if re.search(r"^flags\s*:.*\bhypervisor\b", _read("/proc/cpuinfo"), re.MULTILINE):
-        return maker or "one that does not say its name"
+    """The name of the hypervisor; empty on bare metal, as far as can be told."""
+    maker = " ".join(filter(None, (text(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))))
+    if re.search(r"^flags\s*:.*\bhypervisor\b", text("/proc/cpuinfo"), re.MULTILINE):
+        return maker or "unnamed"
     # ARM has no such flag.
-    xen = _read("/sys/hypervisor/type").strip()
+    xen = text("/sys/hypervisor/type")
     # A list of names, each ended by a NUL.
-    tree = _read("/proc/device-tree/hypervisor/compatible").split("\0")[0]
+    tree = text("/proc/device-tree/hypervisor/compatible").split("\0")[0]
     return xen or tree or (maker if _VIRTUAL.search(maker) else "")
 
 
 def can_write(folder: Path) -> bool:
-    """Whether a folder could be written to, or made where it does not exist yet."""
+    """Whether a folder can be written to, or created when it does not exist."""
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""

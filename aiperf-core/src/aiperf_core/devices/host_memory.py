@@ -1,4 +1,4 @@
-"""Bytes of the host that several processes map: an anonymous file in memory, passed on as a descriptor."""
+"""Host memory that several processes map: an anonymous file, passed on as a descriptor."""
 
 import fcntl
 import mmap
@@ -8,16 +8,16 @@ import torch
 
 
 def create(size: int) -> tuple[torch.Tensor, int]:
-    """So many bytes as a uint8 tensor, and the descriptor by which others map them."""
-    fd = os.memfd_create("aiperf-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    """`size` bytes as a uint8 tensor, and the file descriptor by which other processes map them."""
+    fd = os.memfd_create("aiperf-buffers", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
-    # A worker that shrank it would kill the judge at its next access, by SIGBUS.
+    # A worker that shrinks the file would kill the judge by SIGBUS at its next access.
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return attach(fd, size), fd
 
 
 def attach(fd: int, size: int) -> torch.Tensor:
-    """Bytes that another process created."""
-    # Populated at once, so that no timed call pays for the first touch of a page of its inputs.
+    """Map `size` bytes that another process created, as a uint8 tensor."""
+    # Populate all pages now, so that no timed call pays for the first touch of its inputs.
     memory = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
     return torch.frombuffer(memory, dtype=torch.uint8)

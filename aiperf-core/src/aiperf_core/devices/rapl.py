@@ -1,15 +1,14 @@
-"""The energy that the processor's packages and their memory took, as Intel's and AMD's counters say (RAPL)."""
+"""Energy of the CPU packages and their memory, from the RAPL counters of Intel and AMD."""
 
 import time
 from pathlib import Path
 
 from attrs import define, field
 
-# The kernel names both vendors' zones so. `intel-rapl-mmio:*` are the same packages by another way, `psys` includes them.
+# Zones of both vendors. `intel-rapl-mmio:*` are the same packages by another way, and `psys` includes them.
 _ZONES = "intel-rapl:*"
 _COUNTED = ("package", "dram")
-# More than any package takes: a counter that nobody read for so long that this power would have carried it around its
-# range once may have come around unseen.
+# More than any package takes. A counter that was unread for its range at this power may have wrapped unseen.
 _MOST_W = 700.0
 
 
@@ -21,13 +20,13 @@ class _Zone:
 
 
 def wrapped_difference(before: int, after: int, range_: int) -> int:
-    """What a counter of 0 to `range_` has advanced, if it came around at most once."""
+    """The advance of a counter of 0 to `range_` that wrapped at most once."""
     return after - before if after >= before else after + range_ - before
 
 
 @define(eq=False)
 class Rapl:
-    """The sum of the zones, in joules from the first reading. `problem` says why there is none."""
+    """The energy of all zones since the first reading. `problem` says why it is unknown."""
 
     problem: str = ""
     _zones: list[_Zone] = field(factory=list)
@@ -36,7 +35,7 @@ class Rapl:
 
     @staticmethod
     def open(powercap: Path) -> "Rapl":
-        """Find the zones. What cannot be read is told by `problem`."""
+        """Find the zones; `problem` has the reason when they cannot be read."""
         rapl = Rapl(read_s=time.monotonic())
         try:
             for path in sorted(powercap.glob(_ZONES)):
@@ -45,25 +44,21 @@ class Rapl:
                         _Zone(path / "energy_uj", _number(path / "max_energy_range_uj"), _number(path / "energy_uj"))
                     )
         except PermissionError:
-            return Rapl(problem=f"only root may read the processor's energy ({powercap}/intel-rapl:*/energy_uj)")
+            return Rapl(problem=f"only root may read the CPU energy ({powercap}/intel-rapl:*/energy_uj)")
         except (OSError, ValueError) as error:
-            return Rapl(problem=f"the processor's energy cannot be read: {error}")
+            return Rapl(problem=f"the CPU energy cannot be read: {error}")
         if not rapl._zones:
-            rapl.problem = (
-                "this machine does not show its processor's energy (no intel-rapl zone); a virtual one never does"
-            )
+            rapl.problem = "this machine does not show its CPU energy (no intel-rapl zone), as all virtual machines"
         return rapl
 
     def joules(self) -> float | None:
-        """The total since it was opened; None, from then on, where it could not be followed."""
+        """Joules since it was opened; None once a reading failed or came too late."""
         if self.problem:
             return None
         now = time.monotonic()
         longest = min(zone.range_uj for zone in self._zones) / 1e6 / _MOST_W
         if now - self._read_s > longest:
-            self.problem = (
-                f"nobody read the processor's energy for {longest:.0f} s, in which its counter may come around"
-            )
+            self.problem = f"the CPU energy was not read for {longest:.0f} s, in which its counter may wrap"
             return None
         self._read_s = now
         try:
@@ -72,7 +67,7 @@ class Rapl:
                 self._total_uj += wrapped_difference(zone.last_uj, found, zone.range_uj)
                 zone.last_uj = found
         except (OSError, ValueError) as error:
-            self.problem = f"the processor's energy cannot be read any more: {error}"
+            self.problem = f"the CPU energy can no longer be read: {error}"
             return None
         return self._total_uj / 1e6
 

@@ -1,8 +1,6 @@
-"""The harness: a supervisor that plans and decides, a judge that owns the data, and workers that run the code.
+"""The harness: it plans a run, starts the processes, samples, judges outputs and writes the bundle.
 
-The supervisor (`supervisor`) is the command's own process; it imports neither torch nor a benchmark. It starts the other
-processes from a fork server (`forkserver`) that has torch imported and nothing else. The judge (`judge`) makes the inputs
-in memory that it shares with the workers (`arena`), renews their values, and compares outputs with the reference. A worker
-(`worker`) runs one implementation and never sees a seed, the reference or the tolerance. They talk in small JSON frames
-(`channel`); nothing that a worker says is ever unpickled or executed.
+`processes` starts processes and passes messages, `isolation` confines untrusted code and observes it from outside,
+`roles` holds what a process can be (judge, worker, describer, prober, linter), `ranks` starts several ranks, and `run`
+is the supervisor: the command's own process, which imports neither torch nor a benchmark.
 """

@@ -11,8 +11,8 @@ from aiperf_core.errors import UsageError
 class ModelConfig:
     """The sizes of a decoder-only transformer with grouped-query attention. Raises `UsageError` for what is no model.
 
-    `width` is that of the residual stream, `hidden` that of the gated feed-forward part, `kv_heads` how many heads keys and
-    values have; `heads` is a multiple of it. A head is `width / heads` wide, an even number.
+    `width` is that of the residual stream, `hidden` that of the gated feed-forward part, `kv_heads` how many heads keys
+    and values have; `heads` is a multiple of it. A head is `width / heads` wide, an even number.
     """
 
     layers: int

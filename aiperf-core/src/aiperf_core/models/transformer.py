@@ -28,8 +28,8 @@ def build(
 class Cache:
     """Keys and values of the tokens that a model has seen, in memory for so many; all rows of a batch are equally long.
 
-    `keys` and `values` have a tensor for each layer: [batch, kv_heads, room, head_width]. `length` says how many places are
-    filled, and may be set: what lies beyond is overwritten.
+    `keys` and `values` have a tensor for each layer: [batch, kv_heads, room, head_width]. `length` says how many places
+    are filled, and may be set: what lies beyond is overwritten.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class Transformer(nn.Module):
     def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
         """Logits [batch, length, vocabulary] of `tokens` [batch, length], in the dtype of the weights.
 
-        With a cache the tokens follow those that it holds, and it holds them too afterwards. Raises `UsageError` where it has
-        no room for them.
+        With a cache the tokens follow those that it holds, and it holds them too afterwards. Raises `UsageError` where
+        it has no room for them.
         """
         return self.logits(self.states(tokens, cache))
 

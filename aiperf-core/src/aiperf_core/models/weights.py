@@ -35,8 +35,8 @@ def successors(vocabulary: int, device: "torch.device | str", generator: "torch.
 def agreeing(successor: "torch.Tensor", fraction: float, generator: "torch.Generator") -> "torch.Tensor":
     """A draft model's permutation, which agrees with `successor` on that fraction of the tokens.
 
-    Exactly, up to rounding to whole tokens; a single token cannot disagree alone, and agrees. Raises `UsageError` for what is
-    no fraction.
+    Exactly, up to rounding to whole tokens; a single token cannot disagree alone, and agrees. Raises `UsageError` for
+    what is no fraction.
     """
     import torch
 
@@ -64,9 +64,9 @@ def planted(
     `successor` is among them (int64).
 
     The head's row for the token that follows t is the embedding of t, scaled. Embeddings are random directions, next to
-    orthogonal, and the layers add little to them: so the head finds its row with a logit of about 16, and any other with
-    one around zero. The margin is smallest where two embeddings are by chance most alike, which the tests bound. Nothing
-    else is special: it is a plain model with a plain head, and whatever runs a transformer runs it.
+    orthogonal, and the layers add little to them: so the head finds its row with a logit of about 16, and any other
+    with one around zero. The margin is smallest where two embeddings are by chance most alike, which the tests bound.
+    Nothing else is special: it is a plain model with a plain head, and whatever runs a transformer runs it.
     """
     import torch
 

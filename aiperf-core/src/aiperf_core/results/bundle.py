@@ -4,10 +4,11 @@
         manifest.json               what was run, where, with what, and whether it was finished
         targets/<target>.json       one target: its rows, and how they were measured
         targets/<target>.<hash>.npz every sample of it
+        load/<name>.json            a document of another package, of one of the kinds in `models.DOCUMENT_KINDS`
         logs/<target>/<name>.log    what an implementation printed
 
-A file is there whole or not at all, and is checked against its schema when it is written and when it is read. A bundle
-may come from anybody: nothing in it is followed out of its folder.
+A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may come from
+an unknown source: no path or link in it is followed out of its folder.
 """
 
 import errno
@@ -25,7 +26,7 @@ from aiperf_core.results import atomic
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, file_name, target_name
 
 if TYPE_CHECKING:
-    from aiperf_core.results.models import Manifest, TargetResult
+    from aiperf_core.results.models import Document, Manifest, TargetResult
 
 DEFAULT_PARENT = Path("artifacts/runs")
 
@@ -135,11 +136,10 @@ class Bundle:
 
     @property
     def result_files(self) -> list[str]:
-        """The files of all targets, by their paths in the bundle: documents and samples."""
-        folder = self.path / TARGETS
-        self._inside(folder)
-        names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()
-        return sorted(f"{TARGETS}/{name}" for name in names if name.endswith((".json", ".npz")) and name[0] != ".")
+        """The documents and the samples that a seal covers, by their paths in the bundle."""
+        from aiperf_core.results.models import DOCUMENT_KINDS
+
+        return sorted(f"{name}/{file}" for name in (TARGETS, *DOCUMENT_KINDS) for file in self._files(name))
 
     def file_bytes(self, path: str) -> bytes:
         """One of `result_files`. Raises BundleError if it cannot be read or leads out of the bundle."""
@@ -153,7 +153,28 @@ class Bundle:
 
         if manifest.exit_code is not None:
             manifest = seal.sealed(self, manifest)
-        return self._write(self.path / MANIFEST, records.manifest_bytes(manifest, self.path / MANIFEST))
+        return self._write(self.path / MANIFEST, records.record_bytes(manifest, self.path / MANIFEST))
+
+    def documents(self, kind: str) -> list[str]:
+        """The names of the documents of a kind, in alphabetical order."""
+        return sorted(target_name(file.removesuffix(".json")) for file in self._files(kind) if file.endswith(".json"))
+
+    def document(self, kind: str, name: str) -> "Document":
+        """Read a document of a kind. Raises BundleError if the bundle has none of that name."""
+        from aiperf_core.results import records
+
+        file = self.path / kind / f"{file_name(name)}.json"
+        found = records.read_document(self._readable(file))
+        if (found.kind, found.name) != (kind, name):
+            raise BundleError(f"'{file}' holds '{words(found.kind)}/{words(found.name)}'; its path says otherwise.")
+        return found
+
+    def write_document(self, document: "Document") -> Path:
+        """Write or replace a document and return its path."""
+        from aiperf_core.results import records
+
+        path = self.path / document.kind / f"{file_name(document.name)}.json"
+        return self._write(path, records.record_bytes(document, path))
 
     def write_target(self, result: "TargetResult") -> Path:
         """Write or replace a target's files and return the path of its document.
@@ -176,13 +197,20 @@ class Bundle:
         self._remove_samples(path, stored.samples_name)
         return path
 
-    def _remove_samples(self, document: Path, but: str | None = None) -> None:
-        """Remove the samples that belonged to a target's document, all or all but one file."""
+    def _remove_samples(self, document: Path, but: str) -> None:
+        """Remove the files of samples that belonged to a target's document, except one."""
         names = re.compile(rf"{re.escape(document.stem)}\.[0-9a-f]{{8}}\.npz")
         for file in document.parent.iterdir():
             if names.fullmatch(file.name) and file.name != but:
                 with _explained("remove", file):
                     file.unlink(missing_ok=True)
+
+    def _files(self, name: str) -> list[str]:
+        """The names of the documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
+        folder = self.path / name
+        self._inside(folder)
+        names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()
+        return [name for name in names if name.endswith((".json", ".npz")) and name[0] != "."]
 
     def _write(self, path: Path, data: bytes) -> Path:
         self._inside(path.parent)
@@ -218,13 +246,7 @@ class Targets(Mapping[str, "TargetResult"]):
         return self._bundle.target(name)
 
     def __iter__(self) -> Iterator[str]:
-        folder = self._bundle.path / TARGETS
-        if not folder.is_dir():
-            return
-        self._bundle._inside(folder)
-        names = (file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
-        # Hidden files are those of a write that was killed.
-        yield from sorted(target_name(name) for name in names if not name.startswith("."))
+        yield from self._bundle.documents(TARGETS)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -7,13 +7,13 @@ from aiperf_core.measurements import Ceilings, Estimate, Memory, Samples
 from aiperf_core.results.models import (
     Finding,
     Judgement,
-    Light,
     Machine,
     Manifest,
     Overhead,
     Problem,
     Row,
     SkippedTarget,
+    SpeedOfLight,
     TargetResult,
     Verdict,
 )
@@ -44,7 +44,6 @@ def result() -> TargetResult:
         wall_s=12.3,
         stopped="time budget spent",
         complete=True,
-        drift_in_times=True,
     )
 
 
@@ -122,7 +121,7 @@ def row(
         speedup=estimate(speedup, spread) if speedup else None,
         bytes_per_s=2 * GIB / time_s,
         flop_per_s=(1 << 29) / time_s,
-        light=Light("memory", LIGHT_S, LIGHT_S / time_s),
+        speed_of_light=SpeedOfLight("memory", LIGHT_S, LIGHT_S / time_s),
         memory=PEAK,
         judgement=Judgement(12, "bit-exact", 0.0),
         samples=samples(time_s),

@@ -5,17 +5,9 @@ import string
 from aiperf_core.errors import BundleError
 
 MANIFEST = "manifest.json"
-
-
 TARGETS = "targets"
-
-
 LOGS = "logs"
-
-
 LONGEST_NAME = 240  # bytes; file systems allow 255, and a suffix has to fit
-
-
 PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 
 

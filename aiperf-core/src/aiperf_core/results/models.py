@@ -1,7 +1,7 @@
-"""What a run leaves behind, as plain records.
+"""The records of a run, as plain data.
 
-Units are SI and stand in the names: `_s` seconds, `_bytes` bytes, `_per_s` a rate. A figure that was not measured is
-`None`, never zero. The records do no I/O; `results.bundle` writes and reads them, and `results.schema` describes them.
+Units are SI and end a name: `_s` seconds, `_bytes` bytes, `_per_s` a rate. A figure that was not measured is `None`, never zero.
+The records do no I/O: `results.bundle` writes and reads them, `results.schema` describes them, `results.structure` checks them.
 """
 
 from enum import StrEnum
@@ -11,18 +11,16 @@ from attrs import field, frozen
 
 from aiperf_core.measurements import Audit, Ceilings, Energy, Estimate, Flush, Memory, Samples, Spread, Steady
 
-SCHEMA_VERSION = 3
-# Files of this version hold the samples as lists.
-SAMPLES_IN_JSON = 1
+SCHEMA_VERSION = 4
 
 
 class Verdict(StrEnum):
     """What a run says about one implementation.
 
-    The first six compare it with the baseline: its time, or its peak memory where the goal is `memory` (`SMALLER` takes less,
-    `LARGER` more). `MEASURED` is a trusted time without a comparison (the baseline itself,
-    a yardstick). The others carry a reason instead of a speedup: `INVALID` for a finding, `UNTRUSTED` where the clocks
-    disagree, `FAILED` and `SKIPPED` for what did not run.
+    FASTER, SLOWER, SAME and INCONCLUSIVE compare its time with the baseline's. Where the goal is `memory`, SMALLER and LARGER
+    compare peak memory. MEASURED is a trusted time without a comparison: of the baseline itself, or of a yardstick. The others
+    carry a reason instead of a speedup: INVALID for a finding, UNTRUSTED where clocks disagree, FAILED and SKIPPED for code
+    that did not run.
     """
 
     FASTER = "FASTER"
@@ -38,9 +36,16 @@ class Verdict(StrEnum):
     SKIPPED = "SKIPPED"
 
 
+DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)
+
+
 @frozen
 class Finding:
-    """What a check saw. `issue` is a stable id such as `output.wrong_values`; `severity` is `invalid` or `warning`."""
+    """What a check saw.
+
+    issue: the stable id of a validity issue, such as `output.wrong_values`.
+    severity: `invalid` or `warning`.
+    """
 
     issue: str
     severity: str
@@ -50,7 +55,11 @@ class Finding:
 
 @frozen
 class Column:
-    """How a column of samples is stored: numpy's name of its type, and of a time the unit (`s`, `ms` or `ns`)."""
+    """How a column of samples is stored.
+
+    dtype: numpy's name of the type.
+    unit: of a time `s`, `ms` or `ns`; null for other columns.
+    """
 
     dtype: str
     unit: str | None
@@ -58,9 +67,9 @@ class Column:
 
 @frozen
 class SampleFile:
-    """The file beside a target's that holds the samples of all its rows, one row after the other.
+    """The file beside a target's that holds the samples of all its rows, row after row.
 
-    `name` begins with the target's and the SHA-256, so that a target is never read with the samples of another time.
+    name: the target's name, then the start of `sha256`, so that a target is never read with the samples of another run.
     """
 
     name: str
@@ -69,8 +78,12 @@ class SampleFile:
 
 
 @frozen
-class Light:
-    """The least time that cost and ceilings allow. `bound` is `memory` or `compute`, `fraction` is `time_s` / median."""
+class SpeedOfLight:
+    """The least time that cost and ceilings allow.
+
+    bound: `memory` or `compute`.
+    fraction: `time_s` divided by the median.
+    """
 
     bound: str
     time_s: float
@@ -79,10 +92,10 @@ class Light:
 
 @frozen
 class Judgement:
-    """How many timed samples were compared with the reference, and the largest error relative to what is allowed.
+    """How many timed samples were compared with the reference, and how well they agreed.
 
-    `worst` is 1.0 at the limit of the tolerance, 0.0 where the output was bit-exact, and None where an output was NaN or
-    infinite or of the wrong shape, so that no error could be computed.
+    worst: the largest error relative to the tolerance: 1.0 at its limit, 0.0 for bit-exact outputs. Null where no error could
+        be computed: an output was NaN, infinite or of the wrong shape.
     """
 
     samples: int
@@ -92,9 +105,10 @@ class Judgement:
 
 @frozen
 class Quality:
-    """What a lossy variant gives up: the worst value of its metric over the judged samples, and its budget.
+    """What a lossy variant gives up.
 
-    `value` is None where the metric came out NaN or infinite.
+    value: the worst value of the metric over the judged samples; null where it came out NaN or infinite.
+    budget: the largest value that the variant declared.
     """
 
     metric: str
@@ -104,11 +118,13 @@ class Quality:
 
 @frozen(kw_only=True)
 class Conditions:
-    """A summary of readings. What no reading has is None; shares are of the readings that have the figure.
+    """A summary of readings of the machine. A figure that no reading has is null; shares are of the readings that have it.
 
-    throttled: for each reason, the share of blocks after which it was seen. throttled_share: the share with any that
-    nobody chose. background: busy processors other than ours, as a share of all, and `steal` what a hypervisor took.
-    other_pids: everybody else seen on the GPU.
+    throttled: for each reason, the share of blocks after which it was seen.
+    throttled_share: the share of blocks with a reason that no user chose.
+    background: processors that other processes kept busy, as a share of all.
+    steal: processor time that a hypervisor took, as a share of all.
+    other_pids: foreign processes seen on the GPU.
     """
 
     readings: int = 0
@@ -126,11 +142,14 @@ class Conditions:
 
 @frozen
 class RankTime:
-    """One rank of several: its device, the seconds that it was at work in a call (median), and what it sends in one.
+    """One rank of several.
 
-    On a processor they are of processor time, so that waiting for other ranks does not count; on a GPU its own clock's.
-    `collectives` counts operations of torch.distributed by name, `wire_bytes` those of the tensors handed to them. `audit` is
-    what CUPTI saw of its calls, and `conditions` the state of its device, where it is not that of the first rank.
+    time_s: the median time that the rank was at work in a call: processor time on a CPU, where waiting for other ranks does
+        not count, the device's clock on a GPU.
+    collectives: how often each operation of torch.distributed was called.
+    wire_bytes: the bytes of the tensors given to collectives in a call.
+    audit: CUPTI's view of its calls.
+    conditions: the state of its device; null for the first rank, whose row has it.
     """
 
     rank: int
@@ -144,7 +163,11 @@ class RankTime:
 
 @frozen
 class Confined:
-    """What held in the process of code that nobody trusts, and what the machine could not give, with the reason."""
+    """The limits on the process of untrusted code.
+
+    applied: the limits in force.
+    lacking: the limits that the machine could not give, each with the reason.
+    """
 
     applied: list[str] = field(factory=list)
     lacking: dict[str, str] = field(factory=dict)
@@ -154,16 +177,25 @@ class Confined:
 class Row:
     """One implementation of a target.
 
-    `role` is `baseline`, `variant`, `yardstick`, or `control`: the baseline once more, in a process of its own, whose
-    speedup shows what the machine makes of no difference. `isolated_s` is the median of samples taken one after the
-    other, without the other implementations in between, and `steady` has calls without a pause by the supervisor's own clock,
-    some a round where a call is short. `conditions` sum up what the machine told after each block, and
-    `no_energy` says why there is no `energy`. `confined` is there for a candidate;
-    `not_observed` names guards that could not look, with the reason. `ranks` are those of a workload of several; the row's
-    times are the slowest rank's. `memory_gain` is the baseline's peak memory by its own, of a variant or control. `beside` has medians of what a call has besides its time: `minor_faults`, the pages that the
-    kernel gave it on first access, and, of work that goes on after the call, `until_done_s` from the call's start; of a call
-    that serves requests, the percentiles `latency_p50_s`, `latency_p90_s` and `latency_p99_s` of all its samples' requests, from
-    arrival until the answer lay in the harness's memory, and `goodput_per_s`, the median of answers in time a second.
+    role: `baseline`, `variant`, `yardstick`, or `control`: the baseline a second time, in a process of its own. A control's
+        speedup shows what the machine makes of no difference.
+    kind: of a baseline: `reasonable`, `naive` or `antipattern`.
+    builds_on: the implementation to which this variant adds a mechanism.
+    mechanisms: the mechanisms that a variant combines, as its author declared them.
+    reason: why the row is not believed, or why nothing was concluded.
+    speedup: the baseline's time divided by this row's.
+    step_speedup: the time of `builds_on` divided by this row's.
+    memory_gain: the baseline's peak memory divided by this row's.
+    beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access), `until_done_s`
+        (of deferred work, from the call's start to its end), and of a workload that serves requests `latency_p50_s`,
+        `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a second).
+    isolated_s: the median of samples taken without other implementations in between.
+    steady: runs of calls without a pause, timed by the supervisor's clock.
+    conditions: the state of the machine after each block.
+    no_energy: why there is no `energy`.
+    confined: the limits on untrusted code; null for trusted code.
+    not_observed: guards that could not observe anything, with the reason.
+    ranks: each rank of a distributed workload; the row's times are the slowest rank's.
     """
 
     name: str
@@ -173,6 +205,7 @@ class Row:
     kind: str | None = None
     why: str | None = None
     builds_on: str | None = None
+    mechanisms: list[str] = field(factory=list)
     requires: list[str] = field(factory=list)
     reason: str | None = None
     findings: list[Finding] = field(factory=list)
@@ -184,7 +217,7 @@ class Row:
     memory_gain: float | None = None
     bytes_per_s: float | None = None
     flop_per_s: float | None = None
-    light: Light | None = None
+    speed_of_light: SpeedOfLight | None = None
     prepare_s: float | None = None
     beside: dict[str, float] = field(factory=dict)
     memory: Memory | None = None
@@ -208,11 +241,14 @@ class Row:
 
 @frozen
 class Overhead:
-    """What the harness itself took while a target ran, none of which is counted in a time.
+    """The harness's own time for a target. It is excluded from all timings.
 
-    `sampling_s` is the wall time of the sampling loop, of which `timed_s` were timed calls, `renew_s` new input values,
-    `judge_s` comparisons with the reference and `other_s` the rest (poison, flush, messages, statistics).
-    `start_s` came before: processes, compilation, `prepare` and warm-up.
+    start_s: before sampling: processes, compilation, `prepare` and warm-up.
+    sampling_s: the wall time of the sampling loop, the sum of the next four.
+    timed_s: timed calls.
+    renew_s: new input values.
+    judge_s: comparisons with the reference.
+    other_s: poison, flush, messages, statistics.
     """
 
     samples: int
@@ -226,7 +262,14 @@ class Overhead:
 
 @frozen
 class Problem:
-    """The work of a target at one size: least traffic and arithmetic, and how an answer is judged."""
+    """The work of a target at one size.
+
+    bytes_read, bytes_written, flops: the least traffic and arithmetic of a call.
+    precision: the arithmetic that the work declares.
+    tokens: tokens, samples or requests that a call delivers; 0 where none are declared.
+    wire_bytes: bytes that each rank must send in a call.
+    world_size: the number of ranks.
+    """
 
     size: str
     params: dict[str, float]
@@ -237,18 +280,23 @@ class Problem:
     tolerance: str
     input_bytes: int
     output_bytes: int
+    tokens: float = 0.0
+    wire_bytes: float = 0.0
+    world_size: int = 1
 
 
 @frozen
 class TargetResult:
     """One target's file in a bundle.
 
-    On disk a row's `samples` are how many there are, and `sample_file` says where they stand.
-    `floor` is the smallest relative difference that counted as one in a verdict. `clock_overhead_s` is what the clock
-    adds to a sample: a pair of events to the work between them, the monotonic clock to a call on the processor. It was taken
-    off the rows' times, and not off the samples. `clock_source` says what the device's clock is, where it has one, and `executor`
-    who started the workers. `no_gain` is why no variant is expected to be better on this device, where the target says so.
-    `drift_in_times` says whether intervals of times count how slowly a machine drifts; where a file does not say so they do not.
+    rows: the implementations, the baseline first. On disk `samples` of a row is their number; `sample_file` holds them.
+    order: the implementations in the order in which they took turns.
+    stopped: why sampling ended.
+    clock_overhead_s: what the clock adds to a sample. Times of rows are without it, samples are with it.
+    floor: the smallest relative difference that matters in a verdict.
+    clock_source: the kind of the device's clock; null where there is none.
+    executor: what started the workers.
+    no_gain: why the target expects no variant to be better on this device.
     """
 
     target: str
@@ -273,17 +321,35 @@ class TargetResult:
     clock_source: str | None = None
     executor: str = "here"
     no_gain: str | None = None
-    drift_in_times: bool = False
     schema_version: int = SCHEMA_VERSION
 
 
 @frozen
 class SkippedTarget:
-    """A target of which nothing could be started here, or whose own file is at fault."""
+    """A target that did not start on this machine, or whose file has a mistake."""
 
     target: str
     verdict: Verdict
     reason: str
+
+
+@frozen
+class Document:
+    """A document of another package in a bundle, sealed and listed like a target's result.
+
+    kind: a name from `DOCUMENT_KINDS`.
+    payload: the content, which only that package knows.
+    """
+
+    kind: str
+    name: str
+    created: str
+    payload: dict[str, Any]
+    schema_version: int = SCHEMA_VERSION
+
+
+# What measures a load on a server, and what measures a fleet of machines. A bundle has a folder of each kind.
+DOCUMENT_KINDS = ("load", "fleet")
 
 
 @frozen
@@ -302,41 +368,47 @@ class Machine:
 
 
 @frozen
-class AskedTarget:
-    """A target that a run was asked for.
+class RequestedTarget:
+    """A target of a request.
 
-    No implementations stands for all; None for device, size and executor leaves the choice.
+    implementations: those to be measured; none stands for all.
+    device, size, executor: null leaves the choice to the harness.
+    params: single sizes that differ from the preset.
     """
 
     target: str
-    implementations: list[str]
-    device: str | None
-    size: str | None
-    params: dict[str, float]
+    implementations: list[str] = field(factory=list)
+    device: str | None = None
+    size: str | None = None
+    params: dict[str, float] = field(factory=dict)
     executor: str | None = None
 
 
 @frozen
-class Asked:
-    """What a run was asked for: all that somebody needs who goes on with it or repeats it.
+class RunRequest:
+    """What a run is asked for: everything that is needed to resume it or to repeat it.
 
-    `budget_s` is None where the tier's was good enough.
+    tier: `quick`, `standard` or `audit`.
+    policy: `strict`, `standard` or `lenient`.
+    budget_s: sampling time of a target; null takes the tier's.
+    timeout_s: limit for one call.
     """
 
-    targets: list[AskedTarget]
-    tier: str
-    policy: str
-    budget_s: float | None
-    timeout_s: float
+    targets: list[RequestedTarget]
+    tier: str = "quick"
+    policy: str = "standard"
+    budget_s: float | None = None
+    timeout_s: float = 60.0
 
 
 @frozen
 class Stretch:
-    """A run's course from a start to an end; one that was resumed has several.
+    """A part of a run, from a start to an end. A run that was resumed has several.
 
-    `ended` is when it ended, or last wrote something where nobody could note the end. `ending` is `finished`, `interrupted`
-    by Ctrl-C, `cut off` (a kill, a crash, a full disk, a loss of power), or None while it goes on. `targets` were measured in it,
-    `state` is the machine's at the start: load, free memory, and of each GPU its clocks and temperature.
+    ended: when it ended, or was last written where the end could not be recorded.
+    ending: `finished`, `interrupted` (Ctrl-C), `cut off` (a kill, a crash, a full disk, a loss of power), or null while it runs.
+    targets: the targets that were measured in it.
+    state: the machine at the start: load, free memory, and of each GPU its clocks and temperature.
     """
 
     started: str
@@ -348,7 +420,7 @@ class Stretch:
 
 @frozen
 class BundleRef:
-    """Another bundle: where it lay, and its seal if it had one."""
+    """Another bundle: its path, and its seal if it had one."""
 
     path: str
     seal: str | None
@@ -356,13 +428,19 @@ class BundleRef:
 
 @frozen
 class Manifest:
-    """The bundle's first page: what was run, where, with what, and whether it was finished.
+    """The first page of a bundle: what was run, where, with which software, and whether it finished.
 
-    `files` maps the modules of the targets to the SHA-256 of their sources, `ceilings` the devices that were used to what
-    they were measured to reach. Device and seed stand with each target. `hashes` seal a bundle that was closed: the SHA-256
-    of each target's file by its path, and of this page by its own name. `asked` is None for a run that cannot be resumed.
-    `sources` are SHA-256 of the packages that decide a result, harness and kernels included, and of each kernel's file.
-    `reproduces` is the bundle that this run was to repeat.
+    ceilings: by device, what it was measured to reach.
+    files: SHA-256 of the targets' sources, by module.
+    git: the commit of the working directory, with `-dirty` where tracked files were changed.
+    commit_time: when that commit was made, in ISO 8601.
+    exit_code: null while the run goes on.
+    hashes: the seal of a closed bundle: SHA-256 of each document and sample file by path, and of this page under its own name.
+    request: what the run was asked for; null for a run that cannot be resumed.
+    stretches: the run's course.
+    sources: SHA-256 of the packages that decide a result, harness and kernels included, and of each kernel's file.
+    reproduces: the bundle that this run repeats.
+    labels: what the user noted with `--label`, such as `branch` or `pool`.
     """
 
     aiperf: str
@@ -377,12 +455,11 @@ class Manifest:
     git: str | None
     complete: bool
     exit_code: int | None
+    commit_time: str | None = None
     hashes: dict[str, str] = field(factory=dict)
-    asked: Asked | None = None
+    request: RunRequest | None = None
     stretches: list[Stretch] = field(factory=list)
     sources: dict[str, str] = field(factory=dict)
     reproduces: BundleRef | None = None
+    labels: dict[str, str] = field(factory=dict)
     schema_version: int = SCHEMA_VERSION
-
-
-DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)

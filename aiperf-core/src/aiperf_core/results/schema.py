@@ -1,15 +1,14 @@
-"""The JSON Schema of what is on disk, made from the records in `results.models`.
+"""The JSON Schema of the documents of a bundle, generated from the records in `results.models`.
 
-The records are the source: their types give the structure, their names the units (`_s`, `_bytes`, `_per_s`), their
-docstrings the descriptions. Only what a type cannot say stands here. The generated files are shipped, so that other
-tools can read a bundle without aiperf. After a change of the records:
+The types of the records give the structure, their names the units (`_s`, `_bytes`, `_per_s`), their docstrings the descriptions.
+The tables below hold the rules that a type cannot express. `results.structure` reads documents by the same rules. The generated
+files ship with the package, so that other tools can read a bundle without aiperf. After a change of the records run:
 
     python -m aiperf_core.results.schema
-
-Files of earlier versions are read too, each by the schema of its version, which is never written again.
 """
 
 import inspect
+import re
 import sys
 from enum import Enum
 from pathlib import Path
@@ -23,7 +22,7 @@ from aiperf_core.results import jsontext, models
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).with_name("schema")
-ROOTS: dict[str, type] = {"manifest": models.Manifest, "target": models.TargetResult}
+ROOTS: dict[str, type] = {"manifest": models.Manifest, "target": models.TargetResult, "document": models.Document}
 
 # JSON has no infinity, but a reader may make one of 1e999. A bound refuses it in every language.
 LARGEST = sys.float_info.max
@@ -33,22 +32,16 @@ SCALARS: dict[type, dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
 }
-DISBELIEVED = [
-    models.Verdict.INVALID,
-    models.Verdict.UNTRUSTED,
-    models.Verdict.FAILED,
-    models.Verdict.SKIPPED,
-]
+TIERS, POLICIES = ["quick", "standard", "audit"], ["strict", "standard", "lenient"]
 
-# What stands on disk in place of a field, or beside the fields: samples have a file of their own.
+# On disk these stand in place of a field, or beside the fields: samples have a file of their own.
 ON_DISK: dict[type, dict[str, Any]] = {
     models.Row: {"samples": int},
     models.TargetResult: {"sample_file": models.SampleFile},
 }
 
-# What neither a type nor a unit says. A raw sample may be 0: a clock has a resolution, and evidence must be kept.
-# Every estimate is of a time or of a ratio of times and thus positive; but the low end of an interval that few samples
-# support may lie below zero, and is kept as it was computed.
+# A raw sample may be 0: a clock has a resolution. Estimates are of times and ratios and thus positive, but the low end of an
+# interval that few samples support may lie below zero.
 CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (measurements.Estimate, "value"): {"exclusiveMinimum": 0},
     (measurements.Estimate, "high"): {"exclusiveMinimum": 0},
@@ -60,11 +53,11 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
     (measurements.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
     (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
-    (models.TargetResult, "tier"): {"enum": ["quick", "standard", "audit"]},
+    (models.TargetResult, "tier"): {"enum": TIERS},
     (models.TargetResult, "rounds"): {"minimum": 1},
-    (models.Light, "bound"): {"enum": ["memory", "compute"]},
-    (models.Light, "time_s"): {"exclusiveMinimum": 0},
-    (models.Light, "fraction"): {"exclusiveMinimum": 0},
+    (models.SpeedOfLight, "bound"): {"enum": ["memory", "compute"]},
+    (models.SpeedOfLight, "time_s"): {"exclusiveMinimum": 0},
+    (models.SpeedOfLight, "fraction"): {"exclusiveMinimum": 0},
     (models.Judgement, "samples"): {"minimum": 0},
     (models.Judgement, "worst"): {"minimum": 0},
     (models.Overhead, "samples"): {"minimum": 0},
@@ -75,32 +68,30 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Problem, "flops"): {"minimum": 0},
     (models.Problem, "bytes_read"): {"minimum": 0},
     (models.Problem, "bytes_written"): {"minimum": 0},
+    (models.Problem, "tokens"): {"minimum": 0},
+    (models.Problem, "world_size"): {"minimum": 1},
     (models.TargetResult, "target"): {"minLength": 1},
     (models.TargetResult, "goal"): {"enum": ["speed", "latency", "throughput", "memory"]},
     (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
     (models.TargetResult, "floor"): {"minimum": 0},
     (models.TargetResult, "schema_version"): {"const": models.SCHEMA_VERSION},
-    (models.Asked, "tier"): {"enum": ["quick", "standard", "audit"]},
-    (models.Asked, "policy"): {"enum": ["strict", "standard", "lenient"]},
-    (models.AskedTarget, "target"): {"minLength": 1},
+    (models.RunRequest, "tier"): {"enum": TIERS},
+    (models.RunRequest, "policy"): {"enum": POLICIES},
+    (models.RequestedTarget, "target"): {"minLength": 1},
     (models.Stretch, "ending"): {"enum": ["finished", "interrupted", "cut off", None]},
-    (models.SkippedTarget, "verdict"): {"enum": DISBELIEVED},
+    (models.SkippedTarget, "verdict"): {"enum": [*models.DISBELIEVED]},
     (models.SkippedTarget, "reason"): {"minLength": 1},
     (models.Machine, "cores"): {"minimum": 1},
     (models.Manifest, "schema_version"): {"const": models.SCHEMA_VERSION},
+    (models.Document, "kind"): {"enum": [*models.DOCUMENT_KINDS]},
+    (models.Document, "name"): {"minLength": 1},
+    (models.Document, "schema_version"): {"const": models.SCHEMA_VERSION},
 }
 
-# Fields that older files of this version lack; read as their default.
-LATER: frozenset[tuple[type, str]] = frozenset(
-    {(models.Manifest, "hashes"), (models.Row, "ranks"), (models.Row, "beside"), (measurements.Steady, "waited_s")}
-    | {(models.TargetResult, "drift_in_times"), (measurements.Ceilings, "cache_bytes")}
-    | {(models.Manifest, name) for name in ("asked", "stretches", "sources", "reproduces")}
-)
-
-# A row that may not be believed says why, and has no speedup that somebody could quote.
+# A row that is not believed has a reason and no speedup.
 RULES: dict[type, dict[str, Any]] = {
     models.Row: {
-        "if": {"properties": {"verdict": {"enum": DISBELIEVED}}},
+        "if": {"properties": {"verdict": {"enum": [*models.DISBELIEVED]}}},
         "then": {
             "properties": {
                 "reason": {"type": "string", "minLength": 1},
@@ -112,13 +103,13 @@ RULES: dict[type, dict[str, Any]] = {
 }
 
 
-def file_of(kind: str, version: int = models.SCHEMA_VERSION) -> Path:
-    """The shipped schema of `manifest` or `target`."""
-    return FOLDER / f"{kind}-{version}.json"
+def file_of(kind: str) -> Path:
+    """The shipped schema of a document: `manifest`, `target` or `document`."""
+    return FOLDER / f"{kind}-{models.SCHEMA_VERSION}.json"
 
 
 def generate(kind: str) -> dict[str, Any]:
-    """Make the schema of `manifest` or `target` from its record."""
+    """Make the schema of a document from its record."""
     definitions: dict[str, Any] = {}
     root = _of_record(ROOTS[kind], definitions)
     return {
@@ -129,21 +120,49 @@ def generate(kind: str) -> dict[str, Any]:
     }
 
 
+def hints_of(record: type, *, on_disk: bool = True) -> dict[str, Any]:
+    """The type of each field of a record's document, in order."""
+    hints = get_type_hints(record)
+    return {one.name: hints[one.name] for one in attrs.fields(record)} | (ON_DISK.get(record, {}) if on_disk else {})
+
+
 def _of_record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = get_type_hints(record) | ON_DISK.get(record, {})
-    fields = list(dict.fromkeys([one.name for one in attrs.fields(record)] + list(ON_DISK.get(record, {}))))
+    hints = hints_of(record)
+    about, descriptions = described(record)
+    properties = {
+        name: rule_of(record, name, hint, definitions)
+        | ({"description": descriptions[name]} if name in descriptions else {})
+        for name, hint in hints.items()
+    }
     return {
         "title": record.__name__,
-        "description": _description(record),
+        "description": about,
         "type": "object",
-        "properties": {name: _of_field(record, name, hints[name], definitions) for name in fields},
-        "required": [name for name in fields if (record, name) not in LATER],
+        "properties": properties,
+        "required": list(hints),
         "additionalProperties": False,
         **RULES.get(record, {}),
     }
 
 
-def _of_field(record: type, name: str, hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def described(record: type) -> tuple[str, dict[str, str]]:
+    """What a docstring says of a record, and of its fields by name: lines such as `bound: memory or compute`."""
+    about: list[str] = []
+    fields: dict[str, str] = {}
+    names: list[str] = []
+    for line in inspect.cleandoc(record.__doc__ or "").splitlines():
+        if found := re.match(r"([a-z]\w*(?:, [a-z]\w*)*): (.+)", line):
+            names = found[1].split(", ")
+            fields |= dict.fromkeys(names, found[2])
+        elif names and line.startswith(" "):
+            fields |= {name: f"{fields[name]} {line.strip()}" for name in names}
+        else:
+            about.append(line)
+    return " ".join(" ".join(about).split()), fields
+
+
+def rule_of(record: type, name: str, hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field. Records that it refers to are added to `definitions`."""
     schema = {**_with_unit(name, _of_type(hint, definitions)), **CONSTRAINTS.get((record, name), {})}
     if "exclusiveMinimum" in schema:
         del schema["minimum"]
@@ -151,14 +170,19 @@ def _of_field(record: type, name: str, hint: Any, definitions: dict[str, Any]) -
 
 
 def _with_unit(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Times, sizes and rates are never negative, in a list or under keys neither."""
+    """Times, sizes and rates are never negative, in lists and objects neither."""
     if not name.endswith(("_s", "_bytes")):
         return schema
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
             return {**schema, inner: _with_unit(name, schema[inner])}
-    numeric = {"integer", "number"} & set(_names(schema.get("type")))
-    return {**schema, "minimum": 0} if numeric else schema
+    return {**schema, "minimum": 0} if {"integer", "number"} & {*types_of(schema)} else schema
+
+
+def types_of(schema: dict[str, Any]) -> list[str]:
+    """The JSON types that a schema names."""
+    found = schema.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
 
 
 def _of_type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -191,23 +215,14 @@ def _define(hint: type, definitions: dict[str, Any]) -> str:
         definitions[name] = {}  # taken, should a record ever hold itself
         if issubclass(hint, Enum):
             values = [member.value for member in hint]
-            definitions[name] = {"title": name, "description": _description(hint), "enum": values}
+            definitions[name] = {"title": name, "description": described(hint)[0], "enum": values}
         else:
             definitions[name] = _of_record(hint, definitions)
     return name
 
 
-def _description(record: type) -> str:
-    """The docstring in one line: Python wraps it for a reader of the source, another tool for its own."""
-    return " ".join(inspect.cleandoc(record.__doc__ or "").split())
-
-
-def _names(kind: Any) -> list[str]:
-    return [kind] if isinstance(kind, str) else list(kind or [])
-
-
 def write_files(folder: Path = FOLDER) -> list[Path]:
-    """Write the schemas of this version to `folder` and return the files."""
+    """Write the schemas to `folder` and return the files."""
     folder.mkdir(exist_ok=True)
     written = []
     for kind in ROOTS:

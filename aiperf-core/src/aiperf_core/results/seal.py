@@ -35,7 +35,7 @@ class Folder(Protocol):
 def sealed(bundle: Folder, manifest: "Manifest") -> "Manifest":
     """The manifest with the hashes of the targets' files as they are now, and its own."""
     with_targets = evolve(manifest, hashes=target_hashes(bundle))
-    document = jsontext.loads(records.manifest_bytes(with_targets, bundle.path / MANIFEST))
+    document = jsontext.loads(records.record_bytes(with_targets, bundle.path / MANIFEST))
     return evolve(manifest, hashes={**with_targets.hashes, MANIFEST: seal_of(document)})
 
 

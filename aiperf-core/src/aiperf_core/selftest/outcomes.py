@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import attrs
 from attrs import frozen
 
-import aiperf_core
 from aiperf_core.devices.host import processor
 from aiperf_core.distributions import installed_version
 from aiperf_core.folders import cache_folder
 from aiperf_core.results import atomic
+from aiperf_core.version import SOURCES
 
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
@@ -164,7 +164,7 @@ def state(plugins: "Plugins") -> dict[str, str]:
         "gpus": ", ".join(sorted(one.name for one in found.gpus)),
         "driver": found.driver,
         "torch": installed_version("torch"),
-        "sources": _digest(Path(aiperf_core.__path__[0])),
+        "sources": _digest(SOURCES),
         "plugins": ", ".join(contributors),
     }
 

@@ -18,7 +18,7 @@ from attrs import define, evolve, field
 from aiperf_core.errors import BundleError
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.planner import Plan
-from aiperf_core.harness.run.target_run import Reporter
+from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest import recording
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
@@ -48,7 +48,7 @@ LINT = "task_lint"
 PROCESS = "own_process"
 # Off in both runs of an attack, unless it is on them. Light would refuse most attacks on any guard, and so hide whether
 # theirs is worth something; the others look at what the harness itself does, and see that a guard is off.
-BESIDE = frozenset({LIGHT, "conduct", "versions"})
+BESIDE = frozenset({LIGHT, "self_check", "versions"})
 
 _REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 

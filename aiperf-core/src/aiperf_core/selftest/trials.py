@@ -23,7 +23,7 @@ from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
-from aiperf_core.harness.run.target_run import CANDIDATE, Reporter
+from aiperf_core.harness.run.setup import CANDIDATE, Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict

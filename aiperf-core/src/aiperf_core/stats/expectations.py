@@ -18,7 +18,7 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.git import changed_sources
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, records
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
@@ -158,17 +158,13 @@ def place(source: Source, key: str) -> Path:
 def read(path: Path) -> Page | None:
     """Read an expectations file; None where there is none. Raises BundleError for what is not one."""
     try:
-        document = jsontext.loads(path.read_bytes())
+        page = structure.structure(jsontext.loads(path.read_bytes()), Page)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
     except jsontext.JsonError as error:
-        raise BundleError(f"'{path}' is not an expectations file: {error}.") from error
-    try:
-        page = records.structure(document, Page)
-    except Exception as error:  # cattrs raises whatever a wrong document leads to
-        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {words(str(error))}.") from error
+        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {error}.") from error
     wrong = [
         name for name, one in page.expected.items() if one.at_least <= 0 or one.metric not in ("speedup", "memory")
     ]
@@ -183,7 +179,7 @@ def write(path: Path, page: Page) -> None:
     ordered = evolve(page, expected=dict(sorted(page.expected.items())))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, jsontext.to_bytes(records.document(ordered)))
+        atomic.write(path, jsontext.to_bytes(structure.document(ordered)))
     except OSError as error:
         raise BundleError(f"cannot write '{path}': {error.strerror or error}.") from error
 

@@ -23,6 +23,8 @@ as this one, so the variance counts twice; and no interval is narrower than the 
 
 import functools
 import math
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -102,29 +104,40 @@ class Blocks:
         return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s)
 
 
-def median_interval(blocks: Blocks, seed: int = 0, *, drift: bool = True) -> Estimate | None:
-    """The median with its interval, or None where there are fewer than `MIN_PASSES` passes.
-
-    Without `drift`, passes are taken to tell nothing of each other.
-    """
-    return _remembered((blocks.key,), seed, drift)
+def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
+    """The median with its interval, or None where there are fewer than `MIN_PASSES` passes."""
+    return _remembered((blocks.key,), (1.0,), seed)
 
 
 def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | None:
     """`median(top) / median(bottom)` with its interval, over the passes that both have; None with too few of them."""
-    common = np.intersect1d(top.present, bottom.present)
-    sides = top.only(np.isin(top.passes, common)), bottom.only(np.isin(bottom.passes, common))
-    return _remembered(tuple(one.key for one in sides), seed)
+    return log_contrast((top, bottom), (1, -1), seed)
+
+
+def log_contrast(sides: Sequence[Blocks], weights: Sequence[float], seed: int = 0) -> Estimate | None:
+    """The product of the sides' medians, each to the power of its weight, with its interval.
+
+    Its logarithm is the sum of the weighted logarithms of the medians. All sides share the draws of the passes that all of them
+    have, so the interval counts what they have in common: of times `tA`, `tB`, `tAB` and `t0` that took turns,
+    `log_contrast((tA, tB, tAB, t0), (1, 1, -1, -1))` is how far the gain of A and B together exceeds the product of their gains.
+    None where the sides have fewer than `MIN_PASSES` passes in common. Raises ValueError unless each side has a finite weight
+    other than 0.
+    """
+    if not sides or len(sides) != len(weights) or not all(weight and math.isfinite(weight) for weight in weights):
+        raise ValueError(f"{len(sides)} sides with the weights {weights}; each side takes a finite weight other than 0")
+    common = functools.reduce(np.intersect1d, (side.present for side in sides))
+    kept = (side.only(np.isin(side.passes, common)) for side in sides)
+    return _remembered(tuple(side.key for side in kept), tuple(float(weight) for weight in weights), seed)
 
 
 @functools.lru_cache(maxsize=64)
-def _remembered(keys: tuple["_Key", ...], seed: int, drift: bool = False) -> Estimate | None:
-    """The interval of these sides. A row's is asked for by each verdict and check that it bears on."""
-    return _interval([Blocks.of_key(key) for key in keys], seed, drifts=drift)
+def _remembered(keys: tuple["_Key", ...], weights: tuple[float, ...], seed: int) -> Estimate | None:
+    """The interval of these sides. Each verdict and check that a row bears on asks for the row's interval."""
+    return _interval([Blocks.of_key(key) for key in keys], weights, seed)
 
 
-def _interval(sides: list[Blocks], seed: int, *, drifts: bool) -> Estimate | None:
-    """The interval of a median (one side), or of a ratio of medians (two sides with the same passes)."""
+def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Estimate | None:
+    """The interval of a contrast of sides with the same passes; of one side, that of its median."""
     present = sides[0].present
     if len(present) < MIN_PASSES:
         return None
@@ -132,31 +145,42 @@ def _interval(sides: list[Blocks], seed: int, *, drifts: bool) -> Estimate | Non
     rounds = np.unique(sides[0].rounds)
     # The round of each pass: that of its first sample.
     of_pass = sides[0].rounds[np.searchsorted(sides[0].passes, present)]
-    samples = max(len(one.times) for one in sides)
+    samples = max(len(side.times) for side in sides)
     draws = _draws_for(samples)
     medians: list[Floats]
     if len(present) >= _MANY_PASSES:
-        weights = _drawn_weights(seed, of_pass.tobytes(), draws)
-        medians = [_weighted_medians(one, present, weights) for one in sides]
+        drawn = _drawn_weights(seed, of_pass.tobytes(), draws)
+        medians = [_weighted_medians(side, present, drawn) for side in sides]
     elif samples >= _MANY_SAMPLES:
-        weights = _weigh_passes(rng, of_pass, draws)
-        medians = [_weighted_medians_within(rng, one, present, weights) for one in sides]
+        drawn = _weigh_passes(rng, of_pass, draws)
+        medians = [_weighted_medians_within(rng, side, present, drawn) for side in sides]
     else:
         chosen = _draw_passes(rng, of_pass, draws)
-        medians = [_resampled_medians(rng, one, present, chosen) for one in sides]
-    resampled = _quotient(medians)
-    value = float(_quotient([np.median(one.times) for one in sides]))
+        medians = [_resampled_medians(rng, side, present, chosen) for side in sides]
+    resampled = _combined(medians, weights)
+    value = float(_combined([np.median(side.times) for side in sides], weights))
     within = float(np.var(np.log(resampled)))
-    each = [float(_quotient([np.median(one.times[one.rounds == which]) for one in sides])) for which in rounds]
-    drift = _drift(sides[0]) if drifts and len(rounds) > 1 else None
+    each = [
+        float(_combined([np.median(side.times[side.rounds == which]) for side in sides], weights)) for which in rounds
+    ]
+    # A time drifts with the machine; the sides of a contrast drift together.
+    drift = _drift(sides[0], weights[0]) if len(sides) == 1 and len(rounds) > 1 else None
     between, freedom = _between(each, max(within, drift or 0.0)), len(present) - len(rounds)
     wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1)
-    step = sum(one.step_s / float(np.median(one.times)) for one in sides)
+    pairs = zip(sides, weights, strict=True)
+    step = sum(abs(weight) * side.step_s / float(np.median(side.times)) for side, weight in pairs)
     return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
 
 
-def _quotient(sides: list[Any]) -> Any:
-    return sides[0] if len(sides) == 1 else sides[0] / sides[1]
+def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
+    """The product of the values, each to the power of its weight. Of weights 1 and -1 it is the quotient, to the last digit."""
+    powers = [
+        value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)
+    ]
+    top = [power for power, weight in zip(powers, weights, strict=True) if weight > 0]
+    bottom = [power for power, weight in zip(powers, weights, strict=True) if weight < 0]
+    product = functools.reduce(operator.mul, top, 1.0)
+    return product / functools.reduce(operator.mul, bottom) if bottom else product
 
 
 def _between(each: list[float], within: float) -> float:
@@ -170,7 +194,7 @@ def _between(each: list[float], within: float) -> float:
     return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
 
 
-def _drift(one: Blocks) -> float:
+def _drift(one: Blocks, weight: float = 1.0) -> float:
     """The variance of the logarithm of the whole, by quarters of the rounds, of which one may tell of the next.
 
     At most that of a single quarter: as if all of them told the same.
@@ -181,10 +205,10 @@ def _drift(one: Blocks) -> float:
         some = (inside.times[np.isin(inside.passes, few)] for few in np.array_split(inside.present, _PARTS))
         parts += [math.log(float(np.median(times))) for times in some if len(times)]
     apart, count = np.array(parts) - np.mean(parts), len(parts)
-    squares = float(apart @ apart)
+    squares = weight**2 * float(apart @ apart)
     if squares == 0:
         return 0.0
-    alike = float(apart[1:] @ apart[:-1]) / squares
+    alike = weight**2 * float(apart[1:] @ apart[:-1]) / squares
     # Found too low in a short series (Marriott and Pope, Biometrika 41, 1954).
     alike = min(max(0.0, alike + (1 + 3 * alike) / count), 1.0)
     lags = np.arange(1, count)

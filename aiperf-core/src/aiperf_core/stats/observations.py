@@ -170,6 +170,7 @@ def of_row(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Observa
         kind=row.kind,
         requires=list(row.requires),
         builds_on=row.builds_on,
+        mechanisms=list(row.mechanisms),
     )
     ended = row.verdict if row.verdict in DISBELIEVED else None
     step = ceilings.event_step_s if ceilings else None

@@ -1,4 +1,4 @@
-"""Speed of light: the time that a cost and a machine's ceilings allow."""
+"""Speed of light: the least time that a cost and a machine's ceilings allow."""
 
 import math
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from attrs import evolve
 
 from aiperf_core.measurements import Ceilings
-from aiperf_core.results.models import Light, Problem, Row, TargetResult
+from aiperf_core.results.models import Problem, Row, SpeedOfLight, TargetResult
 
 # A ceiling is itself measured, so a result may lie a little above it.
 BEYOND = 1.02
@@ -18,12 +18,11 @@ def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
     return max((rate for rate in found if rate), default=None)
 
 
-def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
-    """Return what bounds the work (`memory` or `compute`) and the least time in seconds; None without a ceiling.
+def least_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
+    """Return the bound (`memory` or `compute`) and the least time in seconds; None without a ceiling.
 
-    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. Of work whose inputs lie
-    in the cache by design, only what the cache cannot hold must come from memory or go there; where its size is not known,
-    such work is bounded by arithmetic alone.
+    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. The bytes of a warm
+    workload bound it only as far as they exceed the cache. Where the size of the cache is not known, arithmetic alone does.
     """
     times = {}
     rate = compute_roof(ceilings, cost["precision"])
@@ -44,14 +43,14 @@ def light_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[st
     return bound, times[bound]
 
 
-def light(cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float) -> Light | None:
-    """The fraction of light that a median reaches."""
-    bound = light_time(cost, ceilings, cache) if ceilings else None
-    return Light(bound[0], bound[1], bound[1] / median_s) if bound else None
+def speed_of_light(cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float) -> SpeedOfLight | None:
+    """The fraction of the speed of light that a median reaches."""
+    bound = least_time(cost, ceilings, cache) if ceilings else None
+    return SpeedOfLight(bound[0], bound[1], bound[1] / median_s) if bound else None
 
 
 def cost_of(problem: Problem) -> dict[str, Any]:
-    """The cost that a workload declared, as `light` takes it."""
+    """The cost that a workload declared, in the form of `speed_of_light`."""
     return {name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")}
 
 
@@ -59,10 +58,11 @@ def under(result: TargetResult, ceilings: Ceilings | None) -> TargetResult:
     """A result whose rows are compared with other ceilings of the same machine; the verdicts stay."""
 
     def compared(row: Row) -> Row:
-        if row.light is None:
+        before = row.speed_of_light
+        if before is None:
             return row
-        found = light(cost_of(result.problem), ceilings, result.cache, row.light.time_s / row.light.fraction)
-        # What was compared with these already keeps its figures to the last digit.
-        return row if found is None or found.time_s == row.light.time_s else evolve(row, light=found)
+        found = speed_of_light(cost_of(result.problem), ceilings, result.cache, before.time_s / before.fraction)
+        # The same ceilings leave the figures as they are, to the last digit.
+        return row if found is None or found.time_s == before.time_s else evolve(row, speed_of_light=found)
 
     return evolve(result, rows=[compared(row) for row in result.rows])

@@ -6,12 +6,12 @@ from typing import Any
 from attrs import frozen
 
 from aiperf_core.measurements import Ceilings, Estimate
-from aiperf_core.results.models import Finding, Judgement, Light, Quality, RankTime, Row, Verdict
+from aiperf_core.results.models import Finding, Judgement, Quality, RankTime, Row, SpeedOfLight, Verdict
 from aiperf_core.stats.clock_agreement import unseen_gain
 from aiperf_core.stats.conditions import findings, summary
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, verdict
 from aiperf_core.stats.observations import Observations
-from aiperf_core.stats.speed_of_light import BEYOND, light
+from aiperf_core.stats.speed_of_light import BEYOND, speed_of_light
 
 # A difference between taking turns and being alone that is worth a warning.
 INTERFERENCE = 0.05
@@ -27,7 +27,6 @@ class Scoring:
     """The rules by which a target's observations become rows.
 
     `goal` is the target's: where it is `memory`, verdicts are on peaks of memory. `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
-    `drift` says whether intervals of times count that a machine drifts; results from before that do not.
     """
 
     observations: Sequence[Observations]
@@ -39,7 +38,6 @@ class Scoring:
     ceilings: Callable[[bool], Ceilings | None]
     goal: str = "speed"
     off: frozenset[str] = frozenset()
-    drift: bool = True
 
     def rows(self) -> list[Row]:
         """The rows, in the order of the observations. Takes those out that are faster than light."""
@@ -59,7 +57,7 @@ class Scoring:
         return one.blocks(clock or self.clock, len(self.observations))
 
     def _time(self, one: Observations, clock: str | None = None) -> Estimate | None:
-        return median_interval(self._blocks(one, clock), drift=self.drift)
+        return median_interval(self._blocks(one, clock))
 
     def _row(self, one: Observations) -> Row:
         declared = one.declared
@@ -74,6 +72,7 @@ class Scoring:
             kind=declared.kind,
             why=declared.why or None,
             builds_on=declared.builds_on,
+            mechanisms=list(declared.mechanisms),
             requires=list(declared.requires),
             reason=reason,
             findings=one.findings,
@@ -85,7 +84,7 @@ class Scoring:
             memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
             bytes_per_s=self._rate(median, "bytes_read", "bytes_written") if trusted else None,
             flop_per_s=self._rate(median, "flops") if trusted else None,
-            light=self._light(median) if trusted else None,
+            speed_of_light=self._light(median) if trusted else None,
             prepare_s=one.prepare_s,
             beside=one.figures(),
             memory=one.memory,
@@ -191,8 +190,8 @@ class Scoring:
 
     # --- speed of light
 
-    def _light(self, median: float | None) -> Light | None:
-        return light(self.cost, self.ceilings(False), self.cache, median) if median else None
+    def _light(self, median: float | None) -> SpeedOfLight | None:
+        return speed_of_light(self.cost, self.ceilings(False), self.cache, median) if median else None
 
     def _rate(self, median: float | None, *parts: str) -> float | None:
         amount = sum(self.cost[part] for part in parts)

@@ -20,7 +20,7 @@ _MODULES = (
     "seeds",
     "versions",
     "machine",
-    "conduct",
+    "self_check",
 )
 
 

@@ -1,7 +1,7 @@
-"""What a check may look at: what was seen of one implementation, by whom, and of the machine around it.
+"""What a check may look at: what was seen of one implementation, by which process, and of the machine around it.
 
-Records only, as plain data, so that evidence can be recorded, stored and shown to a check again. What nobody could look at
-is None; a check then says that it did not observe.
+Records only, as plain data, so that evidence can be stored and shown to a check again. A field that nothing could be read
+for is None; a check then says that it did not observe.
 """
 
 from typing import Any
@@ -12,37 +12,42 @@ from aiperf_core.measurements import Audit, Census, Memory, Rank, Samples
 
 
 @frozen(kw_only=True)
-class Conduct:
-    """What the harness itself did: samples taken and kept, its plan and its sources before and after."""
+class SelfCheck:
+    """The harness's record of its own work for one implementation.
 
-    samples_taken: int
-    samples_kept: int
-    passes: int
-    least_passes: int
-    statistic: str
-    planned_order: list[str]
-    order: list[str]
-    options_before: str
-    options_after: str
-    sources_before: str
-    sources_after: str
+    seeds: of all values that the run drew, in the order in which they were drawn.
+    judged: outputs that the judge compared with the reference.
+    declared: what the benchmark declares, by the process that imported it: `run` (before sampling), `judge`, `worker`.
+    """
+
     seeds: list[int] = field(factory=list)
     judged: int = 0
-    profiled_samples: int = 0
-    failed_checks: list[str] = field(factory=list)
+    declared: dict[str, dict[str, Any]] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class Evidence:
-    """Of one implementation.
+    """What was seen of one implementation.
 
-    state_before, state_after: what `harness.state.snapshot` saw in the worker's process before the implementation's code was
-    imported and after its last call; claims of that process, unlike the rest. repeated_s: times of calls that repeat the
-    values of the call before them, beside fresh_s, those of the calls before. aliases: paths of the output that lie in the
-    memory of inputs which are not state. machine: facts about the machine, see `validity.machine`. versions: of libraries and
-    drivers as this worker has them, and manifest_versions as the supervisor has. lossy: it changes the answer by design, within a
-    budget that the judge holds it to. wire_bytes: what each rank must send in a call, as the workload declares it; 0 where it does
-    not. memory: what it took at most. baseline: the same of the baseline.
+    name, role, device, clock, cache: as declared.
+    samples: all samples that were timed and counted.
+    audit: what CUPTI saw of a few calls.
+    state_before, state_after: the worker's snapshot of its own process (`process_state.snapshot`) before the import of the
+        implementation and after its last call. A claim of that process, unlike all other fields.
+    census: the worker's process between two calls, as the kernel shows it.
+    repeated_s, fresh_s: times of calls on the values of the call before, and of calls on new values.
+    aliases: paths of the output that lie in the memory of inputs which are not state.
+    machine: facts about the machine, see `devices.environment.facts`.
+    libraries: shared libraries that the worker's process has mapped, as the kernel lists them: by name, the path of each
+        build by its fingerprint.
+    server_libraries: the same of the process that workers are forked from.
+    ranks: what each of several ranks did; None for one process.
+    world_size: the number of ranks.
+    lossy: whether it changes the answer by design, within a budget that the judge holds it to.
+    wire_bytes: what each rank must send in a call, as the workload declares it; 0 where it does not.
+    self_check: the harness's record of its own work.
+    memory: what it took at most.
+    baseline: the same of the baseline; None in the baseline's own evidence.
     """
 
     name: str
@@ -59,12 +64,12 @@ class Evidence:
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
     machine: dict[str, Any] = field(factory=dict)
-    versions: dict[str, str] | None = None
-    manifest_versions: dict[str, str] | None = None
+    libraries: dict[str, dict[str, str]] | None = None
+    server_libraries: dict[str, dict[str, str]] | None = None
     ranks: list[Rank] | None = None
     world_size: int = 1
     lossy: bool = False
     wire_bytes: float = 0.0
-    conduct: Conduct | None = None
+    self_check: SelfCheck | None = None
     memory: Memory | None = None
     baseline: "Evidence | None" = None

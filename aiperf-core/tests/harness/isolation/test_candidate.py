@@ -136,7 +136,7 @@ REFUSALS: dict[str, tuple[str | bytes, str]] = {
     ),
     "no run": (
         "class Implementation:\n    def forward(self): ...\n",
-        "'FILE', line 1: 'Implementation' has no method run(self, ...), which is what is timed; its methods: 'forward'",
+        "'FILE', line 1: 'Implementation' has no method run(self, ...), which would be timed; its methods: 'forward'",
     ),
     "an unknown input": (
         RUN.format(", a, x, *, y"),
@@ -195,7 +195,7 @@ def test_a_model_that_does_not(tmp_path: Path) -> None:
         "'FILE', line 2: forward takes 1 input; the reference is called with 2: 'x', 'y'"
     )
     assert refusal(tmp_path, MODEL.format("run", ""), "kernelbench", ()) == (
-        "'FILE', line 1: 'ModelNew' has no method forward(self, ...), which is what is timed; its methods: 'run'"
+        "'FILE', line 1: 'ModelNew' has no method forward(self, ...), which would be timed; its methods: 'run'"
     )
     check(tmp_path, "class ModelNew(Model): ...\n", "kernelbench", ("x",))
 

@@ -27,10 +27,10 @@ def around(source):
     channel, _ = worker.Channel.pair()
     served = worker.Worker(channel)
     started = time.process_time()
-    before = {**state.snapshot(), "objects": state.objects(served, device, channel)}
+    before = {**process_state.snapshot(), "objects": process_state.objects(served, device, channel)}
     took = time.process_time() - started
     exec(compile(source, "candidate.py", "exec"), {"device": device, "served": served})
-    return before, {**state.snapshot(), "objects": state.objects(served, device, channel)}, took, None
+    return before, {**process_state.snapshot(), "objects": process_state.objects(served, device, channel)}, took, None
 
 
 print("ready", flush=True)

@@ -490,7 +490,7 @@ def test_no_capabilities_remain_but_to_read_what_landlock_allows(confined: Confi
 def test_a_user_of_its_own(scratch: Path) -> None:
     outcome = Confine(Limits(scratch))(lambda: [os.geteuid(), os.getegid(), os.getgroups()])
     if reason := outcome.confined.lacking.get("user"):
-        assert os.geteuid() != 0 or reason.startswith("this root cannot: ")
+        assert os.geteuid() != 0 or reason.startswith("this root cannot take another user id: ")
         assert outcome.value[0] == os.geteuid()
         pytest.skip(reason)
     user, group, groups = outcome.value
@@ -502,7 +502,7 @@ def test_a_user_of_its_own(scratch: Path) -> None:
 def test_on_a_gpu_the_user_stays(scratch: Path) -> None:
     outcome = Confine(Limits(scratch, cuda=True))(lambda: os.geteuid())
     assert outcome.value == os.geteuid()
-    assert outcome.confined.lacking["user"] == "NVIDIA's driver shares memory between processes of one user only"
+    assert outcome.confined.lacking["user"] == "NVIDIA's driver shares memory only between processes of the same user"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="about root")
@@ -511,7 +511,7 @@ def test_without_landlock_a_user_that_cannot_read_python_is_not_taken(scratch: P
     outcome = Confine(Limits(scratch), without_landlock)(lambda: [os.geteuid(), Path(os.__file__).is_file()])
     assert outcome.value == [0, True]
     assert outcome.confined.lacking["user"] == (
-        "this root cannot: Python lies where only root may read, and there is no Landlock"
+        "this root cannot take another user id: only root may read Python's folder, and there is no Landlock"
     )
 
 
@@ -642,7 +642,7 @@ def test_threads_that_run_already_are_refused(scratch: Path) -> None:
         threading.Thread(target=signal.pause, daemon=True).start()
 
     outcome = Confine(Limits(scratch), start_thread)(lambda: None)
-    assert outcome.error == "RuntimeError: a process is confined before it starts threads; this one has 2"
+    assert outcome.error == "RuntimeError: a process must be confined before it starts threads; this one has 2"
 
 
 def test_elsewhere_everything_is_lacking(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ SAMPLE = {
     "beside": {"minor_faults": 3.0},
     "latencies_s": [0.25],
     "output": None,
-    "midway": None,
+    "integrity_probe": None,
 }
 AUDIT = {
     "span_s": [1e-3],
@@ -34,7 +34,7 @@ def test_an_honest_sample() -> None:
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
     seen = {"harness": {"worker": {"run": "def run"}}, "objects": {}}
-    assert answers.sample({**SAMPLE, "midway": seen})["midway"] == seen
+    assert answers.sample({**SAMPLE, "integrity_probe": seen})["integrity_probe"] == seen
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_an_honest_sample() -> None:
     ],
 )
 def test_a_sample_that_is_none(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=r"stands where|has no time"):
+    with pytest.raises(ValueError, match=r"expected a|has no time"):
         answers.sample({**SAMPLE, name: value})
 
 
 @pytest.mark.parametrize("value", [None, True, [], "done", 3.5, {}])
 @pytest.mark.parametrize("read", [answers.sample, answers.output, answers.prepared, answers.audit])
 def test_answers_of_another_kind(read: Any, value: Any) -> None:
-    with pytest.raises(ValueError, match=r"stands where|has no time"):
+    with pytest.raises(ValueError, match=r"expected a|has no time"):
         read(value)
 
 
@@ -74,7 +74,7 @@ def test_an_audit() -> None:
     assert (found.span_s, found.event_s, found.work[0].name, found.threads) == ([1e-3], [1.1e-3], "k", 1)
     with pytest.raises(ValueError, match="1 spans and 0 event times"):
         answers.audit({**AUDIT, "event_s": []})
-    with pytest.raises(ValueError, match="stands where a count should"):
+    with pytest.raises(ValueError, match="expected a count"):
         answers.audit({**AUDIT, "work": [{**AUDIT["work"][0], "count": "many"}]})
 
 
@@ -87,5 +87,5 @@ def test_small_answers() -> None:
     held = answers.confined({"applied": ["files"], "lacking": {"network": "no kernel for it"}})
     assert held is not None
     assert (held.applied, held.lacking) == (["files"], {"network": "no kernel for it"})
-    with pytest.raises(ValueError, match="stands where"):
+    with pytest.raises(ValueError, match="expected a list"):
         answers.confined({"applied": "files", "lacking": {}})

@@ -102,7 +102,7 @@ def test_memory_that_is_none_is_refused(ends: tuple[Link, Link, int], memory: ob
     first.send({"do": "open"}, (fd,))
     second.receive(5.0)
     Channel(first.sock).send({"memory": memory})
-    with pytest.raises(ProtocolError, match="a message about memory is none"):
+    with pytest.raises(ProtocolError, match="a message describes no memory"):
         second.receive(5.0)
 
 

@@ -81,7 +81,7 @@ def test_each_rank_is_in_the_result(rows: dict[str, Row]) -> None:
     ("name", "reason"),
     [
         ("dies", "rank 1 was killed by SIGKILL"),
-        ("exits", "rank 0 exited with status 7, without a result during 'sample'"),
+        ("exits", "rank 0 exited with status 7 during 'sample', without a result"),
         ("raises", "rank 1 raised ValueError: not today"),
         ("hangs", "ranks 0, 1 gave no answer within 5 s (during 'sample')"),
     ],

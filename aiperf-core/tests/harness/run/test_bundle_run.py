@@ -65,7 +65,7 @@ def message_of(action, error=BundleError):
 def test_a_run_says_what_it_was_asked_for_and_how_it_went(path):
     assert begin(path).execute() == CODE
     manifest = Bundle.open(path).manifest
-    assert [one.target for one in manifest.asked.targets] == list(TARGETS)
+    assert [one.target for one in manifest.request.targets] == list(TARGETS)
     (stretch,) = manifest.stretches
     assert (stretch.ending, stretch.targets) == ("finished", list(TARGETS))
     assert stretch.started <= stretch.ended
@@ -79,10 +79,10 @@ def test_what_goes_beyond_the_options_of_the_command_is_no_run_to_go_on_with(pat
     one.options = Options(off=frozenset({"fresh_values"}))
     one.execute()
     manifest = Bundle.open(path).manifest
-    assert manifest.asked is None
-    assert message_of(lambda: resuming.asked_of(Bundle(path), manifest)) == (
-        f"'{path}' cannot be resumed: it does not say what was asked for. It is of 'aiperf judge', or from before runs could "
-        "be resumed. Run its command again."
+    assert manifest.request is None
+    assert message_of(lambda: resuming.request_of(Bundle(path), manifest)) == (
+        f"'{path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. Run its "
+        "command again."
     )
 
 
@@ -101,7 +101,7 @@ def measures_again(monkeypatch, target):
 
 
 def lights(bundle, target):
-    return [row.light.time_s for row in bundle.target(target).rows if row.light]
+    return [row.speed_of_light.time_s for row in bundle.target(target).rows if row.speed_of_light]
 
 
 def test_all_fractions_of_light_are_of_the_same_ceilings(path, monkeypatch):
@@ -109,9 +109,11 @@ def test_all_fractions_of_light_are_of_the_same_ceilings(path, monkeypatch):
     run = begin(path)
     run.execute()
     bundle = Bundle.open(path)
-    recorded = [row.light.time_s for row in killed_runs.RECORDED["acme.one"].rows if row.light]
+    recorded = [row.speed_of_light.time_s for row in killed_runs.RECORDED["acme.one"].rows if row.speed_of_light]
     assert lights(bundle, "acme.one") == pytest.approx([one / 1.5 for one in recorded])
-    assert [row.light for row in run.results[0].rows] == [row.light for row in bundle.target("acme.one").rows]
+    assert [row.speed_of_light for row in run.results[0].rows] == [
+        row.speed_of_light for row in bundle.target("acme.one").rows
+    ]
     assert recheck(bundle).holds
 
 
@@ -259,7 +261,7 @@ def test_ctrl_c_before_anything_is_measured_leaves_a_bundle_to_go_on_with(path, 
 def test_nothing_is_gone_on_with_that_is_complete(path):
     begin(path).execute()
     before = (path / "manifest.json").read_bytes()
-    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process went on with it."
+    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process resumed it."
     assert (path / "manifest.json").read_bytes() == before
 
 

@@ -2,11 +2,12 @@ import os
 import platform
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from aiperf_core.git import git_commit
+from aiperf_core.git import commit_time, git_commit
 from aiperf_core.harness.run import manifest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import records
@@ -31,7 +32,7 @@ def test_a_new_manifest_can_be_written_and_read(tmp_path, monkeypatch):
     made = manifest.new_manifest(plugins=Plugins(hook=None))
     assert (made.command, made.complete, made.exit_code) == (["aiperf", "run", "ch07"], False, None)
     file = tmp_path / "manifest.json"
-    file.write_bytes(records.manifest_bytes(made, file))
+    file.write_bytes(records.record_bytes(made, file))
     assert records.read_manifest(file) == made
 
 
@@ -78,6 +79,10 @@ def test_a_commit(repository):
     assert git_commit(repository / "artifacts") == f"{commit}-dirty"
 
 
+def test_the_time_of_a_commit(repository):
+    assert abs(datetime.fromisoformat(commit_time(repository)) - datetime.now(UTC)) < timedelta(minutes=5)
+
+
 def test_looking_at_a_repository_does_not_write_to_it(repository):
     index = repository / ".git/index"
     os.utime(repository / "a.py", (1, 1))  # `git status` would refresh the index
@@ -90,12 +95,13 @@ def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
     assert git_commit(tmp_path) is None
     git(tmp_path, "init")
     assert git_commit(tmp_path) is None
+    assert commit_time(tmp_path) is None
     monkeypatch.setenv("PATH", "")
     assert git_commit(tmp_path) is None
     assert git_commit(Path("/nonexistent")) is None
 
 
 def test_torch_is_not_imported():
-    code = "import sys; from aiperf_core.results import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
+    code = "import sys; from aiperf_core.harness.run import manifest as m; m.machine(); m.packages(); print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -208,7 +208,7 @@ def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: 
 
 
 def test_who_hardly_tells_what_chance_asks_is_found() -> None:
-    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", midway=1)
+    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", integrity_probes=1)
     one.find_silence()
     assert one.active
     for count in range(60):
@@ -230,12 +230,12 @@ def test_changes_in_the_middle_of_a_sample_are_found() -> None:
     one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide")
     state = {"harness": {"worker": {"Worker.run": "one"}}, "objects": {}}
     one.state_begun = {**state, "precision": {"torch": {"x": 1}}}
-    assert not one.look_midway(state)
+    assert not one.check_integrity_probe(state)
     one.find_silence()
     assert one.active
     silent = evolve(one, findings=[])
-    assert silent.look_midway({}), "who tells nothing has not let anybody look"
-    assert one.look_midway({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
+    assert silent.check_integrity_probe({}), "who tells nothing has not let anybody look"
+    assert one.check_integrity_probe({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
     assert one.reason == (
         "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"
     )

@@ -32,7 +32,7 @@ def reference(x, scale, total):
 
 @bench.cost
 def cost(n):
-    return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=n)
+    return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=n, wire_bytes=4 * n)
 
 
 def said(summed, total):

@@ -1,1 +1,1 @@
-"""Keeping untrusted code apart: the sandbox, the scratch folder, and what is watched from outside."""
+"""Isolation of untrusted code: the sandbox, the scratch folder, and the observation of processes from outside."""

@@ -1,13 +1,14 @@
-"""A candidate: a file of code that nobody trusts, checked without running it and loaded where it cannot do harm.
+"""A candidate: a file of untrusted code, checked without being executed, and loaded in a confined process.
 
-The supervisor reads the file once, checks its form by its syntax tree alone (`check_candidate`) and hands its text to the
-worker, which executes it after it was confined (`load_candidate`). What becomes of the file meanwhile changes nothing.
+The supervisor reads the file once, checks its form by the syntax tree alone (`check_candidate`) and sends its text to
+the worker, which executes it after confinement (`load_candidate`). Later changes of the file have no effect.
 
 Two formats:
 
-- `aiperf`: `class Implementation` with `run(self, ...)` and perhaps `prepare(self, ...)`, which name the inputs they want.
+- `aiperf`: `class Implementation` with `run(self, ...)` and optionally `prepare(self, ...)`, whose arguments name
+  inputs.
 - `kernelbench`: `class ModelNew`, made from `get_init_inputs()` and called with `get_inputs()`. Both functions, and the
-  `Model` whose answer is right, come from another file, which is trusted: see `kernelbench.benchmark_from_kernelbench`.
+  reference `Model`, come from a trusted file: see `kernelbench.benchmark_from_kernelbench`.
 """
 
 import ast
@@ -31,7 +32,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @frozen
 class CandidateSource:
-    """The text of a candidate's file, the SHA-256 of its bytes, and where and in which format it was found."""
+    """A candidate's file as it was read; `sha256` is of its bytes."""
 
     path: Path
     text: str
@@ -45,8 +46,8 @@ class CandidateSource:
 def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
     """Read a candidate's file and check its form.
 
-    Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that assembles its classes
-    while it runs is given the benefit of the doubt.
+    Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that may create its
+    class when executed passes.
     """
     if format not in FORMATS:
         raise UsageError(f"the format {format!r} was asked for; accepted are {', '.join(FORMATS)}")
@@ -64,9 +65,9 @@ def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
 
 
 def check_inputs(source: CandidateSource, input_names: Collection[str]) -> None:
-    """Check that a candidate can be called with a target's inputs and static arguments, which are in order for `kernelbench`.
+    """Check that a candidate can be called with a target's inputs and static arguments. Raises `UsageError` if not.
 
-    Raises `UsageError` where it cannot.
+    For `kernelbench` the inputs are in the order of the call.
     """
     found = _class(source.path, _parse(source.path, source.text), _CLASSES[source.format])
     if found is None:
@@ -110,7 +111,7 @@ def _parse(path: Path, text: str) -> ast.Module:
 
 
 def _class(path: Path, tree: ast.Module, name: str) -> ast.ClassDef | None:
-    """The class of that name, or None where the name is bound in a way that only running the file would tell."""
+    """The class of that name, or None where only executing the file would tell what the name is bound to."""
     found, unsure = None, False
     for statement in _statements(tree.body):
         if isinstance(statement, ast.ClassDef) and statement.name == name:
@@ -118,31 +119,31 @@ def _class(path: Path, tree: ast.Module, name: str) -> ast.ClassDef | None:
         else:
             unsure |= bool({name, "*"} & _bound(statement))
     if found is None and not unsure:
-        classes = [one.name for one in _statements(tree.body) if isinstance(one, ast.ClassDef)]
+        classes = [statement.name for statement in _statements(tree.body) if isinstance(statement, ast.ClassDef)]
         there = ", ".join(map(repr, classes)) or "none"
-        other = next((one for one, theirs in _CLASSES.items() if theirs in classes), None)
+        other = next((format_name for format_name, needed in _CLASSES.items() if needed in classes), None)
         hint = f". For a file with {_CLASSES[other]!r}: --format {other}" if other else ""
         raise UsageError(f"'{path}' has no class {name!r}, which a candidate must define; its classes: {there}{hint}")
     return None if unsure else found
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those under `if`, `try`, `with` and loops included."""
-    for one in body:
-        yield one
-        if not isinstance(one, ast.ClassDef | _Function):
-            for within in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(one, within, ()))
-            for handler in getattr(one, "handlers", ()):
+    """The statements of a module, also those within `if`, `try`, `with` and loops."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, ast.ClassDef | _Function):
+            for part in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(statement, part, ()))
+            for handler in getattr(statement, "handlers", ()):
                 yield from _statements(handler.body)
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """Names that an assignment or import binds, `*` for a star import."""
+    """The names that an assignment or import binds; `*` for a star import."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {one.asname or one.name.partition(".")[0] for one in statement.names}
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    return {node.id for one in targets if one is not None for node in ast.walk(one) if isinstance(node, ast.Name)}
+    return {node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _check_methods(path: Path, found: ast.ClassDef, needed: str) -> None:
@@ -150,7 +151,7 @@ def _check_methods(path: Path, found: ast.ClassDef, needed: str) -> None:
     if needed not in methods and not _may_have(found, needed, bases=("object", "Module")):
         there = ", ".join(map(repr, methods)) or "none"
         raise UsageError(
-            f"'{path}', line {found.lineno}: {found.name!r} has no method {needed}(self, ...), which is what is timed; "
+            f"'{path}', line {found.lineno}: {found.name!r} has no method {needed}(self, ...), which would be timed; "
             f"its methods: {there}"
         )
 
@@ -161,8 +162,8 @@ def _check_names(path: Path, method: _Function, input_names: Collection[str]) ->
     if len(given.posonlyargs) > 1:
         raise UsageError(f"{where} takes arguments by position only; inputs are given by name")
     named = [*given.posonlyargs, *given.args][1:]
-    required = [one.arg for one in named[: len(named) - len(given.defaults)]]
-    required += [one.arg for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    required = [arg.arg for arg in named[: len(named) - len(given.defaults)]]
+    required += [arg.arg for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
     unknown = [name for name in required if name not in input_names]
     if unknown:
         raise UsageError(
@@ -179,29 +180,29 @@ def _check_forward(path: Path, found: ast.ClassDef, input_names: Collection[str]
     least = most - len(given.defaults)
     if not (forward.decorator_list or given.vararg or least <= len(input_names) <= most):
         raise UsageError(
-            f"'{path}', line {forward.lineno}: forward takes {most} input{'' if most == 1 else 's'}; the reference is called with "
-            f"{len(input_names)}: {', '.join(map(repr, input_names))}"
+            f"'{path}', line {forward.lineno}: forward takes {most} input{'' if most == 1 else 's'}; the reference is "
+            f"called with {len(input_names)}: {', '.join(map(repr, input_names))}"
         )
 
 
 def _methods(found: ast.ClassDef) -> dict[str, _Function]:
-    return {one.name: one for one in _statements(found.body) if isinstance(one, _Function)}
+    return {method.name: method for method in _statements(found.body) if isinstance(method, _Function)}
 
 
 def _may_have(found: ast.ClassDef, name: str, bases: Collection[str]) -> bool:
-    """Whether a method may come from elsewhere: a base that is not one of these, a decorator, an assignment."""
-    theirs = [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in found.bases]
-    assigned = any(name in _bound(one) for one in found.body)
-    return assigned or bool(found.decorator_list) or any(one not in bases for one in theirs)
+    """Whether a method may come from an assignment, a decorator, or a base class that is not among `bases`."""
+    theirs = [base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in found.bases]
+    assigned = any(name in _bound(statement) for statement in found.body)
+    return assigned or bool(found.decorator_list) or any(base not in bases for base in theirs)
 
 
 # --- in the worker, once it is confined
 
 
 def load_candidate(text: str, format: str, input_names: Sequence[str]) -> type:  # noqa: A002
-    """Execute a candidate's text and return a class with `run` and perhaps `prepare`, as benchmarks have it.
+    """Execute a candidate's text and return its class, adapted to `run` and optionally `prepare`.
 
-    Whatever the code raises is raised. Raises `ContractError` where it leaves no class of the name that it should.
+    Exceptions of the code pass through. Raises `ContractError` where the expected class does not exist afterwards.
     """
     module = execute("candidate", _Text(text))
     name = _CLASSES[format]
@@ -216,13 +217,13 @@ def load_candidate(text: str, format: str, input_names: Sequence[str]) -> type: 
 
 
 class _Text(ExecutionLoader):
-    """Imports from a text, which tools that read sources (triton.jit, tracebacks) find again through it."""
+    """Imports from a text. Tools that read sources (triton.jit, tracebacks) get the text from it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def get_filename(self, fullname: str) -> str:
-        """A name that says nothing of where the file was."""
+        """A name that does not reveal the file's folder."""
         return f"{fullname}.py"
 
     def get_source(self, fullname: str) -> str:

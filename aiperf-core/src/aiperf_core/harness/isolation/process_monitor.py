@@ -1,4 +1,4 @@
-"""What a process does between its calls, as the kernel and NVML tell it: nothing that the process says of itself."""
+"""Observes what a process does between its calls by figures of the kernel and NVML, never by its own reports."""
 
 import contextlib
 import os
@@ -12,36 +12,36 @@ from attrs import define, field, frozen
 from aiperf_core.devices.nvml import Nvml
 from aiperf_core.measurements import Census
 
-# How long threads that have finished may go on spinning before they sleep: those of OpenMP do so for milliseconds.
+# How long threads that have finished may spin before they sleep; OpenMP's do so for milliseconds.
 SETTLE_S = 0.05
-# A gap that is watched lasts so long at least: of a thread that runs on, the kernel counts the time by its ticks, of up to
-# 10 ms.
+# The shortest gap that is observed. The kernel counts a running thread's time in ticks of up to 10 ms.
 WATCH_S = 0.02
 _PROC = Path("/proc")
-# How long a process may take to stop, and how often it is looked at meanwhile; what the states of its threads are then.
-STOPPED_S, _STOPPING_S = 0.05, 50e-6
+# How long a process may take to stop, how often that is polled, and the states of stopped or ended threads.
+STOPPED_S, _STOPPING_POLL_S = 0.05, 50e-6
 _STOPPED = {"T", "t", "Z", "X", ""}
-_LOOK_S = 0.0005
-# A child that used less since the last look only waits.
+_SETTLING_POLL_S = 0.0005
+# A child that used less processor time since the last census only waits.
 _WORKING_S = 0.001
-# Threads other than the first are asked for their priority and their children in every so many censuses: each costs a
-# file, and a process may have hundreds.
+# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process
+# may have hundreds.
 _THOROUGH_EVERY = 8
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
-# From the mildest; of several threads the last counts.
+# In increasing order of priority.
 _BY_WEIGHT = ("idle", "batch", "other", "ext", "rr", "fifo", "deadline")
 _RESET_ON_FORK = 0x40000000
-# Where in /proc/PID/stat, behind the name.
+# Indices of fields in /proc/PID/stat, counted after the name.
 _STATE, _PARENT, _SESSION, _MAJOR_FAULTS, _CHILDREN_USER, _CHILDREN_SYSTEM, _THREADS = 0, 1, 3, 9, 13, 14, 17
 _CLOCK_OF_PROCESS = 2
 
 
 @frozen
 class Standing:
-    """Of a process, so far, in seconds.
+    """Totals of a process since its start, in seconds.
 
-    all_s: processor time of all its threads and descendants. first_s: that of its first thread. waited_s: how long that
-    thread was ready to run and had no processor.
+    all_s: processor time of all its threads and descendants.
+    first_s: processor time of its first thread.
+    waited_s: how long the first thread was ready to run and had no processor.
     """
 
     all_s: float
@@ -49,24 +49,26 @@ class Standing:
     waited_s: float
 
     def kept_waiting_s(self, before: "Standing") -> float:
-        """How long others kept the first thread waiting since then.
+        """How long other processes kept the first thread waiting since `before`.
 
-        What the process's own other threads, or its descendants, did meanwhile is no excuse.
+        Processor time of the process's own other threads and descendants is subtracted.
         """
         return max(0.0, self.waited_s - before.waited_s - self.others_s(before))
 
     def others_s(self, before: "Standing") -> float:
-        """The processor time that the process's other threads and its descendants have used since then."""
+        """The processor time that the process's other threads and its descendants have used since `before`."""
         return max(0.0, (self.all_s - self.first_s) - (before.all_s - before.first_s))
 
 
 @define
 class ProcessMonitor:
-    """Watches a process and its descendants from outside. Linux only; elsewhere every census is empty.
+    """Observes a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
-    In the order of a sample: the worker has answered; `settle` and `mark`; new values are written to its inputs, and
-    `WATCH_S` goes by; `between_calls`; the next call. A descendant that gave itself a session of its own and whose parent has ended is not
-    seen. `proc` is where the kernel's files are.
+    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least
+    `WATCH_S` passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is
+    not found.
+
+    proc: the folder of the kernel's files.
     """
 
     pid: int
@@ -76,36 +78,36 @@ class ProcessMonitor:
     _seen: dict[int, float] = field(factory=dict, init=False)
     _seen_ended_s: float = field(default=0.0, init=False)
     _faults: int = field(default=0, init=False)
-    _strangers: set[int] = field(factory=set, init=False)
-    _turns: Iterator[int] = field(factory=count, init=False)
+    _unrelated: set[int] = field(factory=set, init=False)
+    _number: Iterator[int] = field(factory=count, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Count from here."""
+        """Count from now on."""
         if stat := self._stat(self.pid):
             self._faults, self._seen_ended_s = int(stat[_MAJOR_FAULTS]), _ended_s(stat)
             self._seen = _clocks(self._descendants([self.pid, *self._threads(self.pid)], stat))
         self.mark()
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
-        """Wait until no thread of the process runs, at most so long. Whether none does: those that only spin come to rest."""
-        return _wait(lambda: "R" not in _states(self.proc, self.pid), most_s, _LOOK_S)
+        """Wait up to `most_s` until no thread runs: threads that only spin then sleep. Whether none runs."""
+        return _wait(lambda: "R" not in _states(self.proc, self.pid), most_s, _SETTLING_POLL_S)
 
     def mark(self) -> None:
-        """Count processor time from here."""
+        """Count processor time from now on."""
         self._marked = _clocks([self.pid, *self._seen])
         self._marked_ended_s = _ended_s(self._stat(self.pid))
 
     def between_calls(self) -> Census:
-        """The process now. `busy_s` counts from the mark; children that work and major faults from the census before.
+        """A census. `busy_s` counts from the mark; working children and major faults from the last census.
 
-        A child works if it used processor time, or ended after having used some; one that waits, such as an idle
-        compiler's, does not count. A thread's children, and its priority, may be noticed some censuses late. A process
-        that has ended has an empty census.
+        A child works if it used processor time, or ended after having used some; a waiting child, such as an idle
+        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The
+        census of a process that has ended is empty.
         """
         stat = self._stat(self.pid)
         if not stat:
             return Census()
-        threads = [self.pid] if next(self._turns) % _THOROUGH_EVERY else self._threads(self.pid)
+        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else self._threads(self.pid)
         clocks = _clocks(self._descendants(threads, stat))
         working = sum(spent - self._seen.get(pid, 0.0) >= _WORKING_S for pid, spent in clocks.items())
         working += _ended_s(stat) - self._seen_ended_s >= _WORKING_S
@@ -124,7 +126,7 @@ class ProcessMonitor:
         return found
 
     def standing(self) -> Standing | None:
-        """How it stands with the process; None where it has ended, or the kernel does not tell."""
+        """The totals of the process; None where it has ended, or the kernel has no figures."""
         stat, told = self._stat(self.pid), self._read(f"{self.pid}/task/{self.pid}/schedstat").split()
         if not stat or len(told) < 2:
             return None
@@ -132,9 +134,9 @@ class ProcessMonitor:
         return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
     def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
-        """The UUIDs of the GPUs on which the driver lists the process or a descendant; None where it lists them nowhere.
+        """The UUIDs of the GPUs on which the driver lists the process or a descendant; None where it lists neither.
 
-        In a container without the host's process ids the driver's list is empty, or speaks of other numbers.
+        In a container without the host's process ids the list is empty, or has other ids.
         """
         ours = {self.pid, *self._descendants(self._threads(self.pid), self._stat(self.pid))}
         found = []
@@ -146,7 +148,7 @@ class ProcessMonitor:
         return tuple(sorted(found)) or None
 
     def _busy_s(self, clocks: dict[int, float], ended_s: float) -> float | None:
-        """Since the mark. What a child used that was not known then is left out: nobody knows when it did."""
+        """Processor time since the mark, without children unknown at the mark: when they used it is not known."""
         if self.pid not in clocks or self.pid not in self._marked:
             return None
         living = sum(spent - self._marked[pid] for pid, spent in clocks.items() if pid in self._marked)
@@ -155,18 +157,18 @@ class ProcessMonitor:
     # --- descendants
 
     def _descendants(self, threads: Iterable[int], stat: list[str]) -> list[int]:
-        """Living descendants: those known, those below these threads, and those handed on because their parent ended."""
+        """Living descendants: known ones, children of these threads, and orphans reparented to our parent."""
         found = dict.fromkeys(pid for pid in self._seen if self._stat(pid))
         for thread in threads:
             found |= dict.fromkeys(self._below(f"{self.pid}/task/{thread}"))
         if stat and stat[_SESSION] == str(self.pid):
             beside = self._children(f"{stat[_PARENT]}/task/{stat[_PARENT]}")
-            for pid in {*beside} - {self.pid, *found} - self._strangers:
+            for pid in {*beside} - {self.pid, *found} - self._unrelated:
                 orphan = self._stat(pid)
                 if orphan and orphan[_SESSION] == str(self.pid):
                     found |= dict.fromkeys([pid, *self._below(f"{pid}/task/{pid}")])
                 elif orphan:  # it never joins this session
-                    self._strangers.add(pid)
+                    self._unrelated.add(pid)
         return list(found)
 
     def _below(self, thread: str) -> Iterator[int]:
@@ -178,7 +180,7 @@ class ProcessMonitor:
     # --- the kernel's files
 
     def _stat(self, pid: int) -> list[str]:
-        """The fields behind the name, which may contain anything; none of a process that has ended."""
+        """The fields after the name, which may contain any character; empty for a process that has ended."""
         fields = self._read(f"{pid}/stat").rpartition(")")[2].split()
         return [] if len(fields) <= _THREADS or fields[_STATE] == "Z" else fields
 
@@ -197,7 +199,7 @@ class ProcessMonitor:
 
 
 def own_wait_s() -> float:
-    """How long this thread was ready to run and had no processor, so far, in seconds; 0 where the kernel does not tell."""
+    """How long this thread has been ready to run without a processor, in seconds; 0 where the kernel has no figure."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
@@ -205,15 +207,15 @@ def own_wait_s() -> float:
 
 
 def wait_stopped(pid: int, most_s: float = STOPPED_S) -> bool:
-    """Wait until all threads of a process that was sent SIGSTOP are stopped, at most so long. Whether they are.
+    """Wait up to `most_s` until all threads of a process that was sent SIGSTOP are stopped. Whether they are.
 
-    One of them must run to take the signal, which may wait for a processor, and the others go on meanwhile.
+    One thread must run to take the signal. It may wait for a processor while the others go on.
     """
-    return _wait(lambda: _states(_PROC, pid) <= _STOPPED, most_s, _STOPPING_S)
+    return _wait(lambda: _states(_PROC, pid) <= _STOPPED, most_s, _STOPPING_POLL_S)
 
 
 def _wait(met: Callable[[], bool], most_s: float, every_s: float) -> bool:
-    """Look again and again until something is so, at most so long. Whether it is."""
+    """Poll a condition for up to `most_s`. Whether it was met."""
     deadline = time.perf_counter() + most_s
     while not met():
         if time.perf_counter() >= deadline:
@@ -223,7 +225,7 @@ def _wait(met: Callable[[], bool], most_s: float, every_s: float) -> bool:
 
 
 def _states(proc: Path, pid: int) -> set[str]:
-    """In which states the threads of a process are, by the kernel's letters; empty where one has just ended."""
+    """The states of a process's threads, as the kernel's letters; an empty text for a thread that has just ended."""
     return {_read(f"{proc}/{pid}/task/{one}/stat").rpartition(")")[2][1:2] for one in _threads(proc, pid)}
 
 
@@ -243,9 +245,9 @@ def _read(path: str) -> str:
 
 
 def process_s(pid: int) -> float | None:
-    """The processor time of a process, of all threads that it has or had, in seconds; None where it has ended."""
+    """The processor time of a process in seconds, ended threads included; None where the process has ended."""
     try:
-        # The kernel's clock of another process, as clock_getcpuclockid(3) makes it of a pid.
+        # The clock id of another process, as clock_getcpuclockid(3) computes it.
         return time.clock_gettime((~pid << 3) | _CLOCK_OF_PROCESS)
     except (OSError, OverflowError):
         return None
@@ -256,7 +258,7 @@ def _clocks(pids: Iterable[int]) -> dict[int, float]:
 
 
 def _ended_s(stat: list[str]) -> float:
-    """The processor time of children that were waited for, which the kernel rounds down to a tick."""
+    """The processor time of children that were waited for, rounded down to a tick by the kernel."""
     ticks = int(stat[_CHILDREN_USER]) + int(stat[_CHILDREN_SYSTEM]) if stat else 0
     return ticks / os.sysconf("SC_CLK_TCK")
 

@@ -1,8 +1,8 @@
-"""What a worker's process is set to, and which functions it has, before the measured code is imported and after its last call.
+"""Snapshots of a process's settings and functions, before the measured code is imported and after its last call.
 
-Whatever can be read without running code that may have been replaced is read: flags from torch's C functions, bound when
-this module is imported, and functions by type, name and code. All the same a snapshot is a claim of the process that it
-describes, and code that rewrites this module can forge it. What decides a time or an answer is in other processes.
+A snapshot reads as little replaceable code as possible: flags through torch's C functions, bound when this module is
+imported, and functions by type, name and code. It is still a claim of the process itself, which code that rewrites this
+module can forge: other processes decide times and answers.
 """
 
 import builtins
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import types
+from _lsprof import Profiler as _Profiler
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from importlib.abc import InspectLoader
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 from torch.utils._device import DeviceContext
 
-# Kind, then group (a module, as a rule), then name: what it is set to. `validity.checks.global_state` compares two.
+# Values by kind, group (usually a module) and name. `validity.checks.global_state` compares two snapshots.
 Snapshot = dict[str, dict[str, dict[str, Any]]]
 
 _C: Any = torch._C
@@ -62,74 +63,66 @@ _FLOAT32_SWITCHES = (
 _PRECISION_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 _COMPILER_CONFIGS = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 _COMPILER_VARIABLES = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRITON_")
-# Folders and paths say where compilers keep things; inductor itself sets some.
+# Endings of variables that are not options. Inductor itself sets some of them.
 _NO_OPTIONS = ("_DIR", "_PATH", "_THREADS")
 
-_TENSOR_METHODS = ("__eq__", "copy_", "data_ptr", "equal", "eq", "fill_", "isclose", "ne", "set_", "sum", "to", "zero_")
+# Kind, then module, then the names of its functions.
 _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "clock": {
-        "time": (
-            *("clock_gettime", "clock_gettime_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
-            *("process_time", "process_time_ns", "sleep", "thread_time", "thread_time_ns", "time", "time_ns"),
-        ),
-        "resource": ("getrusage",),
-        "torch.cuda": ("Event.elapsed_time", "Event.__new__", "Event.__init__"),
-    },
-    "waiting": {
-        "torch.cuda": (
-            *("Event.query", "Event.record", "Event.synchronize", "Event.wait", "Stream.record_event"),
-            *("Stream.synchronize", "Stream.wait_event", "Stream.wait_stream", "current_stream", "default_stream"),
-            *("stream", "synchronize"),
-        ),
-        "torch.cpu": ("synchronize",),
-        "torch.accelerator": ("synchronize",),
-        "torch._C": ("_cuda_synchronize", "_cuda_getCurrentStream", "_cuda_getDefaultStream", "_cuda_setStream"),
-    },
-    "comparison": {
-        "torch": ("allclose", "eq", "equal", "isclose", "isfinite", "isnan", "ne"),
-        "torch.testing": ("assert_close",),
-        "numpy": ("allclose", "array_equal", "isclose"),
-        "numpy.testing": ("assert_allclose", "assert_array_equal"),
-    },
-    "tensors": {
-        "torch": (
-            "empty",
-            "empty_like",
-            "matmul",
-            "no_grad",
-            "tensor",
-            "zeros",
-            *(f"Tensor.{n}" for n in _TENSOR_METHODS),
-        ),
-    },
-    "random": {
-        "random": ("Random.random", "Random.getrandbits", "random", "getrandbits"),
-        # Not torch.manual_seed, which torch itself wraps when its compiler is imported.
-        "torch": ("rand", "randint", "randn", "Generator.manual_seed"),
-    },
-    "statistics": {
-        "statistics": ("fmean", "mean", "median", "quantiles"),
-        "numpy": ("mean", "median", "percentile", "quantile"),
-    },
-    "writer": {
-        "json": ("dump", "dumps", "load", "loads", "JSONEncoder.encode"),
-        "os": ("_exit", "read", "write"),
-        "pickle": ("dump", "dumps", "load", "loads"),
-        "select": ("select",),
-        "socket": ("recv_fds", "send_fds", *(f"socket.{n}" for n in ("recv", "recvmsg", "send", "sendall", "sendmsg"))),
-        "struct": ("Struct.pack", "Struct.unpack"),
-    },
-    "collector": {"gc": ("collect", "disable", "enable", "freeze", "get_objects", "get_referrers", "isenabled")},
-    "builtins": {"builtins": tuple(name for name in vars(builtins) if not name.startswith("_"))},
+    kind: {module: tuple(names.split()) for module, names in modules.items()}
+    for kind, modules in {
+        "clock": {
+            "time": "clock_gettime clock_gettime_ns monotonic monotonic_ns perf_counter perf_counter_ns process_time "
+            "process_time_ns sleep thread_time thread_time_ns time time_ns",
+            "resource": "getrusage",
+            "torch.cuda": "Event.elapsed_time Event.__new__ Event.__init__",
+        },
+        "waiting": {
+            "torch.cuda": "Event.query Event.record Event.synchronize Event.wait Stream.record_event "
+            "Stream.synchronize Stream.wait_event Stream.wait_stream current_stream default_stream stream synchronize",
+            "torch.cpu": "synchronize",
+            "torch.accelerator": "synchronize",
+            "torch._C": "_cuda_synchronize _cuda_getCurrentStream _cuda_getDefaultStream _cuda_setStream",
+        },
+        "comparison": {
+            "torch": "allclose eq equal isclose isfinite isnan ne",
+            "torch.testing": "assert_close",
+            "numpy": "allclose array_equal isclose",
+            "numpy.testing": "assert_allclose assert_array_equal",
+        },
+        "tensors": {
+            "torch": "empty empty_like matmul no_grad tensor zeros Tensor.__eq__ Tensor.copy_ Tensor.data_ptr "
+            "Tensor.equal Tensor.eq Tensor.fill_ Tensor.isclose Tensor.ne Tensor.set_ Tensor.sum Tensor.to "
+            "Tensor.zero_",
+        },
+        "random": {
+            "random": "Random.random Random.getrandbits random getrandbits",
+            # Not torch.manual_seed, which torch itself wraps when its compiler is imported.
+            "torch": "rand randint randn Generator.manual_seed",
+        },
+        "statistics": {
+            "statistics": "fmean mean median quantiles",
+            "numpy": "mean median percentile quantile",
+        },
+        "writer": {
+            "json": "dump dumps load loads JSONEncoder.encode",
+            "os": "_exit read write",
+            "pickle": "dump dumps load loads",
+            "select": "select",
+            "socket": "recv_fds send_fds socket.recv socket.recvmsg socket.send socket.sendall socket.sendmsg",
+            "struct": "Struct.pack Struct.unpack",
+        },
+        "collector": {"gc": "collect disable enable freeze get_objects get_referrers isenabled"},
+        "builtins": {"builtins": " ".join(name for name in vars(builtins) if not name.startswith("_"))},
+    }.items()
 }
-# Timers of libraries, which may be imported later than the first snapshot: until then their files tell what they are.
+# Timers of libraries that may be imported after the first snapshot: before that, their code is read from the files.
 _TIMERS = {
     "timeit": ("Timer.timeit", "Timer.repeat", "timeit"),
     "torch.utils.benchmark.utils.timer": ("Timer.timeit", "Timer.blocked_autorange"),
     "triton.testing": ("do_bench", "do_bench_cudagraph"),
 }
 _OURS = "aiperf_core"
-# What is measured, not what measures; and records, which do nothing.
+# Practice code and attacks are measured code; results are records without behaviour.
 _NOT_OURS = ("aiperf_core.practice.", "aiperf_redteam.", "aiperf_core.results.")
 
 _CONSTANTS = (int, float, complex, str, bytes, bool, type(None))
@@ -144,15 +137,17 @@ _BUILT_IN = (
 )
 _WRAPPERS = frozenset({("functools", "_lru_cache_wrapper"), ("numpy", "_ArrayFunctionDispatcher")})
 _TIMERS_OF_THE_KERNEL = {"real": signal.ITIMER_REAL, "virtual": signal.ITIMER_VIRTUAL, "prof": signal.ITIMER_PROF}
-# The smallest normal number and a factor that makes it subnormal; a subnormal one and a factor that makes it normal. In
-# lists, so that no compiler works the products out.
+# The smallest normal number with a factor that makes it subnormal; a subnormal number with a factor that makes it
+# normal. In lists, so that Python does not compute the products when it compiles.
 _RESULT, _OPERAND = [sys.float_info.min, 0.5], [5e-324, 2.0**900]
 
-# Bound now, before anybody could replace them.
+# Bound now, before measured code can replace them.
 _environ, _getitimer, _getsignal = os.environ, signal.getitimer, signal.getsignal
 _getaffinity = getattr(os, "sched_getaffinity", None)
 _getpriority = os.getpriority
 _getframe, _path = sys._getframe, Path
+_getprofile = sys.getprofile
+_profiling: Any = getattr(_C._autograd, "_profiler_enabled", None)
 _threads, _interop_threads = torch.get_num_threads, torch.get_num_interop_threads
 _grad, _inference, _dtype = torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype
 _autocast, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
@@ -166,7 +161,7 @@ _cuda_default: Any = getattr(_C, "_cuda_getDefaultStream", None)
 
 
 def snapshot() -> Snapshot:
-    """What this process is set to and which functions it has, as JSON. Takes some milliseconds."""
+    """The settings and functions of this process, as JSON. Takes some milliseconds."""
     function_modes = [_function_mode(index) for index in range(_function_modes())]
     devices = [mode.device for mode in function_modes if type(mode) is DeviceContext]
     return {
@@ -185,6 +180,7 @@ def snapshot() -> Snapshot:
         },
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
+        "profilers": _profilers(),
         "process": {"scheduling": _scheduling()},
         "stream": _stream(),
         **{kind: _watched(groups) for kind, groups in _FUNCTIONS.items()},
@@ -193,24 +189,24 @@ def snapshot() -> Snapshot:
     }
 
 
-def midway(*ours: object) -> Snapshot:
+def integrity_probe(*ours: object) -> Snapshot:
     """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
     return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
 
 
 def objects(*ours: object) -> dict[str, dict[str, Any]]:
-    """What the harness's own objects in this process are, for a snapshot's `objects`, as JSON.
+    """The harness's own objects in this process, for a snapshot's `objects`, as JSON.
 
-    Of each: its type, methods that were put on the object itself, and the attributes that are set: their types and, of
-    tensors, where their memory is. What an object that was None is set to later does not count as a difference.
+    For each: its type, methods that were set on the object itself, and its attributes by type or, for tensors, by
+    memory. Attributes that are None are left out, so that setting them later is no difference.
     """
     return {type(one).__name__: _object(one) for one in ours}
 
 
 def _callers() -> str:
-    """Which code called what asked for the snapshot, from the outermost one on.
+    """The call stack above the caller of the snapshot, outermost first.
 
-    That is the loop that answers requests, whenever it is asked; code that took its place would stand there too.
+    It is always the loop that answers requests. Code that replaced the loop would appear in it.
     """
     names = []
     frame = _getframe(2).f_back
@@ -224,7 +220,7 @@ def _callers() -> str:
 
 
 def _flag(getter: str) -> Any:
-    """A flag of torch; None where this torch has none, or refuses to tell because newer switches were used beside it."""
+    """A flag of torch; None where this torch lacks it, or raises because newer switches were used as well."""
     read = _flags[getter]
     try:
         return None if read is None else _plain(read())
@@ -246,7 +242,7 @@ def _is_lost(factors: list[float]) -> bool:
 
 def _modes(function_modes: Iterable[object]) -> dict[str, list[str]]:
     return {
-        # A default device is a mode too; it stands among the settings.
+        # A default device is a mode too, and is among the settings.
         "function_modes": [_type_name(type(mode)) for mode in function_modes if type(mode) is not DeviceContext],
         "dispatch_modes": [_type_name(type(_dispatch_mode(index))) for index in range(_dispatch_modes())],
     }
@@ -268,7 +264,7 @@ def _python_settings() -> dict[str, Any]:
 
 
 def _compiler() -> dict[str, dict[str, Any]]:
-    """Options that differ from their defaults. Of a module that nobody has imported, none does."""
+    """Options that differ from their defaults; none in modules that are not imported."""
     variables = {
         name: value
         for name, value in _environ.items()
@@ -282,28 +278,37 @@ def _turned(config: types.ModuleType | None) -> dict[str, str]:
     entries: dict[str, Any] = vars(config).get("_config", {}) if config else {}
     for name, entry in entries.items():
         override = getattr(entry, "user_override", _absent)
-        if hasattr(override, "get") and not isinstance(override, dict):  # torch since 2.12: a context's variable
+        if hasattr(override, "get") and not isinstance(override, dict):  # torch since 2.12: a context variable
             override = override.get()
-        # An option that is unset holds a bare object; one that was read may hold a copy of its default.
+        # An unset option holds a plain object; an option that was read may hold a copy of its default.
         if type(override) is not object and override != entry.default:
             turned[name] = repr(override)
     return turned
 
 
 def _named(number: int) -> bool:
-    """Not one of the real-time signals between the first and the last, which have no names."""
+    """Whether a signal has a name: real-time signals between the first and the last have none."""
     return isinstance(number, signal.Signals)
 
 
 def _hooks() -> dict[str, Any]:
+    profile = _getprofile()
     found = {
         "trace": described(sys.gettrace()),
-        "profile": described(sys.getprofile()),
+        "profile": described(None if isinstance(profile, _Profiler) else profile),
         "collector": [described(one) for one in gc.callbacks],
     }
     if monitoring := getattr(sys, "monitoring", None):  # Python 3.12
         found |= {f"monitoring.{tool}": monitoring.get_tool(tool) for tool in range(6)}
     return found
+
+
+def _profilers() -> dict[str, Any]:
+    """Profilers that are running. Any other function that is called for each event is a hook, which may do anything."""
+    return {
+        "python": {"cProfile": isinstance(_getprofile(), _Profiler)},
+        "torch": {"profiler": bool(_profiling and _profiling())},
+    }
 
 
 def _scheduling() -> dict[str, Any]:
@@ -312,7 +317,7 @@ def _scheduling() -> dict[str, Any]:
 
 
 def _stream() -> dict[str, dict[str, Any]]:
-    """Whether the current stream is the default one, as it is before CUDA is used; and the device, once it is."""
+    """Whether the current stream is the default one, as it is before CUDA is used; afterwards also the device."""
     if _cuda_device is None or not vars(torch.cuda)["_initialized"]:
         return {"cuda": {"is_default": True}}
     device = _cuda_device()
@@ -321,7 +326,7 @@ def _stream() -> dict[str, dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    # Some flags come with others that do not touch precision; the first is the one asked for.
+    # Some getters return further flags that do not affect precision; the first is the requested one.
     return _plain(value[0]) if isinstance(value, tuple) else value
 
 
@@ -329,9 +334,10 @@ def _plain(value: Any) -> Any:
 
 
 def described(value: Any, depth: int = 0) -> str:
-    """What an object is, in one line that changes when a function is replaced or its code is.
+    """An object in one line, which changes when a function or its code is replaced.
 
-    Nothing of the object's own is called. Of what is neither function, class, module nor constant, only the type counts.
+    No method of the object is called. Of objects other than functions, classes, modules and constants only the type
+    counts.
     """
     kind = type(value)
     if kind is types.FunctionType:
@@ -361,7 +367,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _type_name(kind: type) -> str:
-    # Not the attribute: a metaclass may answer for it.
+    # Not by attribute access, which a metaclass may override.
     module, name = (type.__dict__[key].__get__(kind) for key in ("__module__", "__qualname__"))
     return str(name) if module == "builtins" else f"{module}.{name}"
 
@@ -375,20 +381,20 @@ def _function_digest(function: types.FunctionType, depth: int) -> str:
             held.append(cell.cell_contents)
         except ValueError:  # not filled yet
             held.append(_absent)
-    # The same code over other globals is another function.
+    # The same code with other globals is another function.
     parts = (code_digest(function.__code__), id(function.__globals__), [described(one, depth + 1) for one in held])
     return _hash(repr(parts).encode())
 
 
 def code_digest(code: types.CodeType) -> str:
-    """What a code object does, without where it stands. `co_code` is the code as compiled, whatever the interpreter adapted."""
+    """A digest of a code object without its place in a file. `co_code` is without the interpreter's adaptions."""
     parts = (
         code.co_code,
         code.co_exceptiontable,
         code.co_flags,
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
         (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
-        # What does not look the same each time: a nested function shows its address, a set any order.
+        # These have no stable text: a code object shows its address, a set has any order.
         [_constant(one) if type(one) in (types.CodeType, frozenset) else one for one in code.co_consts],
     )
     return _hash(repr(parts).encode())
@@ -412,13 +418,13 @@ def _watched(groups: dict[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
 
 
 def _looked_up(module: types.ModuleType, dotted: str) -> Any:
-    """What stands under a name such as `Event.record`, inherited or not; no attribute is asked for."""
+    """The value of a name such as `Event.record`, inherited or not, without attribute access."""
     first, _, rest = dotted.partition(".")
     found = vars(module).get(first, _absent)
     if not rest or not isinstance(found, type):
         return found
-    lines = type.__dict__["__mro__"].__get__(found)
-    return next((vars(one)[rest] for one in lines if rest in vars(one)), _absent)
+    classes = type.__dict__["__mro__"].__get__(found)
+    return next((vars(one)[rest] for one in classes if rest in vars(one)), _absent)
 
 
 def _timers(module: str, names: tuple[str, ...]) -> dict[str, str]:
@@ -439,7 +445,7 @@ def _timer(module: str, code: types.CodeType) -> str:
 
 
 def _code_on_disk(module: str) -> types.CodeType | None:
-    """A module's code as it would be imported, without importing it or what contains it; None where there is none."""
+    """A module's code as it would be imported, without importing it or its packages; None where there is none."""
     spec, path, name = None, None, ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
@@ -465,7 +471,7 @@ def _nested(code: types.CodeType, dotted: str) -> types.CodeType | None:
 
 
 def _harness() -> dict[str, dict[str, str]]:
-    """Of each loaded module of the harness, what stands under its names and those of its classes."""
+    """The names of each loaded module of the harness and of its classes, described."""
     return {
         name: dict(_of_module(name, module))
         for name, module in sorted(sys.modules.items())
@@ -476,7 +482,7 @@ def _harness() -> dict[str, dict[str, str]]:
 def _of_module(name: str, module: types.ModuleType) -> Iterator[tuple[str, str]]:
     package = f"{name}."
     for key, value in list(vars(module).items()):
-        # A package gets its modules as attributes when they are imported.
+        # Importing a module sets it as an attribute of its package.
         if key.startswith("__") or (isinstance(value, types.ModuleType) and value.__name__.startswith(package)):
             continue
         yield key, described(value)
@@ -487,14 +493,14 @@ def _of_module(name: str, module: types.ModuleType) -> Iterator[tuple[str, str]]
 
 
 def _is_behaviour(value: object) -> bool:
-    """Whether it acts: what Python and libraries keep on a class for themselves (caches, annotations) does not."""
+    """Whether it is code: what Python and libraries keep on a class (caches, annotations) is not."""
     return isinstance(value, Callable | property | staticmethod | classmethod) and not isinstance(value, type)  # type: ignore[arg-type]
 
 
 def _object(one: object) -> dict[str, Any]:
     kind = type(one)
     held: dict[str, Any] = object.__getattribute__(one, "__dict__")
-    inherited = {name for line in type.__dict__["__mro__"].__get__(kind) for name in vars(line)}
+    inherited = {name for base in type.__dict__["__mro__"].__get__(kind) for name in vars(base)}
     found: dict[str, Any] = {"type": described(kind), "overridden": sorted(held.keys() & inherited)}
     for name, value in held.items():
         if type(value) is torch.Tensor:

@@ -1,7 +1,7 @@
-"""Untrusted code that was caught again and again, by the hash of its content.
+"""Quarantine: untrusted code that was found invalid several times, by the hash of its content.
 
-Kept in one file of the cache folder. What cannot be read or written there quarantines nobody: it spares the time of
-judging what is known, and no verdict depends on it.
+Kept in one file of the cache folder. It only saves the time of judging again: no verdict depends on it, and a file that
+cannot be read or written is ignored.
 """
 
 import contextlib
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from aiperf_core.harness.isolation.candidate import CandidateSource
     from aiperf_core.results.models import Row
 
-# Caught so often, it is not judged again. Once may be bad luck; a machine that errs so often on the same code is not to be
-# believed about any.
+# After so many findings the code is not judged again. A single one may be an error of the machine.
 OFFENCES = 3
-# The oldest records go first.
+# The oldest records are dropped first.
 MOST_KEPT = 1000
 
 
@@ -36,7 +35,12 @@ class QuarantineError(AiperfError):
 
 @frozen
 class Record:
-    """How often a content was caught, by which issues, and on which day (UTC) last."""
+    """The record of one content.
+
+    times: how often it was found invalid.
+    issues: by which issues.
+    day: the last time, as a date in UTC.
+    """
 
     times: int
     issues: list[str]
@@ -44,18 +48,18 @@ class Record:
 
 
 def refuse_known(source: "CandidateSource") -> None:
-    """Raise `QuarantineError` for a candidate whose very content was caught `OFFENCES` times."""
+    """Raise `QuarantineError` for a candidate whose content was found invalid `OFFENCES` times."""
     known = _read().get(source.sha256)
     if known is not None and known.times >= OFFENCES:
         raise QuarantineError(
-            f"'{source.path}' is in quarantine: this very content (sha256 {source.sha256[:12]}) was found invalid "
-            f"{known.times} times, last on {known.day}: {', '.join(known.issues)}. It is judged again once it has changed; "
-            f"removing its record from {_file()} lifts the quarantine."
+            f"'{source.path}' is in quarantine: the same content (sha256 {source.sha256[:12]}) was found invalid "
+            f"{known.times} times, last on {known.day}: {', '.join(known.issues)}. Change the file to have it judged "
+            f"again, or remove its record from {_file()}."
         )
 
 
 def note(source: "CandidateSource", row: "Row") -> None:
-    """Count a candidate's row against it, if a finding made it invalid."""
+    """Record a candidate's row if a finding made it invalid."""
     issues = [one.issue for one in row.findings if one.severity == "invalid"]
     if not issues:
         return

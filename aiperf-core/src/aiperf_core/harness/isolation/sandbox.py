@@ -1,17 +1,17 @@
-"""Confinement of a process that is about to run code which nobody trusts.
+"""Confinement of a process that is about to run untrusted code.
 
-`confine` is called once, in the forked worker, before it reads the candidate. It takes away, in this order: descriptors
-and environment, the files and devices that work does not need (Landlock), the user's identity and capabilities, and
-the system calls that reach the network or other processes (seccomp). What a machine cannot do is reported, never
-hidden: see `Confined`.
+`confine` is called once, in the forked worker, before it reads the candidate. It removes, in this order: environment
+and descriptors, access to files and devices that the work does not need (Landlock), the user's identity and
+capabilities, and the system calls that reach the network or other processes (seccomp). What a machine cannot do is
+reported: see `Confined`.
 
-No namespaces. One for the network would deny less than the filter, which allows no socket to it at all; one for users
+No namespaces: a network namespace denies less than the filter, which allows no network socket, and a user namespace
 changes the identity by which NVIDIA's driver decides who may map the harness's memory.
 
-The filter is written here, as classic BPF through ctypes, because the bindings on PyPI need a libseccomp that slim
-containers do not have.
+The filter is classic BPF through ctypes, because the bindings on PyPI need libseccomp, which slim containers lack.
 """
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -31,36 +31,39 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-import aiperf_core
+from aiperf_core.version import SOURCES
 
 # --- what a candidate keeps
 
-# Of the environment: where programs and libraries lie, how many threads to use, which GPU, the language. No secrets.
+# Environment: paths of programs and libraries, numbers of threads, GPUs, the language. No secrets.
 _KEPT_NAMES = {"PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CC", "CXX", "TORCH_CUDA_ARCH_LIST"}
 _KEPT_NAMES |= {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_CUDA_ALLOC_CONF"}
 _KEPT_NAMES |= {"TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "OPENBLAS_NUM_THREADS"}
 _KEPT_PREFIXES = ("LC_", "CUDA_", "OMP_", "MKL_", "KMP_", "GOMP_")
+# Variables that name a folder for a program's files; each becomes a folder in the scratch folder.
+_CACHE_FOLDERS = {
+    "AIPERF_CACHE_DIR": "aiperf",
+    "CUDA_CACHE_PATH": "cuda",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "TRITON_CACHE_DIR": "triton",
+    "XDG_CACHE_HOME": "cache",
+}
 
 _SYSTEM_CODE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
-# Of /etc, what loaders and C libraries read; it holds secrets too. Of /sys, what tells of processors and memory.
-_SYSTEM_DATA: tuple[str, ...] = (
-    "/sys/devices",
-    "/sys/bus",
-    "/sys/class",
-    "/sys/module",
-    "/sys/fs/cgroup",
-    "/sys/kernel/mm",
-)
-_SYSTEM_DATA += ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/OpenCL")
-_SYSTEM_DATA += ("/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias", "/etc/os-release", "/etc/nvidia")
-# All of /proc: the kernel forgets rules for files in it when it drops them from its cache. Memory, environment and
-# descriptors of processes outside are closed by Landlock all the same, which counts reading them as tracing.
+# In /sys, what describes processors and memory. In /etc, which holds secrets too, what loaders and C libraries read.
+_SYSTEM_DATA: tuple[str, ...] = ("/sys/devices", "/sys/bus", "/sys/class", "/sys/module", "/sys/fs/cgroup")
+_SYSTEM_DATA += ("/sys/kernel/mm", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd")
+_SYSTEM_DATA += ("/etc/group", "/etc/OpenCL", "/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias")
+_SYSTEM_DATA += ("/etc/os-release", "/etc/nvidia")
+# All of /proc: the kernel loses rules for single files in it when it drops them from its cache. Landlock still denies
+# memory, environment and descriptors of other processes, since reading them counts as tracing.
 _PROC = "/proc"
 _READ_DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
 _WRITE_DEVICES = ("/dev/null", "/dev/full")
 _NVIDIA_DEVICES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm*", "/dev/nvidia-caps")
 
-# User ids that systemd keeps for services whose user exists only while they run.
+# The range of user ids that systemd reserves for temporary users of services.
 _SPARE_USERS = range(61184, 65520)
 
 
@@ -68,14 +71,14 @@ _SPARE_USERS = range(61184, 65520)
 class Limits:
     """What a confined process may use.
 
-    scratch: the one folder in which it may write; it becomes HOME, TMPDIR and the working directory.
+    scratch: the only folder in which it may write; it becomes HOME, TMPDIR and the working directory.
     keep_fds: descriptors that stay open, besides 0 to 2.
     cuda: whether it uses a GPU.
     read: files and folders that it may read beyond Python, installed packages and the system's libraries.
-    processes: the most processes and threads that it may have.
-    file_bytes: the largest file that it may write; the number of files is not limited.
-    open_files: the most descriptors.
-    without: protections that are left out, of `OPTIONAL`, because a device does not start under them here.
+    processes: the maximum number of processes and threads.
+    file_bytes: the maximum size of a file that it writes; the number of files is not limited.
+    open_files: the maximum number of descriptors.
+    without: protections (of `OPTIONAL`) to leave out because a device does not start under them here.
     """
 
     scratch: Path
@@ -90,34 +93,34 @@ class Limits:
 
 @frozen
 class Confined:
-    """What holds in a confined process, and what could not be had, with the reason. Each is a key of `PROTECTIONS`."""
+    """The protections that hold, and those that are lacking with the reason: keys of `PROTECTIONS`."""
 
     applied: tuple[str, ...] = ()
     lacking: dict[str, str] = field(factory=dict)
 
 
 PROTECTIONS = {
-    "environment": "of the environment only what is on a list",
-    "descriptors": "no inherited descriptor but those that it is given",
-    "limits": "sizes of files and numbers of descriptors are limited",
-    "privileges": "no capabilities, none to be had by starting a program",
-    "files": "reads only code and libraries, writes only in its folder; does not see into other processes",
-    "truncation": "files that it may not write cannot be cut off either",
-    "device_commands": "commands (ioctl) only to the devices that it needs",
-    "signals": "signals no process but its own",
-    "user": "a user id of its own, not the harness's",
-    "processes": "the number of processes and threads is limited",
-    "system_calls": "no network, tracing, mounts, namespaces or kernel interfaces; sets nothing of other processes; stays in "
-    "its group, with all that it starts",
+    "environment": "has only the environment variables on a list",
+    "descriptors": "inherits only the descriptors that it needs",
+    "limits": "has limited file sizes and numbers of descriptors",
+    "privileges": "has no capabilities, and gains none by starting a program",
+    "files": "reads only code and libraries, writes only in its folder, reads nothing of other processes",
+    "truncation": "cannot truncate files that it may not write",
+    "device_commands": "sends commands (ioctl) only to the devices that it needs",
+    "signals": "signals only its own processes",
+    "user": "has its own user id, not the harness's",
+    "processes": "has a limited number of processes and threads",
+    "system_calls": "has no network, tracing, mounts, namespaces or kernel interfaces; changes no setting of other "
+    "processes; stays in its process group, with all that it starts",
 }
 
-# What a driver may stumble over, the first to be left out first.
+# Protections under which a device's driver may not start, in the order in which they are left out.
 OPTIONAL = ("system_calls", "files", "privileges")
-_STUMBLES = "the device does not start under it on this machine"
+_NOT_STARTING = "the device does not start under it on this machine"
 
 
 def relaxations() -> Iterator[tuple[str, ...]]:
-    """What to leave out, from nothing to all that is optional, the fewest first."""
+    """The sets of optional protections to leave out, the smallest sets first."""
     for count in range(len(OPTIONAL) + 1):
         yield from itertools.combinations(OPTIONAL, count)
 
@@ -125,12 +128,12 @@ def relaxations() -> Iterator[tuple[str, ...]]:
 def confine(limits: Limits) -> Confined:
     """Confine this process and all that it starts, for good, as strictly as the machine allows.
 
-    Raises `RuntimeError` where threads run already, whom some of the rules would not reach.
+    Raises `RuntimeError` where other threads run already: some rules would not apply to them.
     """
     if not sys.platform.startswith("linux"):
         return Confined((), dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
     if (count := len(os.listdir("/proc/self/task"))) != 1:
-        raise RuntimeError(f"a process is confined before it starts threads; this one has {count}")
+        raise RuntimeError(f"a process must be confined before it starts threads; this one has {count}")
     scratch = limits.scratch.resolve()
     lacking: dict[str, str] = {}
     _scrub_environment(clean_environment(os.environ, scratch))
@@ -142,16 +145,16 @@ def confine(limits: Limits) -> Confined:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     landlock, user = 0, None
     if "files" in limits.without:
-        lacking.update(dict.fromkeys(("files", *_LATER), _STUMBLES))
+        lacking.update(dict.fromkeys(("files", *_LATER), _NOT_STARTING))
     else:
         landlock = _restrict_files(limits, scratch, lacking)
     if "privileges" in limits.without:
-        lacking.update(privileges=_STUMBLES, user=_STUMBLES)
+        lacking.update(privileges=_NOT_STARTING, user=_NOT_STARTING)
     else:
         user = _take_identity(limits, scratch, lacking)
     _limit_processes(limits, user, lacking)
     if "system_calls" in limits.without:
-        lacking["system_calls"] = _STUMBLES
+        lacking["system_calls"] = _NOT_STARTING
     else:
         _filter_system_calls(limits, user, landlock, lacking)
     return Confined(tuple(name for name in PROTECTIONS if name not in lacking), lacking)
@@ -161,24 +164,16 @@ def confine(limits: Limits) -> Confined:
 
 
 def clean_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Return what a candidate may know of an environment, with every folder that programs write to in `scratch`."""
-    kept = {name: one for name, one in environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
-    folders = {
-        "AIPERF_CACHE_DIR": "aiperf",
-        "CUDA_CACHE_PATH": "cuda",
-        "TORCHINDUCTOR_CACHE_DIR": "inductor",
-        "TORCH_EXTENSIONS_DIR": "extensions",
-        "TRITON_CACHE_DIR": "triton",
-        "XDG_CACHE_HOME": "cache",
-    }
+    """Return the part of an environment that a candidate gets; folders that programs write to are in `scratch`."""
+    kept = {name: value for name, value in environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
     return {
         **kept,
-        **{name: str(scratch / folder) for name, folder in folders.items()},
+        **{name: str(scratch / folder) for name, folder in _CACHE_FOLDERS.items()},
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "USER": "candidate",
         "LOGNAME": "candidate",
-        # A pool of compiling processes needs /dev/shm, where other processes keep theirs.
+        # A pool of compiler processes needs /dev/shm, which holds memory of other processes too.
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
@@ -190,29 +185,21 @@ def _scrub_environment(environ: Mapping[str, str]) -> None:
     os.environ.update(environ)
     tempfile.tempdir = None
     sys.dont_write_bytecode = True
-    # What the process was started with also lies on its stack, and in /proc/self/environ.
+    # The original environment is also on the process's stack, and thus in /proc/self/environ.
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    start, end = int(fields[47]), int(fields[48])
-    for place, entry in _entries(ctypes.string_at(start, end - start)):
+    address, end = int(fields[47]), int(fields[48])
+    for entry in ctypes.string_at(address, end - address).split(b"\0"):
         name, _, value = entry.partition(b"=")
         if os.environb.get(name) != value:
-            ctypes.memset(start + place, 0, len(entry))
-
-
-def _entries(block: bytes) -> Iterator[tuple[int, bytes]]:
-    place = 0
-    for entry in block.split(b"\0"):
-        yield place, entry
-        place += len(entry) + 1
+            ctypes.memset(address, 0, len(entry))
+        address += len(entry) + 1
 
 
 def _close_descriptors(keep: set[int]) -> None:
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in keep:
-            try:
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed already
                 os.close(int(name))
-            except OSError:  # the one through which the folder was read
-                continue
 
 
 # --- files: Landlock, https://docs.kernel.org/userspace-api/landlock.html
@@ -261,21 +248,21 @@ def _restrict_files(limits: Limits, scratch: Path, lacking: dict[str, str]) -> i
 
 
 def _allow_own_process(ruleset: int, rights: int) -> None:
-    """CUDA's driver writes to its process's own folder in /proc, and does not start where it cannot.
+    """Allow CUDA's driver to write to its process's own folder in /proc; it does not start otherwise.
 
-    The descriptor stays open: the kernel forgets the rule with the folder, which it would drop from its cache.
+    The descriptor stays open: otherwise the kernel could drop the folder from its cache, and the rule with it.
     """
     descriptor = os.open(f"/proc/{os.getpid()}", os.O_PATH | os.O_CLOEXEC)
-    _checked(_system_call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0))
+    _add_rule(ruleset, rights, descriptor)
 
 
 def _code_folders() -> Iterator[str]:
-    """Where Python, packages and CUDA lie."""
+    """The folders of Python, packages and CUDA."""
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     yield from site.getsitepackages()
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
-    yield str(Path(aiperf_core.__file__).parent)
+    yield str(SOURCES)
     for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
         yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
 
@@ -287,9 +274,12 @@ def _allow(ruleset: int, rights: int, paths: Iterable[str]) -> None:
         except OSError:  # not on this machine
             continue
         allowed = rights if os.path.isdir(path) else rights & _OF_FILES
-        rule = struct.pack("=Qi", allowed, descriptor)
-        _checked(_system_call(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
+        _add_rule(ruleset, allowed, descriptor)
         os.close(descriptor)
+
+
+def _add_rule(ruleset: int, rights: int, descriptor: int) -> None:
+    _checked(_system_call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0))
 
 
 # --- identity, capabilities, limits
@@ -303,20 +293,20 @@ _AMBIENT_RAISE, _AMBIENT_CLEAR_ALL = 2, 4
 
 
 def _take_identity(limits: Limits, scratch: Path, lacking: dict[str, str]) -> int | None:
-    """Drop all capabilities and, where that can be, take a user id that nobody uses. Return it."""
+    """Drop all capabilities and, where possible, take an unused user id. Return that id."""
     parent = os.getppid()
     user, keep = None, 0
     if limits.cuda:
-        lacking["user"] = "NVIDIA's driver shares memory between processes of one user only"
+        lacking["user"] = "NVIDIA's driver shares memory only between processes of the same user"
     elif os.geteuid() != 0:
         lacking["user"] = "only root can give a process another user id"
     else:
         try:
             user, keep = _become_another(scratch, only_if_reached="files" in lacking)
         except OSError as error:
-            lacking["user"] = f"this root cannot: {error.strerror}"
+            lacking["user"] = f"this root cannot take another user id: {error.strerror}"
     _drop_capabilities(keep)
-    # A change of user undoes both: the process's own entries in /proc, and its end together with its parent's.
+    # A change of user resets both: access to the process's own entries in /proc, and its death with the parent.
     _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -325,18 +315,18 @@ def _take_identity(limits: Limits, scratch: Path, lacking: dict[str, str]) -> in
 
 
 def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
-    """Take a user id that nobody uses; return it and the capabilities that it needs. Raises `OSError`."""
+    """Take an unused user id; return it and the mask of capabilities that it needs. Raises `OSError`."""
     taken = {owner for owner, _ in _processes()}
     user = random.SystemRandom().choice([one for one in _SPARE_USERS if one not in taken])
     os.seteuid(user)
-    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, aiperf_core.__file__))
+    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, __file__))
     reaches = reaches and os.access(scratch.parent, os.X_OK, effective_ids=True)
     os.seteuid(0)
     if only_if_reached and not reaches:
-        raise PermissionError(errno.EACCES, "Python lies where only root may read, and there is no Landlock")
+        raise PermissionError(errno.EACCES, "only root may read Python's folder, and there is no Landlock")
     os.chown(scratch, user, user)
     try:
-        # Capabilities, which are dropped below, then outlive the change; access(2), by which gcc looks, heeds them too.
+        # Capabilities then survive the change, also for access(2), which gcc uses; most are dropped afterwards.
         _prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP)
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -344,13 +334,13 @@ def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
     except OSError:
         os.chown(scratch, 0, 0)
         raise
-    # To read Python in a private folder of root's. Landlock decides what else is read.
+    # The capability is for reading Python in a private folder of root's; Landlock denies other files.
     return user, 0 if reaches else 1 << _CAP_DAC_READ_SEARCH
 
 
 def _drop_capabilities(keep: int) -> None:
-    """Keep only the capabilities of a mask, in programs that are started too."""
-    # Not checked: where either fails there is nothing to drop, or no_new_privs must be enough.
+    """Keep only the capabilities of a mask, also in programs that are started."""
+    # Results of prctl are not checked: where it fails there is nothing to drop, or no_new_privs must suffice.
     _libc.prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
     _set_capabilities(effective=_permitted_capabilities(), inheritable=0)
     for number in range(64):
@@ -385,13 +375,13 @@ def _limit_processes(limits: Limits, user: int | None, lacking: dict[str, str]) 
     if me == 0:
         lacking["processes"] = "Linux does not limit the processes of root"
         return
-    # The kernel counts by user: what others of the same user run comes on top.
+    # The kernel counts by user: other processes of the same user come on top.
     others = sum(threads for owner, threads in _processes() if owner == me) if user is None else 0
     _limit(resource.RLIMIT_NPROC, others + limits.processes)
 
 
 def _processes() -> Iterator[tuple[int, int]]:
-    """User id and number of threads of every process."""
+    """The user id and number of threads of every process."""
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
             yield os.stat(f"/proc/{name}").st_uid, len(os.listdir(f"/proc/{name}/task"))
@@ -401,7 +391,7 @@ def _processes() -> Iterator[tuple[int, int]]:
 
 # --- system calls: seccomp, https://docs.kernel.org/userspace-api/seccomp_filter.html
 
-# Name, number on x86_64, number on aarch64 (a dash where there is no such call).
+# Name, number on x86_64, number on aarch64 (a dash where the call does not exist).
 _TABLE = """
 socket 41 198, connect 42 203, clone 56 220, clone3 435 435,
 kill 62 129, tkill 200 130, tgkill 234 131, pidfd_send_signal 424 424,
@@ -432,8 +422,8 @@ iopl 172 -, ioperm 173 -, modify_ldt 154 -
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SETTERS = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity", "move_pages")
 _IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", *_SIGNALS, *_SETTERS}
-# Done by nobody, and the caller is let believe it was. OpenMP binds its threads by their own numbers, and ends the process where
-# it cannot; ninja starts every program in a group of its own.
+# Not executed, but reported as successful. OpenMP binds its threads by their ids, and ends the process if that fails;
+# ninja starts every program in a new process group.
 _PRETENDED = ("sched_setaffinity", "setpgid")
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
@@ -453,7 +443,7 @@ def _filter_system_calls(limits: Limits, user: int | None, landlock: int, lackin
     if machine not in _MACHINES or struct.calcsize("P") != 8:
         lacking["system_calls"] = f"the filter is written for {' and '.join(_MACHINES)}; this is {machine}"
         return
-    # Where the kernel tells processes of this domain or user from others, any of its own may be signalled.
+    # Where the kernel separates this domain or user from others, the process may signal all of its own processes.
     signals = () if user is not None or landlock >= 6 else _SIGNALS
     setters = () if user is not None else _SETTERS
     code = _program(machine, cuda=limits.cuda, only_self=(*signals, *setters))
@@ -468,26 +458,27 @@ def _filter_system_calls(limits: Limits, user: int | None, landlock: int, lackin
 
 
 def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
-    """The filter. Calls that it never looks into cost nothing: the kernel remembers that they are allowed."""
+    """The filter. Calls without a rule cost nothing: the kernel caches that they are allowed."""
     column, architecture = _MACHINES[machine]
     rows = [row.split() for row in _TABLE.split(",")]
     numbers = {name: int(both[column]) for name, *both in rows if both[column] != "-"}
     code = [_load(4), _jump(_EQUAL, architecture, 1, 0), _give(_ERRNO | _ENOSYS), _load(0)]
     code += [_jump(_AT_LEAST, _X32, 0, 1), _give(_ERRNO | _ENOSYS)]
-    # glibc then uses clone, whose flags can be read here; those of clone3 lie behind a pointer.
+    # Without clone3, glibc uses clone. A filter can read clone's flags, but not those of clone3, which are behind a
+    # pointer.
     code += _on(numbers["clone3"], [_give(_ERRNO | _ENOSYS)])
-    # The lowest byte of these is the signal that a child's end sends its parent.
+    # The lowest byte of the flags is the signal to the parent when the child ends.
     wakes = [(_AND, 0, 0, 0xFF), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
     code += _on(numbers["clone"], [_argument(0), _jump(_ANY_BIT, _NEW_NAMESPACES, 2, 0), *wakes, *_verdicts()])
     code += _on(numbers["socket"], _sockets() if cuda else [_give(_ERRNO | _EPERM)])
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
         code += _on(numbers[name], [_argument(0), *is_self, *_verdicts(_error(name))])
-    # A process is stopped by a signal while others are timed. What has the kernel send it another one would let it go on.
+    # The harness stops a process by a signal while others are timed. SIGCONT from the kernel would continue it.
     for name, place, command in (("fcntl", 2, fcntl.F_SETSIG), ("prctl", 1, _PR_SET_PDEATHSIG)):
         wakes = [_argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
         code += _on(numbers[name], [_argument(place - 1), _jump(_EQUAL, command, 0, 3), *wakes, *_verdicts()])
-    if not cuda:  # whose driver may want one; the signal lies behind a pointer
+    if not cuda:  # CUDA's driver may need a timer; the signal is behind a pointer
         code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
         if name not in _IN_SOME_FORMS:
@@ -500,7 +491,7 @@ def _error(name: str) -> int:
 
 
 def _sockets() -> _Code:
-    """CUDA's driver listens on a Unix socket of its own. No datagrams, which need no `connect` to reach others."""
+    """Allow Unix sockets, on which CUDA's driver listens, but no datagrams: they reach others without `connect`."""
     is_unix = [_argument(0), _jump(_EQUAL, 1, 0, 3)]
     is_datagram = [_argument(1), (_AND, 0, 0, 0xF), _jump(_EQUAL, 2, 0, 1)]
     return [*is_unix, *is_datagram, *_verdicts()]
@@ -515,7 +506,7 @@ def _load(offset: int) -> _Instruction:
 
 
 def _argument(index: int) -> _Instruction:
-    return _load(16 + 8 * index)  # its lower half, on these little-endian machines
+    return _load(16 + 8 * index)  # the lower half: both machines are little-endian
 
 
 def _jump(test: int, value: int, then: int, otherwise: int) -> _Instruction:
@@ -527,7 +518,7 @@ def _give(verdict: int) -> _Instruction:
 
 
 def _verdicts(error: int = _EPERM) -> _Code:
-    """Deny; one instruction further, allow."""
+    """An instruction that denies, followed by one that allows."""
     return [_give(_ERRNO | error), _give(_ALLOW)]
 
 
@@ -542,8 +533,8 @@ _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 
 def _system_call(number: int, *arguments: int | bytes | None) -> int:
-    """Its result, negative for an error, whose number `ctypes.get_errno` has."""
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    """The call's result; negative for an error, with its number in `ctypes.get_errno()`."""
+    wide = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return int(_libc.syscall(ctypes.c_long(number), *wide))
 
 

@@ -1,4 +1,4 @@
-"""The one folder in which a candidate may write, and what keeps it from filling the disk."""
+"""Scratch: the only folder in which a candidate may write, with a limit on its size."""
 
 import contextlib
 import errno
@@ -13,24 +13,24 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# The limit of a process is on each file; this one is on all of them together.
+# Of all files together; the process limit is on each file.
 MOST_BYTES = 4 << 30
-LOOK_EVERY_S = 0.25
-# A process that writes to a slow disk when it is killed ends when that is done.
+POLL_S = 0.25
+# A killed process that writes to a slow disk ends only after the write.
 _ENDING_S = 10.0
 _WORK = "aiperf-work-"
 _YOUNG_S = 60.0
 
 
 class Scratch:
-    """A temporary folder that is looked at every quarter of a second.
+    """A temporary folder whose size is checked every `POLL_S` seconds.
 
-    `on_full` is called once, in a thread of its own, when the files in it take more than `most_bytes` of disk.
+    on_full: called once, in another thread, when the files in it take more than `most_bytes` of disk.
     """
 
     def __init__(self, on_full: Callable[[], None], most_bytes: int = MOST_BYTES) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="aiperf-candidate-"))
-        self.path.chmod(0o711)  # users of their own go through it to their folders
+        self.path.chmod(0o711)  # confined processes with other user ids pass through it to their folders
         self.full = False
         self._on_full, self._most_bytes = on_full, most_bytes
         self._closed = threading.Event()
@@ -38,7 +38,7 @@ class Scratch:
         self._thread.start()
 
     def new(self) -> str:
-        """Make an empty folder in it, for one process: the next one is another user, and shall find nothing of this one's."""
+        """Make an empty folder in it for one process; the next process, another user, gets another folder."""
         return tempfile.mkdtemp(dir=self.path)
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class Scratch:
         _delete(self.path)
 
     def _watch(self) -> None:
-        while not self._closed.wait(LOOK_EVERY_S):
+        while not self._closed.wait(POLL_S):
             if disk_bytes(self.path) > self._most_bytes:
                 self.full = True
                 self._on_full()
@@ -56,9 +56,9 @@ class Scratch:
 
 
 class WorkFolder:
-    """A temporary folder that is locked for as long as this process lives.
+    """A temporary folder that is locked while this process lives.
 
-    Where a process ends without `close`, the next folder that is made anywhere on the machine takes the old one away.
+    Making a folder removes those of processes that ended without `close`.
     """
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class WorkFolder:
 
 
 def _sweep(where: Path) -> None:
-    """Remove work folders that nobody holds. One that was made just now may not be locked yet."""
+    """Remove work folders that no process has locked, except new ones, which may not be locked yet."""
     for folder in where.glob(f"{_WORK}*"):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:  # somebody else's, or gone
+        except OSError:  # another user's, or removed
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,11 +96,11 @@ def remove(folder: Path) -> None:
     while folder.exists() and time.monotonic() < deadline:
         _delete(folder)
         if folder.exists():
-            time.sleep(LOOK_EVERY_S / 10)
+            time.sleep(POLL_S / 10)
 
 
 def _delete(folder: Path) -> None:
-    """Remove what can be removed of a folder, however deep its folders go."""
+    """Remove what can be removed of a folder, at any depth."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
@@ -108,9 +108,9 @@ def _delete(folder: Path) -> None:
 
 
 def disk_bytes(folder: Path) -> float:
-    """What the files under a folder take of the disk, in bytes; holes in files take nothing.
+    """The disk space of the files under a folder in bytes; holes in files take none.
 
-    Infinity where folders lie so deep in each other that no path leads there: what they hold cannot be counted.
+    Infinity where folders are nested too deeply for a path: their files cannot be counted.
     """
     total, folders = 0, [str(folder)]
     while folders:

@@ -1,17 +1,19 @@
-"""What workers answer, checked: a worker's process runs code that may send anything.
+"""Checks on what workers answer: a worker's process runs code that may send anything.
 
-Each function takes the result of a request and returns it as what it must be. Raises `ValueError` for anything else, with
-what is wrong.
+Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what
+was expected and what was found.
 """
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from aiperf_core.measurements import Audit, Flush, Memory, Work
 from aiperf_core.results.models import Confined
 
-_MOST = 2**53
+_T = TypeVar("_T")
+_MAX_COUNT = 2**53
+_MAX_TEXT = 1000
 
 
 def sample(answer: Any) -> dict[str, Any]:
@@ -19,25 +21,24 @@ def sample(answer: Any) -> dict[str, Any]:
     told = _record(answer)
     times = {name: _optional(told.get(name), _time) for name in ("device_s", "wall_s", "cpu_s")}
     if times["device_s"] is None and times["wall_s"] is None:
-        raise ValueError("it has no time")
+        raise ValueError("the sample has no time")
     switches = {name: _count(told.get(name)) for name in ("voluntary_switches", "involuntary_switches")}
     return {
         **times,
         **switches,
-        "hidden": _truth(told.get("hidden")),
+        "hidden": _boolean(told.get("hidden")),
         "beside": _beside(_record(told.get("beside", {}))),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
-        "midway": _optional(told.get("midway"), state),
+        "integrity_probe": _optional(told.get("integrity_probe"), state),
     }
 
 
 def output(answer: Any) -> dict[str, Any]:
-    """The numbers of an output by their paths, and whether it changed late."""
+    """The numbers of an output by their paths, whether it changed late, and its leaves that alias an input."""
     told = _record(answer)
     numbers = {str(path): _number(value) for path, value in _record(told.get("numbers")).items()}
-    aliases = [_text(path) for path in _list(told.get("aliases"))]
-    return {"numbers": numbers, "late": _truth(told.get("late")), "aliases": aliases}
+    return {"numbers": numbers, "late": _boolean(told.get("late")), "aliases": _texts(told.get("aliases"))}
 
 
 def prepared(answer: Any) -> float:
@@ -52,40 +53,45 @@ def memory(answer: Any) -> Memory:
     return Memory(**{name: _optional(told.get(name), _count) for name in names})
 
 
-def begun(answer: Any) -> tuple[Confined | None, dict[str, Any]]:
-    """What holds a candidate, None for all others; and what its process says of its own state."""
+def begun(answer: Any) -> tuple[Confined | None, dict[str, Any], dict[str, Any] | None]:
+    """A candidate's confinement (None for trusted code), and what the process reports of its state and the benchmark."""
     told = _record(answer)
-    return confined(told.get("confined")), state(told.get("state"))
+    return confined(told.get("confined")), state(told.get("state")), _optional(told.get("declared"), _record)
 
 
-def collectives(answer: Any) -> list[tuple[dict[str, int], int]]:
-    """What each rank sent in a call: how often by which operation, and how many bytes."""
-    told = [_record(one) for one in _list(answer)]
-    counts = [{_text(name): _count(one) for name, one in _record(rank.get("collectives")).items()} for rank in told]
-    return list(zip(counts, (_count(rank.get("wire_bytes")) for rank in told), strict=True))
+def collectives(answer: Any) -> list[dict[str, Any]]:
+    """For each rank what it sent in a call: fields of `measurements.Rank`."""
+    return [
+        {
+            "collectives": {_text(name): _count(one) for name, one in _record(told.get("collectives")).items()},
+            "wire_bytes": _count(told.get("wire_bytes")),
+            "buckets": tuple(map(_count, _list(told.get("buckets")))),
+        }
+        for told in map(_record, _list(answer))
+    ]
 
 
 def state(answer: Any) -> dict[str, Any]:
-    """What a process says of its own state, by kind, group and name; only a check reads it that believes none of it."""
-    return {kind: groups(one) for kind, one in _record(answer).items()}
+    """The state that a process reports, by kind, group and name. It is a claim: only a check reads it."""
+    return {kind: groups(told) for kind, told in _record(answer).items()}
 
 
 def groups(answer: Any) -> dict[str, Any]:
-    """One kind of that: what is in each group, by name."""
-    return {group: _record(one) for group, one in _record(answer).items()}
+    """One kind of a reported state: the values of each group, by name."""
+    return {group: _record(told) for group, told in _record(answer).items()}
 
 
 def confined(answer: Any) -> Confined | None:
-    """What holds a candidate; None for all others."""
+    """The confinement of a candidate; None for trusted code."""
     if answer is None:
         return None
     told = _record(answer)
     lacking = {_text(name): _text(why) for name, why in _record(told.get("lacking")).items()}
-    return Confined([_text(name) for name in _list(told.get("applied"))], lacking)
+    return Confined(_texts(told.get("applied")), lacking)
 
 
 def flush(answer: Any) -> Flush | None:
-    """What a flush does; None where nothing has to be flushed."""
+    """The effect of a flush; None where nothing has to be flushed."""
     if answer is None:
         return None
     told = _record(answer)
@@ -93,76 +99,76 @@ def flush(answer: Any) -> Flush | None:
 
 
 def audit(answer: Any) -> Audit:
-    """What CUPTI saw."""
+    """What CUPTI recorded."""
     told = _record(answer)
     spans, events = ([_time(one) for one in _list(told.get(name))] for name in ("span_s", "event_s"))
     if not spans or len(spans) != len(events):
-        raise ValueError(f"it has {len(spans)} spans and {len(events)} event times")
+        raise ValueError(f"the audit has {len(spans)} spans and {len(events)} event times")
     work = [_work(_record(one)) for one in _list(told.get("work"))]
     return Audit(spans, events, work, _count(told.get("stray")), _count(told.get("threads")))
 
 
 def _beside(told: dict[str, Any]) -> dict[str, float]:
-    """What a sample has besides its times: only what the harness itself asks for."""
-    of: dict[str, Callable[[Any], float]] = {"minor_faults": _number, "until_done_s": _time}
-    return {name: of[name](one) for name, one in told.items() if name in of}
+    """Further figures of a sample: only those that the harness asks for."""
+    readers: dict[str, Callable[[Any], float]] = {"minor_faults": _number, "until_done_s": _time}
+    return {name: readers[name](value) for name, value in told.items() if name in readers}
 
 
 def _work(told: dict[str, Any]) -> Work:
+    counts = {name: _count(told.get(name)) for name in ("stream", "count", "bytes")}
     return Work(
-        name=_text(told.get("name")),
-        kind=_text(told.get("kind")),
-        stream=_count(told.get("stream")),
-        count=_count(told.get("count")),
-        seconds=_time(told.get("seconds")),
-        bytes=_count(told.get("bytes")),
+        name=_text(told.get("name")), kind=_text(told.get("kind")), seconds=_time(told.get("seconds")), **counts
     )
 
 
-def _record(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"a {type(value).__name__} stands where a record should")
+def _typed(kind: type[_T], noun: str, value: Any) -> _T:
+    if not isinstance(value, kind):
+        raise _unexpected(noun, value)
     return value
+
+
+def _record(value: Any) -> dict[str, Any]:
+    return _typed(dict, "record", value)
 
 
 def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"a {type(value).__name__} stands where a list should")
-    return value
+    return _typed(list, "list", value)
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a {type(value).__name__} stands where a text should")
-    return value[:1000]
+    return _typed(str, "text", value)[:_MAX_TEXT]
 
 
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"a {type(value).__name__} stands where yes or no should")
-    return value
+def _texts(value: Any) -> list[str]:
+    return [_text(one) for one in _list(value)]
+
+
+def _boolean(value: Any) -> bool:
+    return _typed(bool, "boolean", value)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool):
-        return value
+    """A finite number, or a boolean: outputs may hold either."""
     if not isinstance(value, int | float) or not -sys.float_info.max <= value <= sys.float_info.max:
-        raise ValueError(f"{str(value)[:50]!r} stands where a number should")
+        raise _unexpected("number", value)
     return value
 
 
 def _time(value: Any) -> float:
-    number = _number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or number < 0:
-        raise ValueError(f"{str(value)[:50]!r} stands where a time should")
-    return float(number)
+    if isinstance(value, bool) or _number(value) < 0:
+        raise _unexpected("time", value)
+    return float(value)
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise ValueError(f"{str(value)[:50]!r} stands where a count should")
+    if type(value) is not int or not 0 <= value <= _MAX_COUNT:
+        raise _unexpected("count", value)
     return value
 
 
-def _optional(value: Any, of: Callable[[Any], Any]) -> Any:
-    return None if value is None else of(value)
+def _unexpected(noun: str, value: Any) -> ValueError:
+    return ValueError(f"expected a {noun}, found {str(value)[:50]!r}")
+
+
+def _optional(value: Any, read: Callable[[Any], Any]) -> Any:
+    return None if value is None else read(value)

@@ -1,7 +1,8 @@
 """Byte code of packages that were installed without any.
 
-Python keeps what it compiled beside the sources. In many images it may not (`PYTHONDONTWRITEBYTECODE`), and the installer has left
-none there: each process that imports torch then compiles a thousand modules anew, for as long as all the rest of the import takes.
+Python keeps compiled modules beside the sources. Many images forbid that (`PYTHONDONTWRITEBYTECODE`), and their
+installer left no byte code either: each process that imports torch then compiles a thousand modules, which doubles the
+time of the import.
 """
 
 import contextlib
@@ -15,11 +16,11 @@ from aiperf_core.folders import cache_folder
 
 @contextlib.contextmanager
 def kept_for(package: str) -> Iterator[None]:
-    """Keep the byte code of what is imported meanwhile with aiperf's other caches, if Python keeps none of that package's.
+    """Keep the byte code of this block's imports in aiperf's cache folder, if Python keeps none for `package`.
 
-    Python holds it against the sources as ever. What is imported afterwards, such as a benchmark, is left to the user's settings.
+    Python still checks it against the sources. Later imports, such as a benchmark, follow the user's settings.
     """
-    if _python_does(package):
+    if _python_keeps(package):
         yield
         return
     before = sys.pycache_prefix, sys.dont_write_bytecode
@@ -30,12 +31,12 @@ def kept_for(package: str) -> Iterator[None]:
         sys.pycache_prefix, sys.dont_write_bytecode = before
 
 
-def _python_does(package: str) -> bool:
-    """Whether Python finds byte code of a package, or may keep it; also for a package that is not there or has no source."""
+def _python_keeps(package: str) -> bool:
+    """Whether Python finds byte code of a package or may write it; true for a package without source."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return True
-    # Not `spec.cached`: of a package that is imported already it says where it was then.
+    # Not `spec.cached`: for a package that is already imported it names the place at that time.
     if os.path.exists(importlib.util.cache_from_source(spec.origin)):
         return True
     return not sys.dont_write_bytecode and os.access(os.path.dirname(spec.origin), os.W_OK)

@@ -14,12 +14,12 @@ Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 16 << 20
 _HEADER = struct.Struct("!I")
-# Two for each of so many ranks as a machine may have GPUs.
+# Two for each rank of a machine with 16 GPUs.
 _MAX_FDS = 32
 
 
 class ChannelClosedError(Exception):
-    """The other side is gone: it closed the socket, exited or was killed."""
+    """The other side closed the socket, exited or was killed."""
 
 
 class ChannelTimeoutError(Exception):
@@ -31,12 +31,12 @@ class ProtocolError(Exception):
 
 
 def _refuse(constant: str) -> None:
-    """Refuse NaN and infinities, which Python's JSON would take: no time or error is one."""
+    """Refuse NaN and infinities, which Python's JSON reader accepts by default."""
     raise ValueError(f"the number {constant}")
 
 
 class Channel:
-    """One end of a connection. Not thread-safe."""
+    """One end of a connection; not thread-safe."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -69,7 +69,7 @@ class Channel:
             raise ChannelClosedError(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Message:
-        """Return the next message; `timeout` in seconds. Descriptors that travel with it stand under `fds`."""
+        """Return the next message; `timeout` in seconds. Descriptors that came with it are under the key `fds`."""
         deadline = None if timeout is None else time.monotonic() + timeout
         head, fds = self._read(_HEADER.size, deadline)
         (length,) = _HEADER.unpack(head)
@@ -82,7 +82,7 @@ class Channel:
             raise ProtocolError(f"a frame is not JSON: {error}") from error
         if not isinstance(message, dict):
             raise ProtocolError(f"a frame holds {type(message).__name__}; accepted is an object")
-        # Only descriptors that came with the frame: what its text claims may be anyone's.
+        # A number in the text may name any descriptor of this process.
         message.pop("fds", None)
         if fds or more:
             message["fds"] = [*fds, *more]

@@ -1,4 +1,4 @@
-"""The supervisor's side of the fork server: start children, ask them things, learn how they end, leave none behind."""
+"""The supervisor's side of the fork server: it starts children, sends requests, and sees how they end."""
 
 import contextlib
 import os
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from attrs import define, field
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.processes.channel import (
     Channel,
     ChannelClosedError,
@@ -25,9 +26,11 @@ from aiperf_core.harness.processes.channel import (
 )
 
 START_TIMEOUT_S = 120.0
+# For `faulthandler` to write a traceback to the log.
+TRACEBACK_S = 0.2
 _LAST_LINES = 12
-# How `faulthandler` begins to tell where the thread is that a signal interrupted.
-_WHERE = "Current thread "
+# How `faulthandler` begins the traceback of the thread that a signal interrupted.
+_TRACEBACK_START = "Current thread "
 _OURS = str(Path(__file__).parents[1])
 
 
@@ -43,18 +46,38 @@ class ChildError(Exception):
 
 
 class Reaper(Protocol):
-    """Who learns how processes end."""
+    """Knows how processes ended."""
 
     def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
-        """The exit code of a process whose channel closed (negative for a signal), or None where it lives on."""
+        """The exit code of a process whose channel closed (negative for a signal), or None while it is alive."""
+
+
+class Asked:
+    """What a child and a group of ranks share: a request and its reply in one call."""
+
+    def ask(
+        self: WorkerHandle,
+        do: str,
+        *,
+        timeout: float,
+        fds: tuple[int, ...] = (),
+        on_notice: Callable[[str], None] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Send a request and return the reply's result; `timeout` in seconds. Raises `ChildError` for all else."""
+        self.post(do, fds=fds, **arguments)
+        return self.collect(timeout=timeout, on_notice=on_notice)
 
 
 @define(eq=False)
-class Child:
+class Child(Asked):
     """A process forked for this run: the judge, a worker, a describer.
 
-    One that is not `guarded` may forge its replies; one that is `paused` runs only while a request of it is open, so that it
-    cannot work when no clock does. It is `idle` when it has answered its last request.
+    guarded: replies that carry another request's token are refused.
+    paused: the process is stopped except while a request is open, so that it cannot work outside the clock.
+    last_s: see `WorkerHandle`.
+    ended: it was killed.
+    idle: it has answered its last request.
     """
 
     name: str
@@ -67,7 +90,7 @@ class Child:
     last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
     idle: bool = field(default=False, init=False)
-    _asked: str = field(default="", init=False)
+    _request: str = field(default="", init=False)
     _token: str = field(default="", init=False)
 
     @property
@@ -75,22 +98,9 @@ class Child:
         """Its process, as a list."""
         return [self.pid]
 
-    def ask(
-        self,
-        do: str,
-        *,
-        timeout: float,
-        fds: tuple[int, ...] = (),
-        on_notice: Callable[[str], None] | None = None,
-        **arguments: Any,
-    ) -> Any:
-        """Send a request and return the reply's result; `timeout` in seconds. Raises `ChildError` for all else."""
-        self.post(do, fds=fds, **arguments)
-        return self.collect(timeout=timeout, on_notice=on_notice)
-
     def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
-        """Send a request whose reply is collected later."""
-        self.idle, self._asked, self._token = False, do, secrets.token_hex(8)
+        """Send a request; `collect` returns its result."""
+        self.idle, self._request, self._token = False, do, secrets.token_hex(8)
         self._signal(signal.SIGCONT)
         try:
             self.channel.send({"do": do, "token": self._token, **arguments}, fds)
@@ -104,7 +114,7 @@ class Child:
             while "notice" in (reply := self.read(deadline)):
                 if on_notice is not None:
                     on_notice(str(reply["notice"]))
-                if time.monotonic() > deadline:  # which one that goes on saying something never lets pass
+                if time.monotonic() > deadline:  # `read` does not time out while notices keep coming
                     raise ChannelTimeoutError
         except ChannelTimeoutError:
             raise self._hung(timeout) from None
@@ -113,18 +123,18 @@ class Child:
         return self.result(reply)
 
     def read(self, deadline: float) -> Message:
-        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline, of `time.monotonic`."""
+        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline."""
         try:
             return self._receive(deadline)
         except ChannelClosedError:
             raise self._gone() from None
         except ProtocolError as error:
             self.kill()
-            raise ChildError("protocol", f"sent what no worker sends: {error}") from None
+            raise ChildError("protocol", f"sent a message that no worker sends: {error}") from None
 
     @staticmethod
     def result(reply: Message) -> Any:
-        """The result of a reply. Raises `ChildError` for one of an error."""
+        """The result in a reply. Raises `ChildError` for a reply that reports an error."""
         if "error" in reply:
             raise _child_error(reply["error"])
         result = reply.get("ok")
@@ -133,21 +143,21 @@ class Child:
         return result
 
     def _signal(self, number: signal.Signals) -> None:
-        """Stop a paused child, or let it go on, with all processes of its group."""
+        """Stop or continue a paused child with all processes of its group."""
         if self.paused and not self.ended:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
     def _receive(self, deadline: float) -> Message:
         message = self.channel.receive(deadline - time.monotonic())
-        # Code in a worker can write to every descriptor of its process; what it does not know is the token.
+        # Code in a worker can write to every descriptor of its process, but does not know the token.
         if message.get("token") != self._token and self.guarded:
             raise ProtocolError("a message that answers no request")
         self.idle = "notice" not in message
         return message
 
     def last_lines(self) -> list[str]:
-        """The last lines that the process wrote."""
+        """The last lines that the process printed; of a process that hung, where it was."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - 16384))
@@ -155,58 +165,58 @@ class Child:
         except OSError:
             return []
         lines = [line[:500] for line in text.splitlines() if line.strip()]
-        # Of a process that hung, the log ends with where it was: the innermost calls come first, the harness's own last.
-        where = [index for index, line in enumerate(lines) if line.startswith(_WHERE)]
-        if not where:
+        starts = [index for index, line in enumerate(lines) if line.startswith(_TRACEBACK_START)]
+        if not starts:
             return lines[-_LAST_LINES:]
-        return list(takewhile(lambda line: _OURS not in line, lines[where[-1] :]))[:_LAST_LINES]
+        # The innermost calls come first, the harness's own last.
+        return list(takewhile(lambda line: _OURS not in line, lines[starts[-1] :]))[:_LAST_LINES]
 
     def kill(self) -> None:
-        """End the process and the group that it leads."""
+        """Kill the process and its process group."""
         self.channel.close()
         self.destroy()
         self.ended = True
 
     def destroy(self) -> None:
-        """End the processes, and let whoever asks them next find out; for other threads."""
+        """Kill the processes and leave the channel to its thread; for other threads."""
         for kill in (os.killpg, os.kill):
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(self.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
 
     def _hung(self, timeout: float) -> ChildError:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGUSR1)
-            time.sleep(0.2)  # for the traceback to be written
-        except ProcessLookupError:
-            pass
+            time.sleep(TRACEBACK_S)
         self.kill()
         return ChildError(
-            "hung", f"gave no answer within {timeout:g} s (during {self._asked!r}) and was killed; --timeout gives more"
+            "hung",
+            f"gave no answer within {timeout:g} s (during {self._request!r}) and was killed; --timeout gives more",
         )
 
     def _gone(self) -> ChildError:
         code = self.server.exit_code(self.pid)
         self.kill()
-        if code is None:
-            return ChildError("exited", f"closed its channel during {self._asked!r} without a result")
-        if code >= 0:
-            return ChildError(
-                "exited", f"its process exited with status {code} during {self._asked!r}, without a result"
-            )
-        name = signal.Signals(-code).name
-        hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
-        return ChildError("killed", f"its process was killed by {name} during {self._asked!r}{hint}")
+        return exit_error("its process", code, f" during {self._request!r}")
+
+
+def exit_error(who: str, code: int | None, during: str = "") -> ChildError:
+    """The error of a process that ended, or closed its channel where `code` is None, before its reply."""
+    if code is None:
+        return ChildError("exited", f"{who} closed its channel{during}, without a result")
+    if code >= 0:
+        return ChildError("exited", f"{who} exited with status {code}{during}, without a result")
+    name = signal.Signals(-code).name
+    hint = "; the kernel does so when memory runs out" if name == "SIGKILL" else ""
+    return ChildError("killed", f"{who} was killed by {name}{during}{hint}")
 
 
 def _child_error(error: Any) -> ChildError:
     if not isinstance(error, dict):
-        return ChildError("protocol", "sent an error that is not one")
-    kind, kind_of = str(error.get("kind", "raised")), str(error.get("type", "Exception"))
+        return ChildError("protocol", "sent an error that is not a record")
+    kind, type_name = str(error.get("kind", "raised")), str(error.get("type", "Exception"))
     message = str(error.get("message", ""))
     if kind == "raised":
-        message = f"raised {kind_of}: {message}" if message else f"raised {kind_of}"
+        message = f"raised {type_name}: {message}" if message else f"raised {type_name}"
     elif kind == "memory":
         message = f"ran out of memory: {message}"
     return ChildError(kind, message)
@@ -215,26 +225,31 @@ def _child_error(error: Any) -> ChildError:
 class ForkServer:
     """A running fork server. Use as a context manager: leaving it ends the server and every process under it.
 
-    Importing torch takes it a while. Nobody waits for that before the first child is asked for.
+    The server imports torch in the background; the first `spawn` waits for it.
     """
 
     def __init__(self) -> None:
         self._control, theirs = Channel.pair()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
         command = [sys.executable, "-P", "-m", "aiperf_core.harness.processes.fork_server", str(theirs.fileno())]
-        # A session of its own keeps the terminal's Ctrl-C for the supervisor, which ends the run in order.
+        # Its own session: Ctrl-C in the terminal reaches the supervisor alone, which ends the run in order.
         self._process = subprocess.Popen(
             command,
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self._said,
+            stderr=self._stderr,
             start_new_session=True,
         )
         theirs.close()
         self._ready = False
         self._exits: dict[int, int] = {}
         self._children: list[Child] = []
+
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
 
     def __enter__(self) -> "ForkServer":
         return self
@@ -243,7 +258,7 @@ class ForkServer:
         self.close()
 
     def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> Child:
-        """Fork a child of a role. `log` is the file that gets what it prints."""
+        """Fork a child of a role; its output goes to `log`."""
         self._wait_ready()
         ours, theirs = Channel.pair()
         request = {"role": role, "log": str(log), "memory_limit_bytes": memory_limit_bytes}
@@ -256,7 +271,7 @@ class ForkServer:
         return child
 
     def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
-        """The exit code of a child whose channel closed (negative for a signal), or None where it lives on."""
+        """The exit code of a child whose channel closed (negative for a signal), or None while it is alive."""
         deadline = time.monotonic() + timeout
         while pid not in self._exits:
             try:
@@ -272,14 +287,14 @@ class ForkServer:
                 child.kill()
         self._control.close()
         if not self._ready:
-            # It may still import, and has nothing to end in order.
+            # It may still import, and has no children to end.
             self._process.kill()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._said.close()
+        self._stderr.close()
 
     def _wait_ready(self) -> None:
         if self._ready:
@@ -289,8 +304,8 @@ class ForkServer:
         except (ChannelClosedError, ChannelTimeoutError):
             self._process.kill()
             self._process.wait()
-            self._said.seek(0)
-            last = self._said.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            self._stderr.seek(0)
+            last = self._stderr.read().decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise AiperfError(
                 f"the process that imports torch did not start: {last[0]}. See what is missing with: aiperf doctor"
             ) from None

@@ -1,12 +1,11 @@
-"""A process with torch imported, from which every other process of a run is forked.
+"""The fork server: a process with torch imported, from which all other processes of a run are forked.
 
-A fresh process then costs milliseconds instead of the seconds that importing torch takes, and the tenth of a second that the
-harness's own modules take. The server itself runs no benchmark code, makes no tensor and never touches the GPU, so a child
-starts as clean as if it had imported all that itself.
+A fresh process then costs milliseconds, not the seconds that importing torch takes. The server runs no benchmark code,
+makes no tensor and never touches the GPU: a child starts as clean as if it had imported all modules itself.
 
-It answers one request, `spawn`, and reports `exited` for each child. Children lead a process group of their own (the
-supervisor kills groups), die with the server, and write what they print to a log file. Their orphans are handed to the
-server, which kills them when it ends: no process outlives a run.
+The server answers one request, `spawn`, and reports `exited` for each child. Each child leads its own process group
+(the supervisor kills groups), dies with the server, and writes its output to a log file. Orphans of children are
+reparented to the server, which kills them when it ends: no process outlives a run.
 """
 
 import contextlib
@@ -30,8 +29,8 @@ from aiperf_core.harness.processes.bytecode import kept_for
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError
 
 PRELOAD = ("torch", "numpy", "psutil")
-# Imported when nothing is asked for, as while the first children look at the machine. `FOR_GPUS` where it is installed, and
-# where there is a driver, which has one of these files.
+# Imported while no request waits, for instance while the first children probe the machine. `FOR_GPUS` only where it is
+# installed and where a driver is, which has one of the files `_DRIVERS`.
 WHEN_IDLE = ("judge", "worker")
 FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
@@ -44,13 +43,13 @@ ROLES = {
     "linter": "aiperf_core.harness.roles.linter",
     "one_process": "aiperf_core.selftest.one_process",
 }
-# Imported with the module of a role, when the first of it is asked for: what each process would import by itself. Benchmarks with
-# kernels take a tenth of a second for that, a rank that makes its first `DistributedDataParallel` takes seconds.
-LATER = {
+# Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with
+# kernels need 0.1 s for that, a rank that makes its first `DistributedDataParallel` seconds.
+WITH_ROLE = {
     "describer": ("aiperf_core.kernels",),
     "launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent"),
 }
-# A variable and its value, for those who start a role in another way too.
+# A variable and its value. A pool of compiler processes would run beside the timed calls.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _COUNT_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 _PR_SET_PDEATHSIG = 1
@@ -60,23 +59,24 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def serve(control: Channel) -> None:
     """Import torch, then fork children on request until the supervisor closes the control channel."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent()
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # A pool of compiling processes would go on beside the calls; one that compiles in its own process does not.
     os.environ.setdefault(*COMPILE_IN_PROCESS)
     _import(PRELOAD)
-    device_lock.open_lock()
+    device_lock.create()
     wakeup = _wake_on_sigchld()
     control.send({"ready": True})
     children: set[int] = set()
-    later = _for_later()
+    for_gpus = [FOR_GPUS] if any(map(os.path.exists, _DRIVERS)) else []
+    pending: list[Sequence[str]] = [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
     try:
         while True:
-            # Not before the first child, which somebody waits for.
-            readable, _, _ = select.select([control.fileno(), wakeup], [], [], 0 if later and children else None)
+            # Idle imports start after the first spawn, for which the supervisor waits.
+            idle = 0 if pending and children else None
+            readable, _, _ = select.select([control.fileno(), wakeup], [], [], idle)
             if not readable:
-                with contextlib.suppress(Exception):  # whoever needs it says what is wrong with it
-                    _import(later.pop(0))
+                with contextlib.suppress(Exception):  # the role that needs the module reports the error
+                    _import(pending.pop(0))
             if wakeup in readable:
                 os.read(wakeup, 4096)
                 _report_exits(control, children)
@@ -90,21 +90,21 @@ def serve(control: Channel) -> None:
 
 @contextlib.contextmanager
 def gpus_untouched() -> Iterator[None]:
-    """Have torch count GPUs by NVML: of a process that has asked CUDA, no child can use a GPU."""
-    kept = os.environ.get(_COUNT_BY_NVML)
+    """Have torch count GPUs by NVML: children of a process that has initialised CUDA cannot use a GPU."""
+    before = os.environ.get(_COUNT_BY_NVML)
     os.environ[_COUNT_BY_NVML] = "1"
     try:
         yield
     finally:
         os.environ.pop(_COUNT_BY_NVML)
-        if kept is not None:
-            os.environ[_COUNT_BY_NVML] = kept
+        if before is not None:
+            os.environ[_COUNT_BY_NVML] = before
 
 
 def _import(names: Sequence[str]) -> None:
     if all(name in sys.modules for name in names):
         return
-    # Modules are made of objects that live on: collections while they are made find little, and take a fifth of the time.
+    # Objects of modules stay alive: collections during an import free little and take a fifth of its time.
     gc.disable()
     try:
         with gpus_untouched(), kept_for(PRELOAD[0]):
@@ -112,14 +112,8 @@ def _import(names: Sequence[str]) -> None:
                 importlib.import_module(name)
     finally:
         gc.enable()
-    # Frozen objects stay out of collections in the children, whose pages then stay shared. The little garbage among them is
-    # not worth the time of finding it.
+    # Children's collections skip frozen objects, whose pages then stay shared.
     gc.freeze()
-
-
-def _for_later() -> list[Sequence[str]]:
-    for_gpus = [FOR_GPUS] if any(map(os.path.exists, _DRIVERS)) else []
-    return [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
 
 
 def _wake_on_sigchld() -> int:
@@ -147,7 +141,7 @@ def _spawn(control: Channel, wakeup: int) -> int:
     request = control.receive()
     (fd,) = request.pop("fds")
     role = request["role"]
-    _import((*LATER.get(role, ()), ROLES[role]))
+    _import((*WITH_ROLE.get(role, ()), ROLES[role]))
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -157,7 +151,7 @@ def _spawn(control: Channel, wakeup: int) -> int:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            code = be(fd, **request)
+            code = run_role(fd, **request)
         finally:
             os._exit(code)
     os.close(fd)
@@ -165,16 +159,18 @@ def _spawn(control: Channel, wakeup: int) -> int:
     return pid
 
 
-def be(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
-    """Make this process, which leads its group, one of a role that serves a channel; the exit status when that is over."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
+    """Serve a role on a channel in this process, which leads its process group. Return the exit status."""
+    die_with_parent()
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _redirect(log)
-    # A hanging child is asked where it hangs before it is killed.
+    redirect_output(log)
+    # SIGUSR1 writes a traceback to the log before a hanging child is killed.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    _prefer_as_victim()
+    # The kernel's out-of-memory killer shall take this process, not the supervisor.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
     if memory_limit_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes))
     try:
@@ -191,37 +187,30 @@ def be(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
     return 0
 
 
-def _redirect(log: str) -> None:
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def redirect_output(log: str | os.PathLike[str]) -> None:
+    """Send what this process prints to a log file, line by line, and close its standard input."""
     null = os.open(os.devnull, os.O_RDONLY)
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
+    for fd, standard in ((null, 0), (out, 1), (out, 2)):
+        os.dup2(fd, standard)
     os.close(null)
     os.close(out)
-    # The server's own streams are those of the pipes that it was started with.
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper):  # buffered in blocks so far, for the server's pipes
             stream.reconfigure(line_buffering=True)
-
-
-def _prefer_as_victim() -> None:
-    """Let the kernel's out-of-memory killer take this process rather than the supervisor."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-    except OSError:
-        pass
 
 
 def _kill_descendants() -> None:
     import psutil
 
     for process in psutil.Process().children(recursive=True):
-        try:
+        with contextlib.suppress(psutil.Error):
             process.kill()
-        except psutil.Error:
-            continue
 
 
 if __name__ == "__main__":
@@ -231,5 +220,5 @@ if __name__ == "__main__":
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
-    # Nothing is left to be tidied, and taking torch down takes as long as a part of its import.
+    # Without Python's shutdown: tearing torch down takes a noticeable part of its import time.
     os._exit(0)

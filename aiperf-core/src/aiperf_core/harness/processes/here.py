@@ -1,10 +1,10 @@
-"""Workers forked on this machine, from the process that has torch imported."""
+"""The executor `here`: workers forked on this machine from the fork server."""
 
 from aiperf_core.executor import ExecutorKind, WorkerHandle, WorkerSpec
 
 
 class Here(ExecutorKind):
-    """A process for each implementation."""
+    """One process for each implementation."""
 
     confines = True
 

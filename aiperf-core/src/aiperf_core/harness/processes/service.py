@@ -1,7 +1,8 @@
-"""The child's side of the protocol: requests in, one reply each.
+"""The child's side of the protocol: it answers each request with one reply.
 
-A request is `{"do": NAME, "token": T, ...arguments}`. A reply is `{"token": T, "ok": RESULT}`, or `"error": {...}` with the
-kind of the error, its type and message. Before its reply a child may send notices, `{"token": T, "notice": NAME}`.
+A request is `{"do": NAME, "token": T, ...arguments}`. A reply is `{"token": T, "ok": RESULT}` or `{"token": T, "error":
+{...}}` with the error's kind, type and message. Before its reply a child may send notices, `{"token": T, "notice":
+NAME}`.
 """
 
 import traceback
@@ -11,6 +12,8 @@ from aiperf_core.errors import AiperfError, ContractError, SkipError
 from aiperf_core.harness.processes.channel import Channel, Message
 
 _OURS = str(Path(__file__).parents[1])
+# torch has an exception type for the GPU's memory only; on the host it raises RuntimeError with one of these texts.
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
 class Service:
@@ -21,7 +24,7 @@ class Service:
         self._token = ""
 
     def notify(self, notice: str) -> None:
-        """Tell the other side something before the reply."""
+        """Send a notice before the reply."""
         self._channel.send({"token": self._token, "notice": notice})
 
     def serve(self) -> None:
@@ -32,7 +35,7 @@ class Service:
             try:
                 reply: Message = {"ok": getattr(self, f"do_{name}")(**request)}
             except BaseException as error:
-                # SystemExit and KeyboardInterrupt too: benchmark code must not end the process unsaid.
+                # SystemExit and KeyboardInterrupt too: benchmark code must not end the process silently.
                 _show(error)
                 reply = {"error": describe_error(error)}
             fds = tuple(reply["ok"].pop("fds", ())) if isinstance(reply.get("ok"), dict) else ()
@@ -40,12 +43,12 @@ class Service:
 
 
 def describe_error(error: BaseException) -> Message:
-    """Return an exception as a message: kind (`skip`, `contract`, `memory`, `mistake` or `raised`), type and text."""
+    """An exception as a message: its kind (`skip`, `contract`, `memory`, `mistake` or `raised`), type and text."""
     return {"kind": _kind(error), "type": type(error).__name__, "message": str(error)[:4000]}
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback to the log, from the first frame that is not the harness's own."""
+    """Print a traceback to the log, without the harness's outermost frames."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next
@@ -54,14 +57,12 @@ def _show(error: BaseException) -> None:
 
 
 def _kind(error: BaseException) -> str:
-    if isinstance(error, SkipError):
-        return "skip"
-    if isinstance(error, ContractError):
-        return "contract"
-    if isinstance(error, AiperfError):
-        return "mistake"
-    # torch has a type for the GPU's memory only; on the host it raises RuntimeError with this text.
-    words = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
-    if isinstance(error, MemoryError) or any(word in str(error) for word in words):
-        return "memory"
-    return "raised"
+    for kind, name in (
+        (SkipError, "skip"),
+        (ContractError, "contract"),
+        (AiperfError, "mistake"),
+        (MemoryError, "memory"),
+    ):
+        if isinstance(error, kind):
+            return name
+    return "memory" if any(text in str(error) for text in _OUT_OF_MEMORY) else "raised"

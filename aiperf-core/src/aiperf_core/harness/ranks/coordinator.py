@@ -1,4 +1,4 @@
-"""The first machine's side of several: it waits for the agents of the others, and has them start ranks and end them."""
+"""The first machine's side of a run on several: it has the other machines' agents start and kill ranks."""
 
 import contextlib
 import select
@@ -13,14 +13,18 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.harness.processes.channel import ChannelClosedError, ChannelTimeoutError, Message, ProtocolError
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.ranks.link import Link, Nodes, RefusedError, interface_of, listen, welcome
-from aiperf_core.harness.ranks.rank_launcher import EPITAPH_S, Meeting
+from aiperf_core.harness.ranks.rank_launcher import REPORT_S, Meeting
 
 _HELLO_S = 5.0
 
 
 @define(eq=False)
 class Peer:
-    """The agent of another machine. `lost` once its connection has closed."""
+    """The node agent of another machine.
+
+    number: the machine's --node-rank.
+    lost: its connection has closed.
+    """
 
     number: int
     host: str
@@ -29,11 +33,11 @@ class Peer:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return f"node {self.number} ({self.host})"
 
     def tell(self, do: str, **arguments: object) -> None:
-        """Send a request that has no reply; to one that is lost, none."""
+        """Send a request that has no reply; do nothing if the agent is lost."""
         if self.lost:
             return
         try:
@@ -42,7 +46,7 @@ class Peer:
             self.lost = True
 
     def ask(self, do: str, timeout: float, **arguments: object) -> Message:
-        """Send a request and return the reply; an empty one of an agent that is lost."""
+        """Send a request and return the reply; an empty reply if the agent is lost."""
         self.tell(do, **arguments)
         try:
             return {} if self.lost else self.link.receive(timeout)
@@ -53,28 +57,34 @@ class Peer:
 
 @define(eq=False)
 class Coordinator:
-    """The connections of a run to its other machines. `host` is this machine's name, `address` where it listens."""
+    """The connections of a run to its other machines.
+
+    host: this machine's name.
+    listening: the socket to which agents and remote ranks connect.
+    peers: the agents by the number of their machine.
+    """
 
     nodes: Nodes
     host: str
     listening: socket.socket
     peers: dict[int, Peer] = field(factory=dict, init=False)
     _arrived: dict[str, list[tuple[Link, Message]]] = field(factory=dict, init=False)
-    _turned_away: list[str] = field(factory=list, init=False)
+    _refused: list[str] = field(factory=list, init=False)
 
     @staticmethod
     def open(nodes: Nodes) -> "Coordinator":
         """Listen, and wait for all other machines.
 
-        Raises `AiperfError` where one does not come in time or is not like this one, and `UsageError` where nobody can listen.
+        Raises `AiperfError` where one does not come in time or differs from this one, and `UsageError` where this
+        machine cannot listen.
         """
-        hub = Coordinator(nodes, socket.gethostname(), listen(nodes.endpoint))
+        coordinator = Coordinator(nodes, socket.gethostname(), listen(nodes.endpoint))
         try:
-            hub._wait()
+            coordinator._wait()
         except BaseException:
-            hub.close()
+            coordinator.close()
             raise
-        return hub
+        return coordinator
 
     @property
     def address(self) -> str:
@@ -82,56 +92,53 @@ class Coordinator:
         return str(self.listening.getsockname()[0])
 
     def meeting(self, run_id: str) -> Meeting:
-        """Where the launchers of an implementation's ranks meet: at a store that the one here opens."""
+        """Where the launchers of an implementation's ranks meet: at a store that this machine's launcher opens."""
+        address = self.address
         return Meeting(
-            run_id=run_id,
-            nodes=self.nodes.count,
-            address=self.address,
-            interface=interface_of(self.address),
-            host=self.address,
+            run_id=run_id, nodes=self.nodes.count, address=address, interface=interface_of(address), host=address
         )
 
     def close(self) -> None:
-        """Let the agents go."""
-        for one in self.peers.values():
-            one.tell("leave")
-            one.link.close()
+        """End all connections."""
+        for peer in self.peers.values():
+            peer.tell("leave")
+            peer.link.close()
         for waiting in self._arrived.values():
             for link, _ in waiting:
                 link.close()
         self.listening.close()
 
-    # --- machines that come
+    # --- machines that connect
 
     def _wait(self) -> None:
         until = time.monotonic() + self.nodes.wait_s
         while missing := sorted({*range(1, self.nodes.count)} - set(self.peers)):
             ready, _, _ = select.select([self.listening], [], [], max(0.0, until - time.monotonic()))
             if not ready:
-                raise AiperfError(self._who_is_missing(missing))
+                raise AiperfError(self._missing(missing))
             self.admit()
 
-    def _who_is_missing(self, missing: list[int]) -> str:
+    def _missing(self, missing: list[int]) -> str:
         which = ", ".join(map(str, missing))
-        tried = f" Turned away: {'; '.join(self._turned_away)}." if self._turned_away else ""
-        # Many machines know their own name as an address that only they can reach.
+        refused = f" Refused: {'; '.join(self._refused)}." if self._refused else ""
+        # Many machines resolve their own name to an address that only they can reach.
         where = f", which is {self.address} here," if self.address != self.nodes.endpoint.host else ""
         return (
             f"--nnodes {self.nodes.count} needs {self.nodes.count - 1} more; node {which} did not come to "
-            f"{self.nodes.endpoint}{where} within {self.nodes.wait_s:g} s.{tried} Start the same command there with "
+            f"{self.nodes.endpoint}{where} within {self.nodes.wait_s:g} s.{refused} Start the same command there with "
             f"--node-rank {missing[0]}."
         )
 
     def admit(self) -> None:
-        """Let in the next one that connects: a machine's agent, or a rank. Whoever has no secret is turned away.
+        """Accept the next connection: a node agent's, or a rank's. Refuse it without the secret.
 
-        Raises `AiperfError` for an agent of a machine that is not like this one.
+        Raises `AiperfError` for an agent of a machine that differs from this one.
         """
-        connection, (place, *_) = self.listening.accept()
+        connection, (address, *_) = self.listening.accept()
         try:
             link = welcome(connection, self.nodes.secret)
         except RefusedError as error:
-            self._turned_away.append(f"{place}, since {error}")
+            self._refused.append(f"{address}, since {error}")
             return
         try:
             hello = link.receive(_HELLO_S)
@@ -140,20 +147,20 @@ class Coordinator:
             else:
                 self._admit_agent(link, int(hello["node"]), str(hello["host"]), dict(hello["identity"]))
         except (ChannelClosedError, ChannelTimeoutError, ProtocolError, KeyError, TypeError, ValueError) as error:
-            self._turned_away.append(f"{place}, since it did not say who it is ({error!r})")
+            self._refused.append(f"{address}, since it sent no valid greeting ({error!r})")
             link.close()
 
     def _admit_agent(self, link: Link, number: int, host: str, identity: dict[str, str]) -> None:
-        differing = _differences(f"node 0 ({self.host})", self.nodes.identity, f"node {number} ({host})", identity)
+        name = f"node {number} ({host})"
+        differing = _differences(f"node 0 ({self.host})", self.nodes.identity, name, identity)
         expected = number not in self.peers and 0 < number < self.nodes.count
+        reason = None
         if not expected:
             reason = (
                 f"There is no place for node {number}: --nnodes is {self.nodes.count}, and each --node-rank comes once."
             )
         elif differing:
             reason = f"The machines of a run must be alike, and two are not: {differing}. Install the same on both."
-        else:
-            reason = None
         with contextlib.suppress(ChannelClosedError):
             link.send({"refused": reason})
         if reason is None:
@@ -162,16 +169,19 @@ class Coordinator:
         link.close()
         if expected:
             raise AiperfError(reason)
-        self._turned_away.append(f"node {number} ({host}), since there is no place for it")
+        self._refused.append(f"{name}, since there is no place for it")
 
     def arrivals(self, group: str) -> list[tuple[Link, Message]]:
-        """The ranks of an implementation that have come since the last call."""
+        """The ranks of an implementation that have connected since the last call."""
         return self._arrived.pop(group, [])
 
 
 @define(eq=False)
 class RemoteNode:
-    """The ranks of one implementation on another machine, by its agent. `lines` are the last that each wrote, once it ended."""
+    """The ranks of one implementation on another machine, through its agent.
+
+    lines: the last lines that each rank printed, once it ended.
+    """
 
     peer: Peer
     group: str
@@ -179,32 +189,31 @@ class RemoteNode:
     _ended: bool = field(default=False, init=False)
 
     def start(self, name: str, count: int, memory_limit_bytes: int | None, meeting: Meeting) -> None:
-        """Have the agent start so many ranks."""
+        """Have the agent start `count` ranks. Raises `ChildError` where the agent is lost."""
         told = asdict(evolve(meeting, address="", interface=None))
         arguments = {"name": name, "count": count, "memory_limit_bytes": memory_limit_bytes, "meeting": told}
         self.peer.tell("start", group=self.group, **arguments)
         if self.peer.lost:
-            raise ChildError("exited", f"{self.peer.name} is gone: its agent closed the connection")
+            raise ChildError("exited", f"{self.peer.name} is lost: its agent closed the connection")
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes there."""
         self.peer.tell("signal", group=self.group, number=int(number))
 
     def interrupt(self, rank: int) -> None:
-        """Have a rank write to its log where it is."""
+        """Have a rank write its traceback to its log."""
         self.peer.tell("interrupt", group=self.group, rank=rank)
 
     def kill(self) -> None:
-        """End the ranks and their launcher, and keep their last lines."""
-        if self._ended:
-            return
-        self._ended = True
-        self._keep(self.peer.ask("end", 2 * EPITAPH_S, group=self.group))
+        """Kill the ranks and their launcher, and keep their last lines."""
+        if not self._ended:
+            self._ended = True
+            self._keep(self.peer.ask("end", 2 * REPORT_S, group=self.group))
 
     def last_lines(self, rank: int) -> list[str]:
-        """The last lines that a rank wrote."""
+        """The last lines that a rank printed."""
         if not self._ended:
-            self._keep(self.peer.ask("lines", EPITAPH_S, group=self.group))
+            self._keep(self.peer.ask("lines", REPORT_S, group=self.group))
         return self.lines.get(rank, [])
 
     def _keep(self, told: Message) -> None:
@@ -213,7 +222,7 @@ class RemoteNode:
 
 
 def _differences(here: str, ours: Mapping[str, str], there: str, theirs: Mapping[str, str]) -> str:
-    """What differs between two machines, in words; nothing where they are alike."""
+    """What differs between two machines, in words; empty where they are alike."""
     found = []
     for name in sorted({*ours, *theirs}):
         mine, other = ours.get(name, "nothing"), theirs.get(name, "nothing")

@@ -1,13 +1,11 @@
-"""A process that starts the ranks of one implementation through torch's elastic launcher, and tells how they ended.
+"""A process that starts the ranks of one implementation by torch's elastic launcher, and reports how they ended.
 
-It is what `torchrun` is, with one difference: each rank connects to the supervisor by a socket and then serves it as a
+It does what `torchrun` does, with one difference: each rank connects to the supervisor's socket and then serves it as a
 worker.
 """
 
 import contextlib
-import ctypes
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -18,36 +16,36 @@ import torch
 import torch.distributed as dist
 
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message
-from aiperf_core.harness.processes.fork_server import gpus_untouched
+from aiperf_core.harness.processes.fork_server import die_with_parent, gpus_untouched, redirect_output
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.ranks.rank_launcher import Meeting, rank_log
 
 _MONITOR_S = 0.05
-# The store is open already. Launchers stop and go on with their ranks, so that none may be held for dead by its silence.
+# The store is already open. Launchers are stopped together with their ranks, so a silent launcher must not count as
+# dead.
 _SEVERAL = {"is_host": False, "keep_alive_interval": 24 * 3600}
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Launcher(Service):
-    """The handler of the one request."""
+    """Answers the one request."""
 
     def do_launch(self, count: int, address: str, log: str, folder: str, meeting: Message) -> Message:
-        """Start so many ranks on this machine and wait for their end; how each that failed has ended.
+        """Start `count` ranks on this machine and wait for their end; return the exit code of each rank that failed.
 
-        `address` is that of the supervisor's socket, `log` the implementation's file, beside which each rank gets one for what
-        it prints, `folder` is for what the launcher keeps. `meeting` has the fields of a `Meeting`.
+        address: the supervisor's socket.
+        log: the implementation's log file, beside which each rank gets its own.
+        folder: for the launcher's own files.
+        meeting: the fields of a `Meeting`.
         """
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
         from torch.distributed.launcher.api import elastic_launch
 
         where = Meeting(**meeting)
-        # Of one machine: no name is looked up and no network is used. No NVLink multicast.
+        # On one machine (interface `lo`) no name is looked up and no network is used.
         if where.interface is not None:
             os.environ.setdefault("GLOO_SOCKET_IFNAME", where.interface)
             os.environ.setdefault("NCCL_SOCKET_IFNAME", where.interface)
-        os.environ["NCCL_NVLS_ENABLE"] = "0"
-        # Where the launcher keeps a folder of its own.
+        os.environ["NCCL_NVLS_ENABLE"] = "0"  # no NVLink multicast
         tempfile.tempdir = folder
         store = self._open_store(where) if where.nodes > 1 and not where.port else None
         port = store.port if store is not None else where.port
@@ -58,7 +56,7 @@ class Launcher(Service):
         return {"failures": {}}
 
     def _open_store(self, where: Meeting) -> Any:
-        """Open the store at which the launchers of all machines meet, on this machine's address alone, and tell its port."""
+        """Open the store where all launchers meet, on this machine's address only, and report its port."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.bind((where.host, 0))
@@ -72,13 +70,10 @@ class Launcher(Service):
 
 
 def launch_config(count: int, where: Meeting, port: int) -> Any:
-    """The `LaunchConfig` of so many ranks on this machine, which meet at a port.
-
-    To make one asks for the number of GPUs.
-    """
+    """The `LaunchConfig` of `count` ranks on this machine, whose store has this port."""
     from torch.distributed.launcher.api import LaunchConfig
 
-    with gpus_untouched():
+    with gpus_untouched():  # LaunchConfig asks for the number of GPUs
         config = LaunchConfig(
             min_nodes=where.nodes,
             max_nodes=where.nodes,
@@ -92,31 +87,28 @@ def launch_config(count: int, where: Meeting, port: int) -> Any:
             monitor_interval=_MONITOR_S,
             start_method="fork",
         )
-    # A rank for each GPU would be bound to processors near it, for which the launcher would look at the GPU.
+    # To bind ranks to processors near their GPUs, the launcher would initialise CUDA.
     if hasattr(config, "numa_options"):
         config.numa_options = None
     return config
 
 
 def serve_rank(address: str, log: str) -> None:
-    """Be a rank: say which, then serve the supervisor as a worker."""
+    """Connect as a rank to the supervisor, then serve it as a worker."""
     from aiperf_core.harness.roles import worker
 
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # the launcher may be killed and have no time to end its ranks
+    die_with_parent()  # a launcher that is killed has no time to end its ranks
     rank = int(os.environ["RANK"])
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    out = os.open(rank_log(Path(log), rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
-    os.close(out)
-    # The processors are shared fairly; ranks that each take all of them keep each other from running.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    redirect_output(rank_log(Path(log), rank))
+    # Ranks that each use all processors would keep each other from running.
     torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // int(os.environ["LOCAL_WORLD_SIZE"])))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(address)
     channel = Channel(connection)
     channel.send({"rank": rank, "pid": os.getpid()})
-    with contextlib.suppress(ChannelClosedError):  # the supervisor has all that it wants
+    with contextlib.suppress(ChannelClosedError):  # the supervisor is done
         worker.main(channel)
 
 

@@ -1,7 +1,7 @@
-"""Connections between the machines of a run: who may connect, and memory that follows the messages.
+"""Connections between the machines of a run: authentication, and memory that is sent along with messages.
 
-Both sides prove by HMAC that they have the run's secret, before either reads a message of the other. What follows is neither
-encrypted nor signed: it belongs on a network that is trusted. Messages are JSON, as everywhere; nothing is ever unpickled.
+Both sides prove by HMAC that they have the run's secret before either reads a message of the other. The messages
+themselves are neither encrypted nor signed: use a trusted network. Messages are JSON; nothing is ever unpickled.
 """
 
 import hmac
@@ -24,22 +24,21 @@ LEAST_SECRET = 16
 _GREETING = b"aiperf, several machines, 1\n"
 _NONCE_BYTES = _MAC_BYTES = 32
 _NO = bytes(_MAC_BYTES)
-# Who wants to connect has so long to prove that it may.
 _HANDSHAKE_S = 5.0
 _RETRY_S = 0.2
-# Memory that follows a message comes at once, or the other machine is gone.
+# The longest pause within the memory that follows a message.
 _STALL_S = 60.0
-# A machine that lost power says nothing: after so long without an answer the connection counts as closed.
+# A machine that lost power sends nothing: the connection then counts as closed after 25 s.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
 class RefusedError(Exception):
-    """The other side has another secret, or speaks another protocol."""
+    """The other side has another secret, or another protocol."""
 
 
 @frozen
 class Endpoint:
-    """Where the first machine is reached by the others."""
+    """The address and port at which the other machines reach the first one."""
 
     host: str
     port: int
@@ -63,8 +62,11 @@ class Endpoint:
 class Nodes:
     """The machines of a run.
 
-    endpoint: where the first one listens. secret: what all of them know. identity: what must be the same on all, by name.
-    wait_s: so long all wait for each other.
+    count: how many.
+    endpoint: where the first machine listens.
+    secret: known to all machines.
+    identity: what must be equal on all machines, by name.
+    wait_s: how long the machines wait for each other.
     """
 
     count: int
@@ -75,95 +77,96 @@ class Nodes:
 
 
 class Link(Channel):
-    """One end of a connection to another machine. Not thread-safe.
+    """One end of a connection to another machine; not thread-safe.
 
-    The memory that was handed to it with a message is kept alike on both sides: what changed goes along with every message that
-    is no notice. `fds` are the descriptors of that memory on the side that received it, in the order of the message.
+    Memory that was handed over with a message is kept equal on both sides: its changes follow every message except
+    notices. `fds` are the descriptors of that memory on the receiving side, in the order of the message.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
-        self._mirrors: list[MemorySync] = []
+        self._synced: list[MemorySync] = []
         self.fds: tuple[int, ...] = ()
 
     def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Send a message; `fds` are of memory that the other side shall have too. Raises `ChannelClosedError`."""
         if fds:
-            self._mirrors = [MemorySync(fd, os.fstat(fd).st_size) for fd in fds]
-        if not self._mirrors or "notice" in message:
+            self._synced = [MemorySync(fd, os.fstat(fd).st_size) for fd in fds]
+        if not self._synced or "notice" in message:
             super().send(message)
             return
-        changed = [one.changes() for one in self._mirrors]
-        told = [{"size": one.size, "spans": spans} for one, spans in zip(self._mirrors, changed, strict=True)]
-        super().send({**message, "memory": told})
+        changed = [(memory, memory.changes()) for memory in self._synced]
+        super().send({**message, "memory": [{"size": memory.size, "spans": spans} for memory, spans in changed]})
         try:
-            for one, spans in zip(self._mirrors, changed, strict=True):
+            for memory, spans in changed:
                 for span in spans:
-                    self.sock.sendall(one.part(span))
+                    self.sock.sendall(memory.part(span))
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Message:
-        """Return the next message, when the memory is as the other side's was."""
+        """Return the next message, after applying the memory that follows it."""
         message = super().receive(timeout)
         told = message.pop("memory", [])
         try:
-            if not self._mirrors and told:
-                self._create([int(one["size"]) for one in told])
-            for one, other in zip(self._mirrors, told, strict=bool(told)):
-                for span in memory_sync.spans(other["spans"], one.size):
-                    self._read_into(one.part(span))
-                    one.accept(span)
+            if not self._synced and told:
+                self.fds = tuple(memory_sync.create(int(part["size"])) for part in told)
+                self._synced = [MemorySync(fd, int(part["size"])) for fd, part in zip(self.fds, told, strict=True)]
+            for memory, part in zip(self._synced, told, strict=bool(told)):
+                for span in memory_sync.spans(part["spans"], memory.size):
+                    self._read_into(memory.part(span))
+                    memory.accept(span)
         except (KeyError, TypeError, ValueError) as error:
-            raise ProtocolError(f"a message about memory is none: {error}") from error
+            raise ProtocolError(f"a message describes no memory: {error}") from error
         return message
 
     def close(self) -> None:
-        """Close this end, and forget the memory."""
+        """Close this end and release the memory."""
         super().close()
-        for one in self._mirrors:
-            one.close()
+        for memory in self._synced:
+            memory.close()
         for fd in self.fds:
             os.close(fd)
-        self._mirrors, self.fds = [], ()
+        self._synced, self.fds = [], ()
 
-    def _create(self, sizes: list[int]) -> None:
-        self.fds = tuple(memory_sync.create(size) for size in sizes)
-        self._mirrors = [MemorySync(fd, size) for fd, size in zip(self.fds, sizes, strict=True)]
-
-    def _read_into(self, place: memoryview) -> None:
-        while place:
+    def _read_into(self, target: memoryview) -> None:
+        while target:
             ready, _, _ = select.select([self.sock], [], [], _STALL_S)
-            count = self.sock.recv_into(place) if ready else 0
+            count = self.sock.recv_into(target) if ready else 0
             if not count:
                 raise ChannelClosedError("the memory that a message announced did not come")
-            place = place[count:]
+            target = target[count:]
 
 
 def listen(endpoint: Endpoint) -> socket.socket:
     """Listen at an address of this machine, and at no other. Raises `UsageError` where that is impossible."""
-    family, address = _resolve(endpoint)
+    option = f"--rdzv-endpoint {endpoint}"
+    try:
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{option}: the host is not known here: {error.strerror}.") from None
+    family, _, _, _, address = found[0]
     if address[0] in ("0.0.0.0", "::"):
         raise UsageError(
-            f"--rdzv-endpoint {endpoint}: every interface of this machine would be open. Give the address by which the other "
-            "machines reach this one."
+            f"{option}: every interface of this machine would be open. Give the address by which the other machines "
+            "reach this one."
         )
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind(address)
+        listening.bind((address[0], endpoint.port))
     except OSError as error:
         listening.close()
         raise UsageError(
-            f"--rdzv-endpoint {endpoint}: this machine, the one of --node-rank 0, cannot listen there: {error.strerror}. Give an "
-            "address of its own and a free port."
+            f"{option}: this machine, the one of --node-rank 0, cannot listen there: {error.strerror}. Give an address "
+            "of its own and a free port."
         ) from None
     listening.listen()
     return listening
 
 
 def welcome(connection: socket.socket, secret: bytes) -> Link:
-    """Let in who has the secret. Raises `RefusedError`, after closing the connection, for all others."""
+    """Accept a connection whose other side has the secret. Raises `RefusedError`, after closing it, for all others."""
     try:
         until, ours = time.monotonic() + _HANDSHAKE_S, secrets.token_bytes(_NONCE_BYTES)
         connection.settimeout(_HANDSHAKE_S)
@@ -184,29 +187,27 @@ def welcome(connection: socket.socket, secret: bytes) -> Link:
 
 
 def connect(nodes: Nodes, wait_s: float = _HANDSHAKE_S) -> Link:
-    """Connect to the first machine, and wait until it listens for at most so long.
+    """Connect to the first machine; wait up to `wait_s` seconds until it listens.
 
     Raises `AiperfError` where nothing listens, where the secrets differ, and where something else answers.
     """
-    connection = _reach(nodes.endpoint, wait_s)
+    where = nodes.endpoint
+    connection = _reach(where, wait_s)
     try:
         until = time.monotonic() + wait_s  # the first machine may be busy with others
-        greeting = _read(connection, len(_GREETING), until)
-        if greeting != _GREETING:
-            raise AiperfError(f"What answers at {nodes.endpoint} is not this version of aiperf. See --rdzv-endpoint.")
+        if _read(connection, len(_GREETING), until) != _GREETING:
+            raise AiperfError(f"What answers at {where} is not this version of aiperf. See --rdzv-endpoint.")
         theirs, ours = _read(connection, _NONCE_BYTES, until), secrets.token_bytes(_NONCE_BYTES)
         connection.sendall(ours + _mac(nodes.secret, b"comes", theirs, ours))
         proof = _read(connection, _MAC_BYTES, until)
         if not hmac.compare_digest(proof, _mac(nodes.secret, b"welcomes", theirs, ours)):
             who = "The machine" if proof == _NO else "What answers"
             raise AiperfError(
-                f"{who} at {nodes.endpoint} has another secret than this one. {SECRET} must be the same on all machines."
+                f"{who} at {where} has another secret than this one. {SECRET} must be the same on all machines."
             )
     except OSError as error:
         connection.close()
-        raise AiperfError(
-            f"What answers at {nodes.endpoint} is no run of aiperf that waits for machines: {error}"
-        ) from None
+        raise AiperfError(f"What answers at {where} is not a run of aiperf that waits for machines: {error}") from None
     except AiperfError:
         connection.close()
         raise
@@ -232,20 +233,10 @@ def _reach(endpoint: Endpoint, wait_s: float) -> socket.socket:
         except OSError as error:
             if time.monotonic() >= until:
                 raise AiperfError(
-                    f"Nothing listened at {endpoint} within {wait_s:g} s: {error}. Start there the same command with "
+                    f"Nothing listened at {endpoint} within {wait_s:g} s: {error}. Start the same command there with "
                     "--node-rank 0."
                 ) from None
         time.sleep(_RETRY_S)
-
-
-def _resolve(endpoint: Endpoint) -> tuple[int, tuple[str, int]]:
-    """The family and the address of an endpoint of this machine."""
-    try:
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise UsageError(f"--rdzv-endpoint {endpoint}: the host is not known here: {error.strerror}.") from None
-    family, _, _, _, address = found[0]
-    return family, (str(address[0]), endpoint.port)
 
 
 def _made(connection: socket.socket) -> Link:
@@ -258,13 +249,13 @@ def _made(connection: socket.socket) -> Link:
     return Link(connection)
 
 
-def _mac(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
-    """The proof of a side, which the other side's proof cannot be turned into."""
-    return hmac.digest(secret, who + first + second, "sha256")
+def _mac(secret: bytes, side: bytes, first: bytes, second: bytes) -> bytes:
+    """The proof of one side; `side` keeps it from being sent back as the other side's."""
+    return hmac.digest(secret, side + first + second, "sha256")
 
 
 def _read(connection: socket.socket, count: int, until: float) -> bytes:
-    """So many bytes, which come before the deadline however slowly they are sent. Raises `OSError`."""
+    """Read `count` bytes before a deadline, however slowly they are sent. Raises `OSError`."""
     found = b""
     while len(found) < count:
         connection.settimeout(max(0.001, until - time.monotonic()))

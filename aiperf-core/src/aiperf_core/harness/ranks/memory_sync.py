@@ -1,7 +1,7 @@
-"""Memory that two machines keep alike: what changed on one side since both were the same is sent to the other.
+"""Memory that two machines keep equal: changes on one side are sent to the other.
 
-Each side has the memory itself, which other processes of its machine map, and a copy of what the other side was last known to
-hold. The copy is no process's but that of whoever keeps the mirror, so that a change is found whoever made it.
+Each side has the memory itself, which other processes of its machine map, and a private copy of the other side's last
+known content. Comparing the two finds every change, whichever process made it.
 """
 
 import fcntl
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 18
 
-Span = tuple[int, int]  # where it starts and how long it is, in bytes
+Span = tuple[int, int]  # start and length in bytes
 
 
 class MemorySync:
-    """One side of such memory, of `size` bytes behind a descriptor, which stays open and the caller's."""
+    """One side of such memory: `size` bytes behind a descriptor, which stays open and the caller's."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.size = size
@@ -23,7 +23,7 @@ class MemorySync:
         self._known = bytearray(size)
 
     def changes(self) -> list[Span]:
-        """What differs from what the other side holds, which it is now to be sent (see `part`)."""
+        """The spans that differ from the other side, which the caller must send (see `part`)."""
         found: list[Span] = []
         for start in range(0, self.size, _CHUNK_BYTES):
             now = self._memory[start : start + _CHUNK_BYTES]
@@ -37,12 +37,12 @@ class MemorySync:
         return found
 
     def part(self, span: Span) -> memoryview:
-        """The bytes of a span as the other side was or will be told; writing there is followed by `accept`."""
+        """The bytes of a span in the private copy, to send or to receive into; `accept` follows a receive."""
         start, length = span
         return memoryview(self._known)[start : start + length]
 
     def accept(self, span: Span) -> None:
-        """Take over what the other side has sent for a span."""
+        """Copy a received span into the memory."""
         start, length = span
         self._memory[start : start + length] = self._known[start : start + length]
 
@@ -52,21 +52,21 @@ class MemorySync:
 
 
 def create(size: int) -> int:
-    """The descriptor of so many zeros that other processes may map, and none may shrink."""
-    fd = os.memfd_create("aiperf-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    """The descriptor of `size` zero bytes that other processes may map, and none may resize."""
+    fd = os.memfd_create("aiperf-memory-sync", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return fd
 
 
 def spans(told: object, size: int) -> Iterator[Span]:
-    """The spans of a message. Raises `ValueError` for what is none of so many bytes."""
+    """The spans in a message about memory of `size` bytes. Raises `ValueError` for anything else."""
     if not isinstance(told, list):
-        raise ValueError(f"a {type(told).__name__} stands where a list of spans should")
-    for one in told:
-        if not (isinstance(one, list) and len(one) == 2 and all(type(part) is int for part in one)):
-            raise ValueError(f"{str(one)[:50]!r} stands where a span should")
-        start, length = one
+        raise ValueError(f"expected a list of spans, found a {type(told).__name__}")
+    for span in told:
+        if not (isinstance(span, list) and len(span) == 2 and all(type(part) is int for part in span)):
+            raise ValueError(f"expected a span, found {str(span)[:50]!r}")
+        start, length = span
         if start < 0 or length <= 0 or start + length > size:
             raise ValueError(f"a span of {length} bytes at {start} is not within {size}")
         yield start, length

@@ -1,8 +1,8 @@
-"""What runs on every machine of a run but the first: it starts ranks when the first machine says so, and passes on messages.
+"""The node agent: runs on every machine of a run but the first, starts ranks on request and relays their messages.
 
-Each rank serves the agent as it would serve a supervisor on its own machine, through a Unix socket and with memory that both
-map; a thread for each passes on what the first machine asks it, and what it answers. The agent runs no benchmark's code. It
-ends with the connection to the first machine, and its ranks with it.
+Each rank serves the agent as it would serve a supervisor on its own machine: through a Unix socket and with memory that
+both map. One thread for each rank relays requests and replies. The agent runs no benchmark code. It ends with the
+connection to the first machine, and its ranks end with it.
 """
 
 import contextlib
@@ -25,18 +25,22 @@ from aiperf_core.harness.processes.channel import (
     Message,
     ProtocolError,
 )
-from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
+from aiperf_core.harness.processes.child import START_TIMEOUT_S, Child, ChildError, ForkServer
 from aiperf_core.harness.ranks.link import Link, Nodes, connect, interface_of
-from aiperf_core.harness.ranks.rank_launcher import START_TIMEOUT_S, Meeting, RankLauncher
+from aiperf_core.harness.ranks.rank_launcher import Meeting, RankLauncher
 
-# What of a rank's message is passed on; all else is this agent's to say.
-_PASSED_ON = ("token", "ok", "error", "notice")
+# The keys of a rank's message that are relayed. The agent alone sends others, such as `ended`.
+_RELAYED = ("token", "ok", "error", "notice")
 _SIGNALS = frozenset({signal.SIGSTOP, signal.SIGCONT})
 
 
 @define(eq=False)
 class NodeAgent:
-    """The agent of machine `number`. `tell` is told how it goes on; `folder` takes what ranks print."""
+    """The agent of machine `number`.
+
+    folder: for what ranks print.
+    tell: called with each line of progress.
+    """
 
     nodes: Nodes
     number: int
@@ -65,8 +69,8 @@ class NodeAgent:
                 f"The first machine, at {self.nodes.endpoint}, is lost ({error}); the ranks of this one were ended."
             ) from None
         finally:
-            for node in self._running.values():
-                node.kill()
+            for rank_launcher in self._running.values():
+                rank_launcher.kill()
             self._link.close()
 
     def _join(self) -> None:
@@ -74,10 +78,10 @@ class NodeAgent:
         try:
             refused = self._link.receive(self.nodes.wait_s)["refused"]
         except ChannelTimeoutError:
-            raise ChannelClosedError(f"it said nothing within {self.nodes.wait_s:g} s") from None
+            raise ChannelClosedError(f"it sent nothing within {self.nodes.wait_s:g} s") from None
         if refused is not None:
             raise AiperfError(str(refused))
-        self.tell(f"node {self.number} of {self.nodes.count}: at the service of {self.nodes.endpoint}")
+        self.tell(f"node {self.number} of {self.nodes.count}: connected to {self.nodes.endpoint}")
 
     # --- requests
 
@@ -86,12 +90,12 @@ class NodeAgent:
     ) -> None:
         address = str(self._link.sock.getsockname()[0])
         with self._lock:
-            node = RankLauncher.start(self.server, name, self.folder / f"{group}.log", count, memory_limit_bytes)
-        node.launcher.server = _InTurn(self.server, self._lock)
-        self._running[group] = node
-        node.launch(evolve(Meeting(**meeting), address=address, interface=interface_of(address)))
+            started = RankLauncher.start(self.server, name, self.folder / f"{group}.log", count, memory_limit_bytes)
+        started.launcher.server = _Locked(self.server, self._lock)
+        self._running[group] = started
+        started.launch(evolve(Meeting(**meeting), address=address, interface=interface_of(address)))
         self.tell(f"{name}: {count} rank{'s' if count > 1 else ''}")
-        threading.Thread(target=self._gather, args=(group, node), daemon=True).start()
+        threading.Thread(target=self._gather, args=(group, started), daemon=True).start()
 
     def _do_signal(self, group: str, number: int) -> None:
         if group in self._running and number in _SIGNALS:
@@ -102,39 +106,39 @@ class NodeAgent:
             self._running[group].interrupt(rank)
 
     def _do_lines(self, group: str) -> Message:
-        node = self._running.get(group)
-        return {"lines": {str(rank): _last_lines(node, rank) for rank in [*node.pids]} if node else {}}
+        found = self._running.get(group)
+        return {"lines": {str(rank): _last_lines(found, rank) for rank in [*found.pids]} if found else {}}
 
     def _do_end(self, group: str) -> Message:
         told = self._do_lines(group)
-        node = self._running.pop(group, None)
-        if node is not None:
-            node.kill()
+        found = self._running.pop(group, None)
+        if found is not None:
+            found.kill()
         return told
 
     # --- threads
 
-    def _gather(self, group: str, node: RankLauncher) -> None:
-        """Take the ranks as they come, and give each a connection to the first machine."""
+    def _gather(self, group: str, rank_launcher: RankLauncher) -> None:
+        """Wait for the ranks, and give each a connection to the first machine."""
         who: Message = {"node": self.number, "group": group}
         try:
-            for _ in range(node.count):
-                rank, pid, channel = node.next_rank(START_TIMEOUT_S)
+            for _ in range(rank_launcher.count):
+                rank, pid, channel = rank_launcher.next_rank(START_TIMEOUT_S)
                 link = connect(self.nodes, START_TIMEOUT_S)
                 link.send({**who, "rank": rank, "pid": pid})
-                threading.Thread(target=_Relay(node, rank, link, channel).serve, daemon=True).start()
+                threading.Thread(target=_Relay(rank_launcher, rank, link, channel).serve, daemon=True).start()
         except ChildError as error:
-            if group in self._running:  # else it was ended, and the first machine knows
+            if group in self._running:  # else the first machine had it killed
                 with contextlib.suppress(AiperfError, ChannelClosedError):
                     link = connect(self.nodes)
                     link.send({**who, "failed": str(error)})
                     link.close()
         except (AiperfError, ChannelClosedError, ChannelTimeoutError, ProtocolError, OSError, KeyError, ValueError):
-            return  # whoever waits for the rest sees that they do not come
+            return  # the first machine's wait for the ranks times out
 
 
 def serve(nodes: Nodes, number: int, tell: Callable[[str], None]) -> None:
-    """Be the agent of a machine until the first one lets it go; see `NodeAgent.serve`."""
+    """Be the agent of a machine until the run ends; see `NodeAgent.serve`."""
     with tempfile.TemporaryDirectory(prefix="aiperf-agent-") as folder, ForkServer() as server:
         NodeAgent(nodes, number, server, Path(folder), tell).serve()
 
@@ -145,30 +149,31 @@ class _RankEndedError(Exception):
 
 @define(eq=False)
 class _Relay:
-    """Passes on what the first machine asks a rank of this one, and what that answers."""
+    """Relays the first machine's requests to a rank of this one, and its replies."""
 
-    node: RankLauncher
+    rank_launcher: RankLauncher
     rank: int
     link: Link
     channel: Channel
     _token: str = field(default="", init=False)
 
     def serve(self) -> None:
-        """Pass on requests until either side is gone."""
+        """Relay until either side is gone."""
         try:
             while True:
-                self._pass_on(self.link.receive())
+                self._relay(self.link.receive())
         except _RankEndedError:
             with contextlib.suppress(ChannelClosedError):
                 self.link.send({"token": self._token, "closing": True, "notice": ""})
-                self.link.send({"token": self._token, "ended": self.node.exit_code(self.rank), "notice": ""})
+                ended = self.rank_launcher.exit_code(self.rank)
+                self.link.send({"token": self._token, "ended": ended, "notice": ""})
         except (ChannelClosedError, ProtocolError, OSError):
-            self.node.destroy()  # without the first machine there is nothing to do
+            self.rank_launcher.destroy()  # the first machine is lost
         finally:
             self.link.close()
             self.channel.close()
 
-    def _pass_on(self, request: Message) -> None:
+    def _relay(self, request: Message) -> None:
         self._token = str(request.get("token", ""))
         if request.get("do") == "begin" and request["processors"]:
             request["processors"] = sorted(os.sched_getaffinity(0))[-len(request["processors"]) :]
@@ -186,27 +191,24 @@ class _Relay:
         except ChannelClosedError:
             raise _RankEndedError from None
         except ProtocolError as error:
-            return {
-                "token": self._token,
-                "error": {"kind": "protocol", "message": f"sent what no worker sends: {error}"},
-            }
-        return {name: told[name] for name in _PASSED_ON if name in told}
+            problem = {"kind": "protocol", "message": f"sent a message that no worker sends: {error}"}
+            return {"token": self._token, "error": problem}
+        return {name: told[name] for name in _RELAYED if name in told}
 
 
 @define(eq=False)
-class _InTurn:
+class _Locked:
     """The fork server, asked by one thread at a time."""
 
     server: ForkServer
     lock: threading.Lock
 
     def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
-        """The exit code of a process whose channel closed (negative for a signal), or None where it lives on."""
+        """See `ForkServer.exit_code`."""
         with self.lock:
             return self.server.exit_code(pid, timeout)
 
 
-def _last_lines(node: RankLauncher, rank: int) -> list[str]:
-    return Child(
-        f"rank {rank}", node.pids[rank], node.launcher.channel, node.log_of(rank), node.launcher.server
-    ).last_lines()
+def _last_lines(found: RankLauncher, rank: int) -> list[str]:
+    launcher = found.launcher
+    return Child(f"rank {rank}", found.pids[rank], launcher.channel, found.log_of(rank), launcher.server).last_lines()

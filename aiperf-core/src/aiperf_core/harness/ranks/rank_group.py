@@ -1,6 +1,6 @@
-"""The supervisor's side of several ranks: asked like one worker, they answer as one.
+"""The supervisor's side of several ranks: a request goes to all of them, and their replies are merged into one.
 
-A request goes to all of them at once, since ranks wait for each other. The time of a sample is that of the slowest rank.
+All ranks get a request at once, since they wait for each other. The time of a sample is that of the slowest rank.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from aiperf_core.executor import WorkerSpec
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.channel import (
     Channel,
@@ -23,55 +24,63 @@ from aiperf_core.harness.processes.channel import (
     Message,
     ProtocolError,
 )
-from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
+from aiperf_core.harness.processes.child import (
+    START_TIMEOUT_S,
+    TRACEBACK_S,
+    Asked,
+    Child,
+    ChildError,
+    ForkServer,
+    exit_error,
+)
 from aiperf_core.harness.ranks.coordinator import Coordinator, RemoteNode
-from aiperf_core.harness.ranks.rank_launcher import EPITAPH_S, GRACE_S, START_TIMEOUT_S, Meeting, RankLauncher, ending
+from aiperf_core.harness.ranks.rank_launcher import GRACE_S, REPORT_S, Meeting, RankLauncher
 
-# What rows say of guards that see less of ranks on other machines.
-_ELSEWHERE = {
-    "process_census": "the processes of ranks on other machines are not looked at",
-    "fresh_values": "new values reach other machines through an agent there, which is taken at its word",
-    "inputs_intact": "what inputs are after a call on other machines is told by an agent there",
-    "clocks_agree": "the clock of another machine is its own word: the supervisor's is held against it through the network",
+# Guards that see less of ranks on other machines, with the reason that rows show.
+_LESS_OBSERVED = {
+    "process_census": "the processes of ranks on other machines are not observed",
+    "fresh_values": "new values reach other machines through a node agent, whose word is trusted",
+    "inputs_intact": "a node agent reports what inputs are after a call on another machine",
+    "clocks_agree": "the clock of another machine is compared with the supervisor's through the network",
 }
 
 
 @define(eq=False)
 class Rank(Child):
-    """One rank, which the launcher has started."""
+    """A rank on this machine, started by the launcher.
 
-    number: int = 0
-    group: "RankGroup | None" = None
+    number: its rank.
+    group: all ranks of the implementation.
+    """
+
+    number: int = field(kw_only=True)
+    group: "RankGroup" = field(kw_only=True)
 
     @property
     def label(self) -> str:
-        """What it is called in messages: its number, and its machine where there are several."""
+        """Its name in messages: its number, and its machine where there are several."""
         return f"rank {self.number}{self._where}"
 
     @property
     def _where(self) -> str:
-        assert self.group is not None
-        return f" on node 0 ({self.group.hub.host})" if self.group.hub else ""
+        coordinator = self.group.coordinator
+        return f" on node 0 ({coordinator.host})" if coordinator else ""
 
     def interrupt(self) -> None:
-        """Have it write to its log where it is."""
-        assert self.group is not None
-        self.group.node.interrupt(self.number)
+        """Have it write its traceback to its log."""
+        self.group.rank_launcher.interrupt(self.number)
 
-    def ending(self) -> tuple[int | None, str]:
-        """How it ended once its channel closed: the exit code where it is known, and words."""
-        assert self.group is not None
-        code = self.group.node.exit_code(self.number)
-        return code, ending(code) if code is not None else "closed its channel"
+    def end_error(self, during: str) -> ChildError:
+        """The error of a rank whose channel closed."""
+        return exit_error(self.label, self.group.rank_launcher.exit_code(self.number), during)
 
     def _gone(self) -> ChildError:
-        assert self.group is not None
-        return self.group.how_ended(self)
+        return self.group.rank_gone(self)
 
 
 @define(eq=False)
 class RemoteRank(Rank):
-    """One rank on another machine, whose agent passes on requests and replies. Its process id is none of this machine."""
+    """A rank on another machine, whose node agent relays requests and replies. `pid` is of that machine."""
 
     node: RemoteNode = field(kw_only=True)
     _code: int | None = field(default=None, init=False)
@@ -82,28 +91,29 @@ class RemoteRank(Rank):
         return f" on {self.node.peer.name}"
 
     def interrupt(self) -> None:
-        """Have it write to its log where it is."""
+        """Have it write its traceback to its log."""
         self.node.interrupt(self.number)
 
-    def ending(self) -> tuple[int | None, str]:
-        """How it ended, by the word of the agent; or that this one is gone itself."""
-        if not self._ended:
-            return None, "is lost: its machine or the agent there closed the connection"
-        return self._code, ending(self._code) if self._code is not None else "closed its channel"
+    def end_error(self, during: str) -> ChildError:
+        """The error of a rank that ended, as the agent reports it, or whose agent is lost."""
+        if self._ended:
+            return exit_error(self.label, self._code, during)
+        return ChildError(
+            "exited", f"{self.label} is lost: its machine or the agent there closed the connection{during}"
+        )
 
     def last_lines(self) -> list[str]:
-        """The last lines that the process wrote."""
+        """The last lines that the rank printed."""
         return self.node.last_lines(self.number)
 
     def destroy(self) -> None:
-        """End all ranks: this one's process is none of this machine."""
-        assert self.group is not None
+        """Kill all ranks: this one's process is not on this machine."""
         self.group.kill()
 
     def _receive(self, deadline: float) -> Message:
         message = super()._receive(deadline)
-        if "closing" in message:  # its machine now finds out how it ended
-            message = super()._receive(time.monotonic() + GRACE_S + EPITAPH_S)
+        if "closing" in message:  # the agent is finding out how it ended
+            message = super()._receive(time.monotonic() + GRACE_S + REPORT_S)
         if "ended" in message:
             code = message["ended"]
             self._ended, self._code = True, code if isinstance(code, int) else None
@@ -112,18 +122,23 @@ class RemoteRank(Rank):
 
 
 @define(eq=False)
-class RankGroup:
-    """The ranks of one implementation, in the place of a `Child`: those of this machine, and of others where there is a `hub`.
+class RankGroup(Asked):
+    """The ranks of one implementation on this machine and on others; a `WorkerHandle`.
 
-    last_s: what each rank took for the last sample by its clock, and of processors, in seconds.
+    rank_launcher: those of this machine.
+    coordinator: the connections to other machines; None where there are none.
+    identifier: names the group to the agents.
+    others: the ranks of other machines, by the machine's number.
+    ranks: all ranks by number, once they have connected.
+    guarded, paused, last_s, ended: see `WorkerHandle`.
     """
 
     name: str
     log: Path
     world_size: int
-    node: RankLauncher
+    rank_launcher: RankLauncher
     server: ForkServer
-    hub: Coordinator | None = None
+    coordinator: Coordinator | None = None
     identifier: str = ""
     others: dict[int, RemoteNode] = field(factory=dict)
     guarded: bool = True
@@ -131,33 +146,26 @@ class RankGroup:
     last_s: list[tuple[float, float]] = field(factory=list)
     ended: bool = field(default=False, init=False)
     ranks: list[Rank] = field(factory=list, init=False)
-    _asked: str = field(default="", init=False)
+    _request: str = field(default="", init=False)
 
     @staticmethod
-    def start(
-        server: ForkServer,
-        name: str,
-        log: Path,
-        world_size: int,
-        memory_limit_bytes: int | None,
-        hub: Coordinator | None = None,
-    ) -> "RankGroup":
-        """Have the launchers start so many ranks; the first request waits for them."""
-        if hub is None:
-            node = RankLauncher.start(server, name, log, world_size, memory_limit_bytes)
-            node.launch(Meeting())
-            return RankGroup(name, log, world_size, node, server)
-        counts = _shares(world_size, hub.nodes.count)
+    def start(server: ForkServer, spec: WorkerSpec, coordinator: Coordinator | None = None) -> "RankGroup":
+        """Have the launchers start the ranks; the first request waits for them. Raises `ChildError`."""
+        name, log, limit = spec.name, spec.log, spec.memory_limit_bytes
+        counts = _shares(spec.ranks, coordinator.nodes.count if coordinator else 1)
+        here = RankLauncher.start(server, name, log, counts[0], limit)
+        if coordinator is None:
+            here.launch(Meeting())
+            return RankGroup(name, log, spec.ranks, here, server)
         identifier = secrets.token_hex(8)
-        node = RankLauncher.start(server, name, log, counts[0], memory_limit_bytes)
-        others = {number: RemoteNode(peer, identifier) for number, peer in sorted(hub.peers.items())}
-        group = RankGroup(name, log, world_size, node, server, hub, identifier, others)
+        others = {number: RemoteNode(peer, identifier) for number, peer in sorted(coordinator.peers.items())}
+        group = RankGroup(name, log, spec.ranks, here, server, coordinator, identifier, others)
         try:
-            meeting = hub.meeting(identifier)
-            node.launch(meeting)
-            port = node.store_port()
-            for number, one in others.items():
-                one.start(name, counts[number], memory_limit_bytes, evolve(meeting, port=port))
+            meeting = coordinator.meeting(identifier)
+            here.launch(meeting)
+            port = here.store_port()
+            for number, node in others.items():
+                node.start(name, counts[number], limit, evolve(meeting, port=port))
         except ChildError:
             group.kill()
             raise
@@ -165,115 +173,107 @@ class RankGroup:
 
     @property
     def idle(self) -> bool:
-        """Whether all ranks are there and have answered their last request."""
-        return bool(self.ranks) and all(one.idle for one in self.ranks)
+        """Whether all ranks have connected and answered their last request."""
+        return bool(self.ranks) and all(rank.idle for rank in self.ranks)
 
     @property
     def pid(self) -> int:
         """The process of the first rank of this machine."""
-        return next(iter(self.pids), self.node.launcher.pid)
+        return next(iter(self.pids), self.rank_launcher.launcher.pid)
 
     @property
     def pids(self) -> list[int]:
-        """The processes of all ranks of this machine."""
-        return [one.pid for one in self.ranks if not isinstance(one, RemoteRank)]
+        """The processes of this machine's ranks."""
+        return [rank.pid for rank in self._local]
 
     @property
     def numbers_here(self) -> list[int]:
         """The numbers of this machine's ranks."""
-        return [one.number for one in self.ranks if not isinstance(one, RemoteRank)]
+        return [rank.number for rank in self._local]
+
+    @property
+    def _local(self) -> list[Rank]:
+        return [rank for rank in self.ranks if not isinstance(rank, RemoteRank)]
 
     @property
     def places(self) -> list[str]:
-        """The machine of each rank; nothing where there is only this one."""
-        return [one.label.partition(" on ")[2] for one in self.ranks] if self.hub else []
+        """The machine of each rank; empty where there is only this one."""
+        return [rank.label.partition(" on ")[2] for rank in self.ranks] if self.coordinator else []
 
     @property
     def not_observed(self) -> dict[str, str]:
         """Guards that see less of ranks on other machines, with the reason."""
-        return _ELSEWHERE if self.hub else {}
+        return _LESS_OBSERVED if self.coordinator else {}
 
-    # --- asking
-
-    def ask(
-        self,
-        do: str,
-        *,
-        timeout: float,
-        fds: tuple[int, ...] = (),
-        on_notice: Callable[[str], None] | None = None,
-        **arguments: Any,
-    ) -> Any:
-        """Send a request to all ranks and return what they answer as one. Raises `ChildError` for all else."""
-        self.post(do, fds=fds, **arguments)
-        return self.collect(timeout=timeout, on_notice=on_notice)
+    # --- requests
 
     def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
-        """Send a request to all ranks, to each what is its own, whose replies are collected later."""
+        """Send a request to all ranks, to each its own part; `collect` returns the merged result."""
         if not self.ranks:
-            self._meet()
-        self._asked = do
+            self._wait_for_ranks()
+        self._request = do
         self._signal(signal.SIGCONT)
         half = len(fds) // 2
-        if do == "open" and self.hub:
-            self._refuse_what_ends_here(fds, arguments["problem"])
-        for number, one in enumerate(self.ranks):
-            own = {key: _of_rank(key, value, number) for key, value in arguments.items()}
-            one.guarded = self.guarded
-            one.post(do, fds=(fds[number], fds[half + number]) if fds else (), **own)
+        if do == "open" and self.coordinator:
+            self._check_transferable(fds, arguments["problem"])
+        for number, rank in enumerate(self.ranks):
+            own = {key: _part_of(key, value, number) for key, value in arguments.items()}
+            rank.guarded = self.guarded
+            rank.post(do, fds=(fds[number], fds[half + number]) if fds else (), **own)
 
     def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
-        """Return the results as one. `on_notice` hears of a start when the first rank starts, of a stop after the last."""
+        """Return the merged result. `on_notice` gets the first rank's `start`, and the last rank's other notices."""
         try:
             replies = self._replies(time.monotonic() + timeout, on_notice)
         except ChannelTimeoutError:
             raise self._hung(timeout) from None
         finally:
             self._signal(signal.SIGSTOP)
-        results = [_checked(one, reply) for one, reply in zip(self.ranks, replies, strict=True)]
-        merged = _MERGED.get(self._asked, _first)(results)
-        if self._asked == "sample":
+        results = [_checked(rank, reply) for rank, reply in zip(self.ranks, replies, strict=True)]
+        merged = _MERGERS.get(self._request, _first)(results)
+        if self._request == "sample":
             self.last_s = merged.pop("each_s")
         return merged
 
     def _replies(self, deadline: float, on_notice: Callable[[str], None] | None) -> list[Message]:
         replies: dict[int, Message] = {}
-        said: Counter[str] = Counter()
+        notices: Counter[str] = Counter()
         while len(replies) < self.world_size:
-            waiting = [one for one in self.ranks if one.number not in replies]
-            ready, _, _ = select.select([one.channel for one in waiting], [], [], max(0.0, deadline - time.monotonic()))
+            waiting = [rank for rank in self.ranks if rank.number not in replies]
+            channels = [rank.channel for rank in waiting]
+            ready, _, _ = select.select(channels, [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise ChannelTimeoutError
-            for one in (one for one in waiting if one.channel in ready):
-                message = one.read(deadline)
+            for rank in (rank for rank in waiting if rank.channel in ready):
+                message = rank.read(deadline)
                 if "notice" not in message:
-                    replies[one.number] = message
+                    replies[rank.number] = message
                     if "error" in message:
                         self._await_others(replies)
                         return [replies.get(number, {}) for number in range(self.world_size)]
                     continue
                 notice = str(message["notice"])
-                said[notice] += 1
-                if on_notice is not None and said[notice] == (1 if notice == "start" else self.world_size):
+                notices[notice] += 1
+                if on_notice is not None and notices[notice] == (1 if notice == "start" else self.world_size):
                     on_notice(notice)
         return [replies[number] for number in range(self.world_size)]
 
     def _await_others(self, replies: dict[int, Message]) -> None:
-        """After an error, see whether it followed from another rank's end, which then raises."""
+        """After an error, read on for a while: raises if another rank ended, which may be its cause."""
         deadline = time.monotonic() + GRACE_S
         with contextlib.suppress(ChannelTimeoutError):
-            for one in self.ranks:
-                while one.number not in replies:
-                    message = one.read(deadline)
+            for rank in self.ranks:
+                while rank.number not in replies:
+                    message = rank.read(deadline)
                     if "notice" not in message:
-                        replies[one.number] = message
+                        replies[rank.number] = message
 
-    def _refuse_what_ends_here(self, fds: tuple[int, ...], problem: Message) -> None:
-        """Raise `ChildError` for data that cannot be handed to another machine; this is the end of all ranks."""
+    def _check_transferable(self, fds: tuple[int, ...], problem: Message) -> None:
+        """Kill all ranks and raise `ChildError` for data that cannot be sent to another machine."""
         if problem.get("files") or problem.get("folder"):
             reason = "works with files, which other machines do not see"
         elif len(fds) < 2 * self.world_size:
-            reason = f"the memory of {problem['device']!r} cannot be handed to another machine"
+            reason = f"the memory of {problem['device']!r} cannot be sent to another machine"
         else:
             return
         self.kill()
@@ -281,126 +281,122 @@ class RankGroup:
 
     # --- starting and ending
 
-    def _meet(self) -> None:
-        """Wait for all ranks to come. Raises `ChildError` where one does not."""
+    def _wait_for_ranks(self) -> None:
+        """Wait for all ranks to connect. Raises `ChildError` where one does not."""
         found: list[Rank] = []
         until = time.monotonic() + START_TIMEOUT_S
         try:
             while len(found) < self.world_size:
-                found += self._arrivals()
+                found += self._remote_arrivals()
                 if len(found) < self.world_size:
-                    found += self._wait_for_one(until, len(found))
-        except (ChildError, ChannelClosedError, ProtocolError, ChannelTimeoutError, KeyError, ValueError) as error:
+                    found += self._next_event(until, len(found))
+        except ChildError:
             self.kill()
-            raise (
-                error if isinstance(error, ChildError) else ChildError("protocol", f"a rank did not start: {error}")
-            ) from None
-        self.ranks = sorted(found, key=lambda one: one.number)
+            raise
+        except (ChannelClosedError, ProtocolError, ChannelTimeoutError, KeyError, ValueError) as error:
+            self.kill()
+            raise ChildError("protocol", f"a rank did not start: {error}") from None
+        self.ranks = sorted(found, key=lambda rank: rank.number)
 
-    def _wait_for_one(self, until: float, found: int) -> list[Rank]:
-        """The rank that comes to this machine's node, or none where something else has happened."""
-        listening, launcher = self.node.listening, self.node.launcher.channel
-        places: list[Any] = [listening, launcher]
-        if self.hub:
-            places += [self.hub.listening, *(one.peer.link for one in self.others.values())]
-        ready, _, _ = select.select(places, [], [], max(0.0, until - time.monotonic()))
-        if listening in ready:
-            number, pid, channel = self.node.accept()
-            return [self._rank(Rank, number, pid, channel)]
-        if self.hub and self.hub.listening in ready:
-            self.hub.admit()
-        elif launcher in ready:
-            raise self.node.explain()
-        elif ready:
-            raise ChildError("exited", f"{self._lost(ready)} is gone: its agent closed the connection")
-        else:
+    def _next_event(self, until: float, found: int) -> list[Rank]:
+        """Wait for a connection: the local rank that connects, or nothing for a remote one (see `_remote_arrivals`)."""
+        here, coordinator = self.rank_launcher, self.coordinator
+        sources: list[Any] = [here.listening, here.launcher.channel]
+        if coordinator:
+            sources += [coordinator.listening, *(node.peer.link for node in self.others.values())]
+        ready, _, _ = select.select(sources, [], [], max(0.0, until - time.monotonic()))
+        if here.listening in ready:
+            return [self._rank(Rank, *here.accept())]
+        if coordinator and coordinator.listening in ready:
+            coordinator.admit()
+            return []
+        if here.launcher.channel in ready:
+            raise here.explain()
+        if not ready:
             raise ChildError("hung", f"{found} of {self.world_size} ranks started in {START_TIMEOUT_S:g} s")
-        return []
-
-    def _lost(self, ready: list[Any]) -> str:
-        """Which machine's agent speaks before it is asked: its connection has closed."""
-        peer = next(one.peer for one in self.others.values() if one.peer.link in ready)
+        # An agent sends nothing before it is asked, so its connection has closed.
+        peer = next(node.peer for node in self.others.values() if node.peer.link in ready)
         peer.lost = True
-        return peer.name
+        raise ChildError("exited", f"{peer.name} is lost: its agent closed the connection")
 
-    def _arrivals(self) -> list[Rank]:
-        """The ranks of other machines that have come."""
+    def _remote_arrivals(self) -> list[Rank]:
+        """The ranks of other machines that have connected."""
         found = []
-        for link, hello in self.hub.arrivals(self.identifier) if self.hub else ():
+        for link, hello in self.coordinator.arrivals(self.identifier) if self.coordinator else ():
             node = self.others[int(hello["node"])]
             if "failed" in hello:
                 link.close()
                 raise ChildError("exited", f"on {node.peer.name} {hello['failed']}")
-            number = int(hello["rank"])
-            found.append(self._rank(RemoteRank, number, int(hello["pid"]), link, node=node))
+            found.append(self._rank(RemoteRank, int(hello["rank"]), int(hello["pid"]), link, node=node))
         return found
 
     def _rank(self, kind: Callable[..., Rank], number: int, pid: int, channel: Channel, **more: Any) -> Rank:
-        log, name = self.node.log_of(number), f"{self.name} rank {number}"
+        log, name = self.rank_launcher.log_of(number), f"{self.name} rank {number}"
         return kind(name, pid, channel, log, self.server, number=number, group=self, **more)
 
-    def how_ended(self, rank: Rank) -> ChildError:
-        """Why a rank's channel closed, as its launcher tells; this is the end of all ranks."""
-        code, how = rank.ending()
+    def rank_gone(self, rank: Rank) -> ChildError:
+        """The error of a rank whose channel closed. Kills all ranks."""
+        error = rank.end_error(f" during {self._request!r}")
         self.kill()
-        kind = "exited" if code is None or code >= 0 else "killed"
-        return ChildError(kind, f"{rank.label} {how} during {self._asked!r}")
+        return error
 
     def _hung(self, timeout: float) -> ChildError:
         silent = []
-        for one in self.ranks:
-            ready, _, _ = select.select([one.channel], [], [], 0)
+        for rank in self.ranks:
+            ready, _, _ = select.select([rank.channel], [], [], 0)
             if not ready:
-                silent.append(one)
-                one.interrupt()  # its traceback goes to its log
-        time.sleep(0.2)
+                silent.append(rank)
+                rank.interrupt()
+        time.sleep(TRACEBACK_S)
         self.kill()
-        names = [one.label.removeprefix("rank ") for one in silent]
+        names = [rank.label.removeprefix("rank ") for rank in silent]
         which = f"rank{'s' if len(silent) > 1 else ''} {', '.join(names)}" if silent else "the ranks"
         return ChildError(
             "hung",
-            f"{which} gave no answer within {timeout:g} s (during {self._asked!r}) and all were killed; --timeout gives more",
+            f"{which} gave no answer within {timeout:g} s (during {self._request!r}) and all were killed; "
+            "--timeout gives more",
         )
 
     def kill(self) -> None:
-        """End all ranks and their launchers."""
+        """Kill all ranks and their launchers."""
         if self.ended:
             return
         self.ended = True
-        for other in self.others.values():
-            other.kill()
-        for one in self.ranks:
-            one.channel.close()
-        self.node.kill()
+        for node in self.others.values():
+            node.kill()
+        for rank in self.ranks:
+            rank.channel.close()
+        self.rank_launcher.kill()
 
     def destroy(self) -> None:
-        """End the processes, and let whoever asks them next find out; for other threads."""
-        self.node.destroy()
+        """Kill the processes and leave the channels to their thread; for other threads."""
+        self.rank_launcher.destroy()
 
     def last_lines(self) -> list[str]:
-        """The last lines that the ranks wrote, each with its rank."""
-        lines = [f"rank {one.number}: {line}" for one in self.ranks for line in one.last_lines()]
-        return lines or self.node.launcher.last_lines()
+        """The last lines that the ranks printed, each with its rank."""
+        lines = [f"rank {rank.number}: {line}" for rank in self.ranks for line in rank.last_lines()]
+        return lines or self.rank_launcher.launcher.last_lines()
 
     def _signal(self, number: signal.Signals) -> None:
         if self.paused and not self.ended:
-            self.node.signal(number)
-            for one in self.others.values():
-                one.signal(number)
+            self.rank_launcher.signal(number)
+            for node in self.others.values():
+                node.signal(number)
 
 
 def _shares(world_size: int, nodes: int) -> list[int]:
-    """How many ranks each machine has. Raises `ChildError` where one would have none."""
-    if world_size < nodes:
+    """The number of ranks of each machine. Raises `ChildError` where one would have none."""
+    if 1 < nodes > world_size:
         raise ChildError(
             "skip",
-            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for more",
+            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for "
+            "more",
         )
     return [world_size // nodes + (number < world_size % nodes) for number in range(nodes)]
 
 
 def _checked(rank: Rank, reply: Message) -> Any:
-    """The result of a rank's reply. Raises `ChildError` that names the rank."""
+    """The result in a rank's reply. Raises `ChildError` that names the rank."""
     if not reply:
         return None
     try:
@@ -409,8 +405,8 @@ def _checked(rank: Rank, reply: Message) -> Any:
         raise error if error.kind == "skip" else ChildError(error.kind, f"{rank.label} {error}") from None
 
 
-def _of_rank(key: str, value: Any, number: int) -> Any:
-    """What of a request's argument is for one rank."""
+def _part_of(key: str, value: Any, number: int) -> Any:
+    """The part of a request's argument that is for one rank."""
     name = f"rank{number}"
     if key == "numbers":
         return value.get(name, {})
@@ -419,15 +415,15 @@ def _of_rank(key: str, value: Any, number: int) -> Any:
     own = {
         part: value[part]["items"].get(name, {"type": "dict", "items": {}}) for part in ("inputs", "static", "output")
     }
-    arenas = {part: [value[part][number]] for part in ("inputs_arenas", "outputs_arenas")}
-    return {**value, **own, **arenas, "params": {**value["params"], "rank": number}}
+    buffers = {part: [value[part][number]] for part in ("inputs_buffers", "outputs_buffers")}
+    return {**value, **own, **buffers, "params": {**value["params"], "rank": number}}
 
 
-# --- what ranks answer, as one
+# --- merging the ranks' replies
 
 
 def _sample(results: list[Any]) -> Message:
-    """The slowest rank's times."""
+    """The slowest rank's times, and the sum of what the ranks used."""
     each = [answers.sample(one) for one in results]
     times = {clock: [one[clock] for one in each] for clock in ("device_s", "wall_s")}
     slowest = {clock: max(found) if None not in found else None for clock, found in times.items()}
@@ -444,7 +440,7 @@ def _sample(results: list[Any]) -> Message:
 
 
 def _output(results: list[Any]) -> Message:
-    """All ranks' outputs, as the judge names them."""
+    """All ranks' outputs, named as the judge names them."""
     each = [answers.output(one) for one in results]
     return {
         "numbers": {_path(rank, path): one for rank, told in enumerate(each) for path, one in told["numbers"].items()},
@@ -454,7 +450,7 @@ def _output(results: list[Any]) -> Message:
 
 
 def _path(rank: int, path: str) -> str:
-    """Where a rank's leaf lies in the output of all."""
+    """The path of a rank's leaf in the output of all ranks."""
     return f"rank{rank}{'.' if path and not path.startswith('[') else ''}{path}"
 
 
@@ -473,15 +469,11 @@ def _first(results: list[Any]) -> Any:
     return results[0]
 
 
-def _all(results: list[Any]) -> list[Any]:
-    return results
-
-
-_MERGED: dict[str, Callable[[list[Any]], Any]] = {
+_MERGERS: dict[str, Callable[[list[Any]], Any]] = {
     "sample": _sample,
     "output": _output,
     "prepare": _prepared,
     "memory": _memory,
-    "collectives": _all,
-    "audit": _all,
+    "collectives": list,
+    "audit": list,
 }

@@ -1,4 +1,4 @@
-"""The ranks of one implementation on this machine: their launcher, and what is asked of both from outside."""
+"""The ranks of one implementation on this machine: their launcher process, and its connections to the ranks."""
 
 import contextlib
 import os
@@ -15,21 +15,23 @@ from typing import Any
 from attrs import asdict, define, field, frozen
 
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, ChannelTimeoutError
-from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
+from aiperf_core.harness.processes.child import START_TIMEOUT_S, Child, ChildError, ForkServer, exit_error
 
-START_TIMEOUT_S = 120.0
-# So long may the launcher take to say how a rank has ended.
-EPITAPH_S = 10.0
-# A rank that fails makes the others fail too; for so long it is seen whether the first one to say so was the first.
+# How long the launcher may take to report how a rank ended.
+REPORT_S = 10.0
+# A failing rank makes the others fail: wait this long before deciding which rank failed first.
 GRACE_S = 0.5
 
 
 @frozen(kw_only=True)
 class Meeting:
-    """Where the launchers of an implementation's ranks meet, one on each of so many machines.
+    """Where the launchers of an implementation's ranks meet; there is one launcher on each machine.
 
-    address: this machine's, by which the others reach its ranks. interface: the network interface that has it, None for the
-    libraries' own choice. port: where the launchers' store listens; 0 has this launcher open it and tell the port.
+    nodes: the number of machines.
+    address: this machine's, by which other machines reach its ranks.
+    interface: the network interface with that address; None leaves the choice to the libraries.
+    host: the machine of the launchers' store.
+    port: the port of the store; 0 has this launcher open it and report the port.
     """
 
     run_id: str = "aiperf"
@@ -42,7 +44,11 @@ class Meeting:
 
 @define(eq=False)
 class RankLauncher:
-    """So many ranks that a launcher starts here, with the folder where they are met."""
+    """A launcher process and the `count` ranks that it starts here.
+
+    folder: holds the Unix socket `listening`, to which the ranks connect.
+    pids: the process of each rank, by its number.
+    """
 
     count: int
     launcher: Child
@@ -56,10 +62,10 @@ class RankLauncher:
 
     @staticmethod
     def start(server: ForkServer, name: str, log: Path, count: int, memory_limit_bytes: int | None) -> "RankLauncher":
-        """Start a launcher, which waits for `launch`."""
+        """Start a launcher; `launch` has it start the ranks."""
         # The address of a Unix socket has room for 107 bytes.
-        place = tempfile.gettempdir()
-        folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-", dir=place if len(os.fsencode(place)) < 70 else "/tmp"))
+        parent = tempfile.gettempdir()
+        folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-", dir=parent if len(os.fsencode(parent)) < 70 else "/tmp"))
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(folder / "supervisor"))
         listening.listen(count)
@@ -78,7 +84,7 @@ class RankLauncher:
         )
 
     def store_port(self) -> int:
-        """The port of the store that the launcher opens for those of other machines. Raises `ChildError`."""
+        """The port of the store that the launcher opens for other machines' launchers. Raises `ChildError`."""
         try:
             told = self.launcher.read(time.monotonic() + START_TIMEOUT_S)
         except ChannelTimeoutError:
@@ -90,15 +96,15 @@ class RankLauncher:
     # --- the ranks
 
     def next_rank(self, timeout: float) -> tuple[int, int, Channel]:
-        """Wait for a rank to come, see `accept`. Raises `ChildError` where none does."""
-        places: list[Any] = [self.listening, self.launcher.channel]
-        ready, _, _ = select.select(places, [], [], timeout)
+        """Wait for a rank to connect; see `accept`. Raises `ChildError` where none does."""
+        sources: list[Any] = [self.listening, self.launcher.channel]
+        ready, _, _ = select.select(sources, [], [], timeout)
         if self.listening in ready:
             return self.accept()
         raise self.explain() if ready else ChildError("hung", f"a rank did not start in {timeout:g} s")
 
     def accept(self) -> tuple[int, int, Channel]:
-        """A rank that has come: its number, its process and the channel to it."""
+        """Accept a rank that connects: its number, its process and the channel to it."""
         connection, _ = self.listening.accept()
         channel = Channel(connection)
         hello = channel.receive(START_TIMEOUT_S)
@@ -107,31 +113,31 @@ class RankLauncher:
         return number, pid, channel
 
     def explain(self) -> ChildError:
-        """Why the launcher speaks before it is asked: it does so only when it can start no ranks, or they have ended."""
-        failures = self.launcher.collect(timeout=EPITAPH_S).get("failures", {})
-        said = "; ".join(f"rank {rank}: {ending(code)}" for rank, code in failures.items()) or "it gave no reason"
-        return ChildError("exited", f"the launcher of the ranks ended: {said}")
+        """The error of a launcher that replies: it could start no ranks, or they have ended."""
+        failures = self.launcher.collect(timeout=REPORT_S).get("failures", {})
+        reasons = [str(exit_error(f"rank {rank}", code)) for rank, code in failures.items()]
+        return ChildError("exited", f"the launcher of the ranks ended: {'; '.join(reasons) or 'it gave no reason'}")
 
     def exit_code(self, rank: int) -> int | None:
-        """How a rank ended whose channel closed, None where the launcher does not know; this is the end of all ranks here."""
+        """The exit code of a rank whose channel closed, None if unknown. Ends all ranks here."""
         with self._lock:  # several ranks may be asked for at the same time
             if self._failures is None and not self.ended:
-                time.sleep(GRACE_S)  # the launcher shall see this one end first; then it need not wait for the others
+                time.sleep(GRACE_S)  # the launcher sees this end first, and then need not wait for the other ranks
                 for pid in self.pids.values():
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 self._failures = {}
                 with contextlib.suppress(ChildError, ChannelClosedError):
-                    self._failures = self.launcher.collect(timeout=EPITAPH_S).get("failures", {})
+                    self._failures = self.launcher.collect(timeout=REPORT_S).get("failures", {})
             return (self._failures or {}).get(str(rank))
 
     def interrupt(self, rank: int) -> None:
-        """Have a rank write to its log where it is."""
+        """Have a rank write its traceback to its log."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(self.pids[rank], signal.SIGUSR1)
 
     def log_of(self, rank: int) -> Path:
-        """The file that gets what a rank prints."""
+        """The log file of a rank."""
         return rank_log(self.log, rank)
 
     # --- all of them
@@ -142,7 +148,7 @@ class RankLauncher:
             os.killpg(self.launcher.pid, number)
 
     def kill(self) -> None:
-        """End the ranks and the launcher."""
+        """Kill the ranks and the launcher."""
         with self._lock:
             self.ended = True
             self.listening.close()
@@ -150,18 +156,10 @@ class RankLauncher:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def destroy(self) -> None:
-        """End the processes, and let whoever asks them next find out; for other threads."""
+        """Kill the processes and leave the channels to their thread; for other threads."""
         self.launcher.destroy()
 
 
 def rank_log(log: Path, rank: int) -> Path:
-    """The file of a rank beside the one of its implementation."""
+    """The log file of a rank, beside that of its implementation."""
     return log.with_name(f"{log.stem}-rank{rank}{log.suffix}")
-
-
-def ending(code: int) -> str:
-    """An exit code in words."""
-    if code < 0:
-        name = signal.Signals(-code).name
-        return f"was killed by {name}" + ("; the kernel does so when memory runs out" if name == "SIGKILL" else "")
-    return f"exited with status {code}, without a result"

@@ -1,4 +1,4 @@
-"""Ranks that torch's elastic launcher starts, on this machine or on several."""
+"""The executor `torchrun`: ranks that torch's elastic launcher starts, on this machine or on several."""
 
 from attrs import field, frozen
 
@@ -12,7 +12,7 @@ from aiperf_core.harness.ranks.rank_group import RankGroup
 class Torchrun(ExecutorKind):
     """A launcher for each implementation and machine, which starts its ranks.
 
-    With `nodes` it waits for the agents of the other machines when it is made, and lets them go when the run ends.
+    With `nodes` the constructor waits for the agents of the other machines; `close` ends the connections.
     """
 
     takes_one = False
@@ -20,18 +20,18 @@ class Torchrun(ExecutorKind):
 
     def __init__(self, server: ProcessServer, nodes: Nodes | None = None) -> None:
         super().__init__(server)
-        assert isinstance(server, ForkServer)  # whose children the ranks' launchers are
+        assert isinstance(server, ForkServer)  # the parent of the launchers
         self._forks = server
-        self._hub = Coordinator.open(nodes) if nodes is not None else None
+        self._coordinator = Coordinator.open(nodes) if nodes is not None else None
 
     def start(self, spec: WorkerSpec) -> WorkerHandle:
-        """Have launchers start so many ranks."""
-        return RankGroup.start(self._forks, spec.name, spec.log, spec.ranks, spec.memory_limit_bytes, self._hub)
+        """Have the launchers start the ranks."""
+        return RankGroup.start(self._forks, spec, self._coordinator)
 
     def close(self) -> None:
-        """Let the other machines go."""
-        if self._hub is not None:
-            self._hub.close()
+        """End the connections to other machines."""
+        if self._coordinator is not None:
+            self._coordinator.close()
 
 
 @frozen(kw_only=True)

@@ -1,8 +1,8 @@
-"""What a worker does as one rank of several; nothing at all where it is alone.
+"""A worker as one rank of several; without effect in a worker of its own.
 
-Torch's elastic launcher starts the ranks and gives each its number and the address of the others, in the environment. The
-ranks meet on the host before a clock starts (gloo), and their GPUs once more on the device (NCCL), so that no rank's time
-counts how late another was started.
+Torch's elastic launcher starts the ranks and passes each its number and the others' address in the environment. Before
+a clock starts, the ranks meet on the host (gloo), and their GPUs on the device (NCCL), so that no rank's time includes
+another's late start.
 """
 
 import os
@@ -19,14 +19,14 @@ from aiperf_core import pytree
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.harness.processes.channel import Message
 
-# Longer than the supervisor waits for any answer: it is the one that ends a rank that hangs.
+# Longer than any timeout of the supervisor, which kills a rank that hangs.
 _TIMEOUT = timedelta(hours=1)
 _MEETING: list[torch.Tensor] = []
 _ALIGNING: list[Callable[[], Any]] = []
 
 
 def join(kind: DeviceKind) -> None:
-    """Join the other ranks, if the launcher says that there are any."""
+    """Join the other ranks, if the launcher started several."""
     if "RANK" not in os.environ:
         return
     _ALIGNING.extend(kind.join_ranks(_TIMEOUT))
@@ -40,23 +40,23 @@ def joined() -> bool:
 
 
 def meet() -> None:
-    """Wait until all ranks are here, on the host."""
+    """Wait on the host until all ranks are here."""
     if _MEETING:
         dist.all_reduce(_MEETING[0])
 
 
 def align() -> None:
-    """Queue what lets the devices of all ranks go on together."""
-    for one in _ALIGNING:
-        one()
+    """Queue work that makes the devices of all ranks continue together."""
+    for queue in _ALIGNING:
+        queue()
 
 
 def collectives(call: Callable[[], Any]) -> Message:
-    """Make a call; how often it communicates in which way, and the bytes of the tensors that it hands to it."""
+    """Make a call; count its communication by operation, the bytes of all tensors handed over, and of each reduction."""
     with _Communication() as seen:
         call()
     meet()
-    return {"collectives": dict(seen.counts), "wire_bytes": seen.sent_bytes}
+    return {"collectives": dict(seen.counts), "wire_bytes": seen.sent_bytes, "buckets": seen.buckets}
 
 
 class _Communication(TorchDispatchMode):
@@ -66,6 +66,7 @@ class _Communication(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: Counter[str] = Counter()
         self.sent_bytes = 0
+        self.buckets: list[int] = []
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,5 +77,8 @@ class _Communication(TorchDispatchMode):
         if function.namespace in ("c10d", "_c10d_functional", "symm_mem"):
             name = function._schema.name.partition("::")[2].strip("_")
             self.counts[name] += 1
-            self.sent_bytes += sum(one.numel() * one.element_size() for one in pytree.tensors(list(args)))
+            sent_bytes = sum(one.numel() * one.element_size() for one in pytree.tensors(list(args)))
+            self.sent_bytes += sent_bytes
+            if "reduce" in name:
+                self.buckets.append(sent_bytes)
         return function(*args, **(kwargs or {}))

@@ -25,15 +25,16 @@ from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, r
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.timing import Timed
 from aiperf_core.errors import ContractError
-from aiperf_core.harness.isolation.process_state import midway, objects, snapshot
+from aiperf_core.harness.isolation.process_state import integrity_probe, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import rank, shared_buffers
+from aiperf_core.harness.roles.describer import describe
 from aiperf_core.kernelbench import KERNELBENCH
 from aiperf_core.loading import load_benchmark
 from aiperf_core.measurements import Memory
 from aiperf_core.serving import at_desk
-from aiperf_core.validity.checks.global_state import MIDWAY_IN_256
+from aiperf_core.validity.checks.global_state import INTEGRITY_PROBES_IN_256
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
@@ -78,12 +79,14 @@ class Worker(Service):
             torch.backends.cudnn.allow_tf32 = False
         rank.join(self._kind)
         self._kind.preload()
-        before = snapshot()
+        before, declared = snapshot(), None
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
-            self._code = _find(load_benchmark(TargetRef(**target)).on(device["name"]), implementation)
+            benchmark = load_benchmark(TargetRef(**target))
+            declared = asdict(describe(benchmark, target["module"]))
+            self._code = next(one for one in benchmark.on(device["name"]) if one.name == implementation)
         self._kind.wake()
-        return {"confined": confined, "state": before}
+        return {"confined": confined, "state": before, "declared": declared}
 
     def _confine(self, candidate: Message, device: str) -> Message:
         from aiperf_core.harness.isolation.sandbox import Limits, confine
@@ -96,9 +99,9 @@ class Worker(Service):
         """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
-        self._data = shared_buffers.attach_inputs(problem["inputs_arenas"][0], inputs_fd, self._kind)
+        self._data = shared_buffers.attach_inputs(problem["inputs_buffers"][0], inputs_fd, self._kind)
         self._inputs = self._data.bytes
-        self._outputs = shared_buffers.attach(problem["outputs_arenas"][0], outputs_fd, self._kind)
+        self._outputs = shared_buffers.attach(problem["outputs_buffers"][0], outputs_fd, self._kind)
         self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
             **({} if self._candidate else problem["params"]),
@@ -182,8 +185,8 @@ class Worker(Service):
             timed = time(call, clock, calls, rank.align)
             self.notify("stop")
             # By chance, which nobody can foresee: what is put back behind the call is in its place now.
-            looked = deliver and os.urandom(1)[0] < MIDWAY_IN_256
-            seen = midway(self, self._channel, self._device) if looked else None
+            looked = deliver and os.urandom(1)[0] < INTEGRITY_PROBES_IN_256
+            seen = integrity_probe(self, self._channel, self._device) if looked else None
         finally:
             gc.enable()
         beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
@@ -214,7 +217,7 @@ class Worker(Service):
             "beside": beside,
             "latencies_s": self._desk.latencies_s if self._desk is not None else [],
             "output": self.do_output() if deliver else None,
-            "midway": seen,
+            "integrity_probe": seen,
         }
 
     def _fetch_inputs(self) -> None:
@@ -393,10 +396,6 @@ def _read(sums: list[Any]) -> list[int]:
 
 def _larger(*figures: int | None) -> int | None:
     return max((one for one in figures if one is not None), default=None)
-
-
-def _find(implementations: list[Implementation], name: str) -> Implementation:
-    return next(one for one in implementations if one.name == name)
 
 
 def main(channel: Channel) -> None:

@@ -1,34 +1,49 @@
 """One implementation during a run: its process, its samples, and how it fared so far."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
 
 from aiperf_core.executor import WorkerHandle
+from aiperf_core.harness.isolation.mapped_libraries import Libraries
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.measurements import Census
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.stats.observations import Answer, Observations
-from aiperf_core.validity.checks.global_state import changes, changes_midway, is_silent
+from aiperf_core.validity.checks.global_state import changes, integrity_changes, is_silent
 
 # What the kernel says to code that is held back, and what is then added.
 _REFUSALS = ("Permission denied", "Operation not permitted", "Temporary failure in name resolution", "SemLock")
 _HELD = (
-    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and may not change "
-    "its priority or processors)"
+    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and may not "
+    "change its priority or processors)"
 )
+
+
+def _as_told(answer: Any) -> Any:
+    return answer
 
 
 @define(eq=False)
 class ImplementationRun(Observations):
     """An implementation that takes part: its process, and what is observed of it.
 
-    recorded: samples that it was given to keep.
-    deferred, deadline_s: whether its benchmark is deferred, and what the latencies of a served one are held against.
-    rank_times_s: the times of each rank by its clock and of processors, sample by sample.
-    state_before, state_after: what its process told of itself in the first round in which it changed something, or else in the
-        last one; state_begun: in this one.
-    delivered, midway: samples that came with their output, and those of them that told what the harness's code was meanwhile.
+    child: its worker's process, or its ranks; None before they are started.
+    deferred: whether its benchmark finishes its work after the call.
+    deadline_s: what the latencies of a served benchmark are held against.
+    block_length: samples in a block.
+    since_judged: samples since the last one that was judged.
+    repeated_s, fresh_s: times of calls on the values of the call before, and on new values.
+    aliases: paths of its outputs that lay in the memory of inputs; None before an output was judged.
+    state_begun: the snapshot that its present process made at its start.
+    state_before, state_after: the snapshots of the first round in which it changed something, or else of the last one.
+    declared_to_worker: what the benchmark declares in its process; None for a candidate.
+    libraries: shared libraries that its processes have mapped.
+    census: its process between two calls.
+    rank_times_s: for each sample, the times of each rank by its clock and of processors.
+    delivered: samples that came with their output. integrity_probes: those of them that came with an integrity probe.
     """
 
     child: WorkerHandle | None = None
@@ -36,41 +51,85 @@ class ImplementationRun(Observations):
     deadline_s: float | None = None
     block_length: int = 1
     since_judged: int = 0
-    recorded: int = 0
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
     state_begun: dict[str, Any] | None = None
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
+    declared_to_worker: dict[str, Any] | None = None
+    libraries: Libraries | None = None
     census: list[Census] = field(factory=list)
     rank_times_s: list[list[tuple[float, float]]] = field(factory=list)
     delivered: int = 0
-    midway: int = 0
+    integrity_probes: int = 0
+
+    # --- its process
+
+    @property
+    def worker(self) -> WorkerHandle:
+        """Its processes, which were started."""
+        assert self.child is not None
+        return self.child
+
+    @property
+    def running(self) -> bool:
+        """Whether its processes were started and have not ended."""
+        return self.child is not None and not self.child.ended
+
+    def ask(self, do: str, read: Callable[[Any], Any] = _as_told, *, timeout: float, **arguments: Any) -> Any:
+        """Make a request and read the answer; None where the process failed, which takes it out of the run."""
+        return self.guarded(partial(self.worker.ask, do, timeout=timeout, **arguments), read)
+
+    def post(self, do: str, **arguments: Any) -> None:
+        """Send a request whose answer is collected later."""
+        self.guarded(partial(self.worker.post, do, **arguments))
+
+    def collect(self, read: Callable[[Any], Any] = _as_told, *, timeout: float) -> Any:
+        """Read the answer to the request that was posted; None where the process failed."""
+        return self.guarded(partial(self.worker.collect, timeout=timeout), read)
+
+    def guarded(self, call: Callable[[], Any], read: Callable[[Any], Any] = _as_told) -> Any:
+        """Make a call to the process and read its result; a failure, or an answer that cannot be read, ends its part."""
+        try:
+            return read(call())
+        except ChildError as error:
+            self.fail(error)
+        except ValueError as error:
+            self.fail(ChildError("protocol", f"sent an answer that cannot be read: {error}"))
+        return None
+
+    def end_process(self) -> None:
+        """Keep the last lines of its log and end its processes."""
+        if self.child is not None:
+            self.log = self.child.last_lines()
+            self.child.kill()
+
+    # --- what its process says of itself
 
     def begin(self, state: dict[str, Any]) -> None:
-        """Keep what a new process tells of itself. What an earlier one told says nothing of it, but may say what that did."""
+        """Keep the first snapshot of a new process. Snapshots of an earlier process that changed something are kept."""
         self.state_begun = state
         if not self._changed:
             self.state_before, self.state_after = state, None
 
     def end(self, state: dict[str, Any] | None) -> None:
-        """Keep what the process tells of itself after its last call; None where it told nothing."""
+        """Keep the snapshot after the last call of the process; None where it made none."""
         if not self._changed:
             self.state_after = state
 
-    def look_midway(self, told: dict[str, Any] | None) -> bool:
-        """Look at what its process told of the harness's code while it was timed. Return whether it takes part no longer."""
+    def check_integrity_probe(self, probe: dict[str, Any] | None) -> bool:
+        """Check the harness's code in its process as it was during a sample. Return whether it was taken out of the run."""
         self.delivered += 1
-        self.midway += told is not None
-        changed = changes_midway(self.state_begun or {}, told) if told is not None else []
+        self.integrity_probes += probe is not None
+        changed = integrity_changes(self.state_begun or {}, probe) if probe is not None else []
         return any(self.find(one.issue, one.message, one.evidence) for one in changed)
 
     def find_silence(self) -> None:
-        """Find that its process told so rarely what the harness's code was that chance cannot be why."""
-        if self.active and self.delivered and is_silent(self.delivered, self.midway):
-            message = f"only {self.midway} of {self.delivered} samples told what the harness's code was meanwhile, which is left to chance"
-            self.find("tamper.code_objects", message, {"samples": self.delivered, "looks": self.midway})
+        """Find that fewer samples came with an integrity probe than chance allows."""
+        if self.active and self.delivered and is_silent(self.delivered, self.integrity_probes):
+            message = f"only {self.integrity_probes} of {self.delivered} samples came with an integrity probe; chance picks more"
+            self.find("tamper.code_objects", message, {"samples": self.delivered, "probes": self.integrity_probes})
 
     @property
     def _changed(self) -> bool:
@@ -78,9 +137,10 @@ class ImplementationRun(Observations):
         before, after = self.state_before, self.state_after
         return before is not None and after is not None and bool(changes(before, after))
 
+    # --- samples
+
     def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
-        """Keep a timed sample. `place` is its round, block and step."""
-        self.recorded += 1
+        """Keep a timed sample, whatever it took. `place` is its round, block and step."""
         round_number, block, step = place
         self.answered.append(self.answer_of(sample))
         if sample["stopped_s"] is not None:
@@ -112,12 +172,12 @@ class ImplementationRun(Observations):
     def answer_of(self, sample: dict[str, Any]) -> Answer:
         """How the answer to a sample came.
 
-        A caller's clock is taken at its word: what it leaves out shows as time beside the call. The GPU's leaves out
-        launches, which the bracket counts; a supervisor that reads both notices late sees next to nothing between them, and
-        then the clock's figure is the nearer one.
+        The caller's clock is believed here: what it leaves out shows as time beside the call. The GPU's clock leaves out
+        launches, which the bracket counts. The bracket is too short where the supervisor reads both notices late; then the
+        clock's figure is closer.
         """
         held = sample["wall_s"]
-        if self.deferred:  # what such a call goes on with is declared, and has a figure of its own
+        if self.deferred:  # its work after the call is declared, and has its own figure
             held = sample["beside"].get("until_done_s", held)
         if held is None:
             held = max(sample["bracket_s"], sample["device_s"])
@@ -130,12 +190,12 @@ class ImplementationRun(Observations):
                 return
             self.samples.throttled[index] = True
 
+    # --- leaving the run
+
     def stop(self, verdict: Verdict, reason: str, finding: Finding | None = None) -> None:
         """Take it out of the run. Its samples stay, its process ends."""
         Observations.stop(self, verdict, reason, finding)
-        if self.child is not None:
-            self.log = self.child.last_lines()
-            self.child.kill()
+        self.end_process()
 
     def fail(self, error: ChildError) -> None:
         """Take it out of the run because its process could not go on."""

@@ -1,4 +1,4 @@
-"""What a run was asked for, between the command's words and the bundle's record of them."""
+"""A run's request: the record of it in a bundle, and the targets and options that it stands for on this machine."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,38 +7,42 @@ from attrs import evolve, frozen
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import Plugins
-from aiperf_core.results.models import Asked, AskedTarget
+from aiperf_core.results.models import RequestedTarget, RunRequest
 from aiperf_core.targets import Selection
 
 
 @frozen
-class RunRequest:
-    """A run that can be begun again: its targets, its options, and those of single targets."""
+class ResolvedRequest:
+    """The installed targets of a request, the options of the run, and those of single targets by name."""
 
     selections: list[Selection]
     options: Options
     each: dict[str, Options]
 
 
-def record(selections: Sequence[Selection], options: Options, each: Mapping[str, Options]) -> Asked | None:
-    """What is written down of a run. None for one with options beyond those of `aiperf run`, which nobody could repeat."""
+def record(selections: Sequence[Selection], options: Options, each: Mapping[str, Options]) -> RunRequest | None:
+    """The request of a run. None for options beyond those of `aiperf run`, which no request can repeat."""
     targets = []
-    for one in selections:
-        own = each.get(one.target.name, options)
-        names = sorted(one.implementations)
-        targets.append(AskedTarget(one.target.name, names, own.device, own.size, dict(own.params), own.executor))
-    asked = Asked(targets, options.tier, options.policy, options.budget_s, options.timeout_s)
-    return asked if _common(asked) == evolve(options, device=None, executor=None, size=None, params={}) else None
+    for selection in selections:
+        own = each.get(selection.target.name, options)
+        names = sorted(selection.implementations)
+        targets.append(
+            RequestedTarget(selection.target.name, names, own.device, own.size, dict(own.params), own.executor)
+        )
+    request = RunRequest(targets, options.tier, options.policy, options.budget_s, options.timeout_s)
+    return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
 
-def recall(asked: Asked, plugins: Plugins) -> RunRequest:
-    """Find again what was asked for. Raises `UsageError` for a target that is no longer installed."""
-    common = _common(asked)
+def resolve(request: RunRequest, plugins: Plugins) -> ResolvedRequest:
+    """Find the targets of a request. Raises `UsageError` for a target that is not installed."""
+    common = _common(request)
     selections, each = [], {}
-    for one in asked.targets:
-        selections.append(selection_of(plugins, one.target, one.implementations))
-        each[one.target] = evolve(common, device=one.device, executor=one.executor, size=one.size, params=one.params)
-    return RunRequest(selections, common, each)
+    for wanted in request.targets:
+        selections.append(selection_of(plugins, wanted.target, wanted.implementations))
+        each[wanted.target] = evolve(
+            common, device=wanted.device, executor=wanted.executor, size=wanted.size, params=wanted.params
+        )
+    return ResolvedRequest(selections, common, each)
 
 
 def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) -> Selection:
@@ -49,5 +53,5 @@ def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) 
     return evolve(found[target], implementations=frozenset(implementations))
 
 
-def _common(asked: Asked) -> Options:
-    return Options(tier=asked.tier, policy=asked.policy, budget_s=asked.budget_s, timeout_s=asked.timeout_s)
+def _common(request: RunRequest) -> Options:
+    return Options(tier=request.tier, policy=request.policy, budget_s=request.budget_s, timeout_s=request.timeout_s)

@@ -23,6 +23,7 @@ from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Steady
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
+from aiperf_core.validity.checks.self_check import LEAST_PASSES
 
 WARMUP_SAMPLES = 2
 # An implementation whose calls take so long needs no more of them to be warm.
@@ -36,7 +37,7 @@ NOTED_COST, MOST_COST = 0.2, 0.8
 # running needs a moment; longer calls one at a time, which lets all implementations share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
-MIN_PASSES = 4
+MIN_PASSES = LEAST_PASSES
 JUDGED_FRACTION = 0.25
 # Of blocks of short calls so many have one sample more, which is sealed; of calls so long every sample is.
 SEALED_BLOCKS, SEALED_S = 0.3, 0.01
@@ -182,7 +183,7 @@ class Sampler:
                 return
             one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
 
-    def look_again(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
+    def resample(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
         """Take samples that are not counted, of an implementation and of the baseline in turns, while they keep it suspected.
 
         On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
@@ -380,14 +381,18 @@ class Sampler:
             )
             answered = time.perf_counter()
             told = answers.sample(answer)
-            if self.untrusting and "global_state" not in self.off and one.look_midway(told["midway"]):
+            if (
+                self.untrusting
+                and "global_state" not in self.off
+                and one.check_integrity_probe(told["integrity_probe"])
+            ):
                 return None
             return {
                 **told,
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
                 "answered_s": notices.sealed(answered) - asked,
-                "replied_s": answered - asked if self.untrusting and told["midway"] is None else None,
+                "replied_s": answered - asked if self.untrusting and told["integrity_probe"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
                 "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
 # Faster by the GPU's clock and slower by the caller's, each by more than its noise: launches alone differ by microseconds.

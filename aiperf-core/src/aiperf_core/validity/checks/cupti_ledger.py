@@ -7,7 +7,7 @@ from statistics import median
 
 from aiperf_core.measurements import Audit, Work
 from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
 # Names that kernels of libraries carry: cuBLAS, cuDNN, NCCL, CUB and torch's own.

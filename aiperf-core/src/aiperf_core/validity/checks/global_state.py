@@ -14,7 +14,7 @@ from aiperf_core.validity.evidence import Evidence
 
 _PRECISION = "workload.backend_precision_policy_drift"
 _SETTINGS, _COMPILER = "environment.process_settings", "compile.inductor_asymmetry"
-_CODE = "tamper.code_objects"
+_CODE, _PROFILER = "tamper.code_objects", "timing.profiler_overhead"
 # What a difference of a kind is. Settings of the process that an implementation may like for honest reasons are mild.
 _ISSUES = {
     "precision": _PRECISION,
@@ -27,6 +27,7 @@ _ISSUES = {
     "signals": _SETTINGS,
     "timers": "location.work_between_calls",
     "hooks": _CODE,
+    "profilers": _PROFILER,
     "process": _SETTINGS,
     "stream": _SETTINGS,
     "clock": "tamper.clock",
@@ -50,6 +51,7 @@ _SAID = {
     "tamper.function_mode": "modes that intercept calls of torch were left on",
     "location.work_between_calls": "a timer was left running that interrupts the process",
     _CODE: "functions, hooks or objects were replaced",
+    _PROFILER: "a profiler was left running, which adds time of its own to calls",
     "tamper.clock": "functions that tell the time were replaced",
     "tamper.synchronize": "functions that wait for the device were replaced",
     "tamper.comparison": "functions that compare were replaced",
@@ -68,7 +70,7 @@ _ORDER = {"ieee": 0, "highest": 0, "none": 0, "tf32": 1, "high": 1, "bf16": 2, "
 _ON_GPUS = ("cuda", "cudnn", "sdp", "NVIDIA", "TORCH_ALLOW_TF32")
 _NAMED = 4
 # In so many samples of 256, of code that nobody trusts, the harness's own code is looked at while it is timed.
-MIDWAY_IN_256 = 96
+INTEGRITY_PROBES_IN_256 = 96
 # Fewer looks than chance has in one run of a million are no chance.
 _NO_CHANCE = 1e-6
 
@@ -104,15 +106,15 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
     return _counting(differences(before, after))
 
 
-def changes_midway(before: dict[str, Any], midway: dict[str, Any]) -> list[Seen]:
-    """What code changed of the harness while its call was timed, by what its process told before and then."""
+def integrity_changes(before: dict[str, Any], probe: dict[str, Any]) -> list[Seen]:
+    """What code changed of the harness while its call was timed: the snapshot before and the integrity probe differ."""
     watched = {kind: before.get(kind, {}) for kind in ("harness", "objects")}
-    return _told(differences(watched, midway), "in the middle of a sample", ("before", "then"))
+    return _told(differences(watched, probe), "in the middle of a sample", ("before", "then"))
 
 
 def is_silent(samples: int, looks: int) -> bool:
     """Whether so few of the samples were looked at that chance cannot be why (by the binomial distribution)."""
-    share, least = MIDWAY_IN_256 / 256, 0.0
+    share, least = INTEGRITY_PROBES_IN_256 / 256, 0.0
     for count in range(looks + 1):
         ways = math.lgamma(samples + 1) - math.lgamma(count + 1) - math.lgamma(samples - count + 1)
         least += math.exp(ways + count * math.log(share) + (samples - count) * math.log(1 - share))

@@ -9,7 +9,7 @@ from statistics import median
 
 from aiperf_core.measurements import Rank
 from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.checks.conduct import call_times
+from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
 # A rank that works less than this, relative to the median or to its share in the baseline, did not do its work.
@@ -40,7 +40,6 @@ def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
         _barrier,
         _buckets,
         _bubbles,
-        _shards,
     )
     ranks = sorted(evidence.ranks, key=lambda one: one.rank)
     baseline = sorted((evidence.baseline and evidence.baseline.ranks) or (), key=lambda one: one.rank)
@@ -112,24 +111,32 @@ def _told(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
 
 
-def _place(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
-    """Whether each rank has a device of its own, of the kind of the row, and the baseline's ranks had the same ones."""
-    kind = evidence.device.partition(":")[0]
-    devices = [one.device for one in ranks]
-    shared = sorted(name for name, count in Counter(devices).items() if name and count > 1)
-    strange = [one.rank for one in ranks if not one.device or (kind == "cuda" and one.device.startswith("cpu"))]
-    theirs = [one.device for one in baseline]
-    if strange:
-        message = (
-            f"nobody knows a GPU of rank {_listed(strange)}" if kind == "cuda" else "the place of a rank is not known"
-        )
-    elif kind != "cpu" and shared:
-        message = f"several ranks are on {_listed(shared)}"
-    elif theirs and sorted(theirs) != sorted(devices):
-        message = f"the ranks are on {_listed(sorted(devices))}, and those of the baseline on {_listed(sorted(theirs))}"
-    else:
-        return None
-    return Seen("distributed.topology_mismatch", message, {"devices": devices, "baseline_devices": theirs})
+def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
+    """Compare where each rank's process may run, and on which GPUs it is, with the same rank of the baseline.
+
+    The supervisor asks the kernel and the driver; a rank of another machine, or a driver that lists nobody, tells nothing.
+    """
+    taken = Counter(gpu for one in ranks for gpu in one.gpus or ())
+    shared = sorted(gpu for gpu, count in taken.items() if count > 1)
+    theirs = sorted(gpu for one in baseline for gpu in one.gpus or ())
+    figures: dict[str, object] = {}
+    said = []
+    if shared:
+        said.append(f"several ranks are on {_listed(shared)}")
+    elif theirs and taken and theirs != sorted(taken.elements()):
+        said.append(f"the ranks are on {_listed(sorted(taken))}, and those of the baseline on {_listed(theirs)}")
+    if said:
+        figures |= {"gpus": [one.gpus for one in ranks], "baseline_gpus": [one.gpus for one in baseline]}
+    usual = {one.rank: one.processors for one in baseline}
+    moved = [one for one in ranks if one.processors and usual.get(one.rank) and one.processors != usual[one.rank]]
+    if moved:
+        said += [
+            f"rank {one.rank} may run on processors {_listed(one.processors or ())}, and that of the baseline on "
+            f"{_listed(usual[one.rank] or ())}"
+            for one in moved
+        ]
+        figures |= {"processors": [one.processors for one in ranks], "baseline_processors": list(usual.values())}
+    return Seen("distributed.topology_mismatch", "; ".join(said), figures) if said else None
 
 
 def _barrier(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
@@ -177,22 +184,25 @@ def _times(time: float, ranks: list[Rank]) -> dict[str, object]:
 
 
 def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
-    """Whether gradients are grouped as in the baseline. The order of the buckets is free."""
-    ours, theirs = [sorted(one.buckets) for one in ranks], [sorted(one.buckets) for one in baseline]
-    if not theirs or len(ours) != len(theirs) or ours == theirs:
+    """Compare how the bytes of reductions are grouped with the baseline. Their order is free, and so is their width."""
+    ours, theirs = ({one.rank: sorted(one.buckets) for one in side} for side in (ranks, baseline))
+    differing = [number for number in ours if ours[number] and theirs.get(number)]
+    differing = [number for number in differing if _shares(ours[number]) != _shares(theirs[number])]
+    if not differing:
         return None
-    message = f"gradients go in buckets of {_listed(ours[0]) or 'no size'}, and of {_listed(theirs[0]) or 'no size'} in the baseline"
-    return Seen("distributed.gradient_bucketing_mismatch", message, {"buckets": ours, "baseline_buckets": theirs})
+    first = differing[0]
+    message = (
+        f"rank {_listed(differing)} reduces in buckets of {_listed(ours[first])} bytes, and that of the baseline in buckets "
+        f"of {_listed(theirs[first])} bytes"
+    )
+    figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
+    return Seen("distributed.gradient_bucketing_mismatch", message, figures)
 
 
-def _shards(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
-    """Whether each rank maps as much as the same rank of the baseline: the workload makes the shards."""
-    ours, theirs = ({one.rank: one.shard_elements for one in side} for side in (ranks, baseline))
-    if not theirs or ours.keys() != theirs.keys() or ours == theirs:
-        return None
-    message = f"the ranks have shards of {_listed(ours.values())} elements, and those of the baseline of {_listed(theirs.values())}"
-    figures = {"elements": sum(ours.values()), "baseline_elements": sum(theirs.values())}
-    return Seen("distributed.shard_size_mismatch", message, figures)
+def _shares(buckets: list[int]) -> list[float]:
+    """Each bucket's part of all bytes, in percent."""
+    whole = sum(buckets) or 1
+    return [round(100 * one / whole) for one in buckets]
 
 
 def _listed(names: Iterable[object]) -> str:

@@ -1,6 +1,6 @@
 """Seeds: that what was judged came from values that nobody could know, and never from the same ones twice.
 
-`Conduct.seeds` holds the seeds of the timed samples' values, in the order in which they were drawn.
+`SelfCheck.seeds` holds the seeds of the timed samples' values, in the order in which they were drawn.
 """
 
 import json
@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.evidence import Conduct, Evidence
+from aiperf_core.validity.evidence import Evidence, SelfCheck
 
 # Of seeds with 62 bits, one in 2^38 has so few, and as good as never the largest of several has no more than the second.
 _FEW_BITS, _FEW_BITS_OF_ALL, _SEVERAL = 24, 48, 4
@@ -25,21 +25,21 @@ _TABLE = 0.5
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     """What the seeds of a run show."""
-    conduct = evidence.conduct
-    if conduct is None or not conduct.seeds:
+    record = evidence.self_check
+    if record is None or not record.seeds:
         return NotObserved("the seeds of this run's values were not kept")
-    looks: tuple[Callable[[Evidence, Conduct], Seen | None], ...] = (
+    looks: tuple[Callable[[Evidence, SelfCheck], Seen | None], ...] = (
         _guessable,
         _told,
         _again,
         _not_new,
         _nothing_held_back,
     )
-    return [seen for one in looks if (seen := one(evidence, conduct)) is not None]
+    return [seen for one in looks if (seen := one(evidence, record)) is not None]
 
 
-def _guessable(_: Evidence, conduct: Conduct) -> Seen | None:
-    seeds = conduct.seeds
+def _guessable(_: Evidence, record: SelfCheck) -> Seen | None:
+    seeds = record.seeds
     steps = {after - before for before, after in pairwise(seeds)}
     small = [seed for seed in seeds if seed.bit_length() <= _FEW_BITS]
     narrow = len(seeds) >= _SEVERAL and max(seeds).bit_length() <= _FEW_BITS_OF_ALL
@@ -51,9 +51,9 @@ def _guessable(_: Evidence, conduct: Conduct) -> Seen | None:
     return Seen("replay.known_seed", message, {"seeds": seeds[:8], "bits": max(seeds).bit_length()})
 
 
-def _told(evidence: Evidence, conduct: Conduct) -> Seen | None:
+def _told(evidence: Evidence, record: SelfCheck) -> Seen | None:
     """Whether a seed of this run is in what the worker's process says of itself."""
-    secret = {seed for seed in conduct.seeds if seed.bit_length() > _FEW_BITS}
+    secret = {seed for seed in record.seeds if seed.bit_length() > _FEW_BITS}
     for when, state in (("before", evidence.state_before), ("after", evidence.state_after)):
         if secret.isdisjoint(_digits(state)):
             continue
@@ -86,9 +86,9 @@ def _numbers(value: Any, place: str) -> Iterator[tuple[str, int]]:
         yield from ((place, int(digits, 16)) for digits in _HEXADECIMAL.findall(value))
 
 
-def _again(_: Evidence, conduct: Conduct) -> Seen | None:
+def _again(_: Evidence, record: SelfCheck) -> Seen | None:
     """Whether seeds were used more than once: some of them, or so often that a table of all values is small."""
-    new, drawn = len(set(conduct.seeds)), len(conduct.seeds)
+    new, drawn = len(set(record.seeds)), len(record.seeds)
     if new == drawn:
         return None
     figures = {"drawn": drawn, "different": new}
@@ -99,7 +99,7 @@ def _again(_: Evidence, conduct: Conduct) -> Seen | None:
     return Seen("evaluation.test_data_leakage", message, figures)
 
 
-def _not_new(evidence: Evidence, _: Conduct) -> Seen | None:
+def _not_new(evidence: Evidence, _: SelfCheck) -> Seen | None:
     """Whether a sample was judged on values that the same implementation had been given in an earlier sample."""
     samples = evidence.samples
     met: set[tuple[int, bool]] = set()
@@ -115,9 +115,9 @@ def _not_new(evidence: Evidence, _: Conduct) -> Seen | None:
     return Seen("workload.train_test_overlap", message, {"samples": repeated})
 
 
-def _nothing_held_back(evidence: Evidence, conduct: Conduct) -> Seen | None:
+def _nothing_held_back(evidence: Evidence, record: SelfCheck) -> Seen | None:
     taken = len(evidence.samples.block)
-    if conduct.judged or any(evidence.samples.judged) or taken <= _LONGEST_UNJUDGED:
+    if record.judged or any(evidence.samples.judged) or taken <= _LONGEST_UNJUDGED:
         return None
     message = f"none of {taken} timed samples was judged: values that anybody could know are all that was looked at"
     return Seen("evaluation.missing_holdout_sets", message, {"samples": taken})

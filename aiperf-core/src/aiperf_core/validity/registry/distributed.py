@@ -36,8 +36,8 @@ ISSUES = (
         happens="Ranks share a GPU or a node, or are placed otherwise than the result says.",
         guard="ranks",
         protection=(
-            "The supervisor places the ranks and records device, node and links of each in the manifest, read from the "
-            "machine and not from the ranks."
+            "The supervisor asks the kernel on which processors each rank may run, and the driver on which GPUs it is, and "
+            "compares ranks with each other and with those of the baseline."
         ),
         needs=("ranks>=2",),
         severity=HARD,
@@ -69,8 +69,8 @@ ISSUES = (
         happens="The sides group gradients differently, and the difference passes for one of the method.",
         guard="ranks",
         protection=(
-            "Number and bytes of the collectives stand in the ledger of each rank. Where buckets are the lesson the "
-            "target says so, and elsewhere a difference is told."
+            "The bytes of each reduction are recorded in every rank. Other shares of the whole than in the baseline are a finding; "
+            "the time of a row is that of the whole call."
         ),
         needs=("ranks>=2",),
         severity=SOFT,
@@ -114,11 +114,17 @@ ISSUES = (
         happens="One side splits parameters or data into other shares, and a rank has less to do.",
         guard="ranks",
         protection=(
-            "The workload makes the shards, and the sizes that each rank maps are recorded and compared. What a rank "
-            "returns must have the form of its shard."
+            "The workload makes the shards, which the same rank of both sides maps. What a rank returns must have the form of its "
+            "shard."
         ),
         needs=("ranks>=2",),
         severity=ALWAYS,
+        excluded=Exclusion(
+            construction=(
+                "The judge makes the shards once, and the ranks of every implementation are given the same memory and shapes."
+            ),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_the_ranks_of_both_sides_map_the_same_shards",
+        ),
         predecessor="Distributed / Shard Size Mismatch",
     ),
 )

@@ -121,10 +121,9 @@ ISSUES = (
         happens="A difference between two drivers passes for one between two implementations.",
         guard="versions",
         protection=(
-            "Both sides of a speedup run in one session on one machine under one driver. Its version is in the "
-            "manifest, and comparing two bundles names the difference."
+            "Both sides of a speedup run in one session on one machine. The supervisor reads from the kernel which file of the "
+            "driver (libcuda) each worker has mapped, and compares the sides."
         ),
-        needs=("nvml",),
         severity=SOFT,
         predecessor="Environment / Driver Version Mismatch",
     ),
@@ -134,8 +133,8 @@ ISSUES = (
         happens="The two sides load different versions of a library, and the better one wins.",
         guard="versions",
         protection=(
-            "Workers are forks of one server that has the libraries loaded. Packages and versions are in the manifest; "
-            "libraries that only one worker loads are told."
+            "Workers are forks of one server that has the libraries loaded. The supervisor reads from the kernel which libraries "
+            "each worker has mapped; another build of one that the baseline or the server has is a finding."
         ),
         severity=SOFT,
         predecessor="Environment / Library Version Mismatch",

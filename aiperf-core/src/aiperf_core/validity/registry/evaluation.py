@@ -21,22 +21,27 @@ ISSUES = (
         id="evaluation.timeout_manipulation",
         title="Limits are moved",
         happens="Time limits, budgets or numbers of samples are changed so that slowness does not show.",
-        guard="conduct",
+        guard="self_check",
         protection=(
-            "Limits are the supervisor's, are frozen when the run starts, and stand in the manifest. Neither a "
-            "benchmark nor an implementation can set them."
+            "Limits and budgets belong to the supervisor and stand in the manifest. A benchmark can only ask for a longer "
+            "preparation, which is excluded from all timings."
         ),
         severity=ALWAYS,
+        excluded=Exclusion(
+            construction=("The supervisor never imports code of a target, and its options are frozen."),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_code_of_a_target_cannot_move_limits",
+        ),
         predecessor="Evaluation / Timeout Manipulation",
     ),
     Issue(
         id="evaluation.metric_definition_gaming",
         title="Speedup means what suits",
         happens="What is compared, and by which measure, is defined after the fact or differently for each result.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "There is one definition: the median time of the baseline over that of the variant, on the same values, by "
-            "the clock that the benchmark declared before the run. The physical bound stands beside it."
+            "the clock that the benchmark declared before the run. The judge and each worker tell what the benchmark declares to "
+            "them and the hash of its file; a difference is a finding."
         ),
         severity=ALWAYS,
         incidents=(met.MLPERF_INFERENCE, met.HANS, met.CONSTRUCT_VALIDITY, met.MEDICAL_BENCHMARKS),
@@ -136,13 +141,19 @@ ISSUES = (
         id="evaluation.fails_open",
         title="A check that fails counts as passed",
         happens="An exception in a check, a skipped row or a regression ends in a success.",
-        guard="conduct",
+        guard="self_check",
         protection=(
-            "An error of the judge ends the target, a skipped row says so with its reason, and each outcome has an "
-            "exit code of its own. Nothing that was not measured counts as done."
+            "A check that raises makes the row of untrusted code UNTRUSTED, and warns in all other rows. An error of the judge ends "
+            "the target, a skipped row says so with its reason, and each outcome has its own exit code."
         ),
         severity=ALWAYS,
         incidents=(met.EXIT_CODES,),
+        excluded=Exclusion(
+            construction=(
+                "What a check raises is caught as a failure of that check, and each failure becomes a finding."
+            ),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_a_check_that_raises_is_a_finding_of_the_row",
+        ),
     ),
     Issue(
         id="evaluation.unreproducible_result",

@@ -182,17 +182,16 @@ GUARDS = (
         place="after",
         by="supervisor",
         does=(
-            "records driver and libraries, and compares them between the two sides and with the manifest of an earlier "
-            "run"
+            "compares the driver and the libraries that each worker has mapped, and whether the result can be reproduced"
         ),
     ),
     Guard(
-        name="conduct",
+        name="self_check",
         place="after",
         by="supervisor",
         does=(
-            "checks the harness itself: all samples kept, fixed percentiles, enough samples, the order as planned, "
-            "configuration and sources frozen by hash"
+            "checks the harness itself: complete samples, enough passes, one definition of what is measured in all "
+            "processes"
         ),
     ),
     Guard(
@@ -206,7 +205,7 @@ GUARDS = (
         place="after",
         by="supervisor",
         does=(
-            "checks every rank of a distributed target: its work, collectives, shards, place in the topology, and the "
+            "checks every rank of a distributed target: its work, collectives, buckets, place in the topology, and the "
             "slowest one's time"
         ),
     ),

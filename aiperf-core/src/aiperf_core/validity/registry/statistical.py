@@ -8,7 +8,7 @@ ISSUES = (
         id="statistical.cherry_picking",
         title="Only the best is reported",
         happens="The best runs, samples or submissions are shown and the others are left out.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "Every sample of every started implementation is in the bundle, with its place in the order, and `aiperf "
             "recheck` computes the verdict anew from all of them. Rows that failed or were skipped stay, with their "
@@ -16,6 +16,13 @@ ISSUES = (
         ),
         severity=ALWAYS,
         incidents=(met.LEADERBOARD_ILLUSION, met.MLPERF_SELECTION),
+        excluded=Exclusion(
+            construction=(
+                "The sampler keeps the answer to each request for a timed sample in the order of the requests, and scoring reads all "
+                "of them."
+            ),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_every_timed_sample_is_kept_and_scored",
+        ),
         predecessor="Statistical / Cherry-picking",
     ),
     Issue(
@@ -34,7 +41,7 @@ ISSUES = (
         id="statistical.variance_gaming",
         title="A spread that looks smaller",
         happens="Variance is reported after dropping, averaging or smoothing, and noise looks like certainty.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "The interval is always the same one: 95 % by bootstrap over rounds, blocks and samples, from all samples, "
             "in SI units without rounding."
@@ -50,19 +57,25 @@ ISSUES = (
         id="statistical.percentile_selection",
         title="The percentile that suits",
         happens="A figure is chosen from minimum, median, mean and percentiles after seeing them.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "The speedup is a ratio of medians, and which percentiles are printed is fixed. The choice is no option of "
             "a run or of a benchmark."
         ),
         severity=HARD,
+        excluded=Exclusion(
+            construction=(
+                "One function computes the ratio of medians, and no option, benchmark or policy is an argument of it."
+            ),
+            test="aiperf-core/tests/harness/test_exclusions.py::test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen",
+        ),
         predecessor="Statistical / Percentile Selection",
     ),
     Issue(
         id="statistical.insufficient_samples",
         title="Too few samples to tell",
         happens="A handful of samples is compared, and chance decides.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "Sampling goes on until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
             "then is INCONCLUSIVE, which is a verdict and no success."
@@ -131,7 +144,7 @@ ISSUES = (
         id="statistical.within_noise",
         title="A gain that the baseline has over itself",
         happens="Two runs of the same code differ by as much as is claimed for the variant.",
-        guard="conduct",
+        guard="self_check",
         protection=(
             "From the tier `standard` on, the baseline is also compared with itself, in a process of its own. A "
             "difference within that spread is INCONCLUSIVE."

@@ -112,9 +112,10 @@ ISSUES = (
             "Tracing adds time to every launch, on one side more than on the other, and the sum is taken for the cost "
             "of the work."
         ),
-        guard="conduct",
+        guard="global_state",
         protection=(
-            "Counted samples are taken without any profiler. CUPTI watches a few more calls afterwards, which are "
+            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch runs in its "
+            "process, before the import of the code and after its last call. CUPTI watches a few more calls afterwards, which are "
             "compared with the samples and never counted among them."
         ),
         severity=HARD,

@@ -1,0 +1,189 @@
+"""What is looked at once, after the samples of the last round: suspicions, repeated values, CUPTI, ranks, energy."""
+
+import contextlib
+import math
+import os
+import statistics
+from functools import partial
+from typing import Any
+
+from attrs import define
+
+from aiperf_core.devices.telemetry import Telemetry
+from aiperf_core.harness.isolation.process_monitor import ProcessMonitor
+from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.ranks.rank_group import RankGroup
+from aiperf_core.harness.run import energy
+from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.sampler import Sampler
+from aiperf_core.harness.run.setup import Setup
+from aiperf_core.measurements import Energy, Rank
+from aiperf_core.stats import clock_agreement
+from aiperf_core.stats.conditions import warm_after_flush
+
+# CUPTI starts in seconds, and in many where every process of a busy machine starts it at once.
+_CUPTI_TIMEOUT_S = 180.0
+_ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
+
+
+@define(eq=False)
+class LastRound:
+    """The last round's checks that need the workers. `implementations` has the baseline first."""
+
+    setup: Setup
+    sampler: Sampler
+    implementations: list[ImplementationRun]
+    telemetry: Telemetry
+
+    def look(self) -> None:
+        """Look at all that are active: at a candidate with CUPTI too, and with controls at the rest."""
+        options, baseline = self.setup.options, self.implementations[0]
+        suspect = options.controls or self.setup.untrusted
+        if self.setup.world_size:
+            self._note_communication()
+        if options.controls and self.setup.cold:
+            self._probe_flush()
+        for one in self._active[1:] if self.setup.resamples and baseline.active else ():
+            self.setup.reporter.phase("resample", one.name)
+            self.sampler.resample(baseline, one, partial(self.suspicion, one))
+        # Of calls in a row only the first has new values: code that remembers gains by the others in every tier.
+        in_a_row = any(one.calls > 1 for one in self._active[1:])
+        for one in self._active:
+            if suspect or (in_a_row and (one is baseline or one.calls > 1)):
+                self.setup.reporter.phase("repeat values", one.name)
+                self.sampler.repeat(one)
+        if self.setup.kind.audited and options.audit and suspect:
+            self._audit()
+        if self.setup.world_size:
+            for one in self._active:
+                one.no_energy = "not measured for several ranks"
+        elif options.controls and options.energy:
+            self._measure_energy()
+
+    def suspicion(self, one: ImplementationRun) -> str | None:
+        """What an implementation is resampled for before a finding."""
+        baseline = self.implementations[0]
+        lying = clock_agreement.disagreement(baseline, one) if self.setup.guards("clocks_agree") else None
+        found = lying or (clock_agreement.work_beside(baseline, one) if self.setup.watches_calls else None)
+        return found[0] if found else None
+
+    @property
+    def _active(self) -> list[ImplementationRun]:
+        return [one for one in self.implementations if one.active]
+
+    def _note_communication(self) -> None:
+        """Have every rank make a call in which its collectives are counted, and keep what each rank did."""
+        for one in self._active:
+            told = one.ask("collectives", answers.collectives, timeout=self.setup.options.timeout_s)
+            if told is None:
+                continue
+            kept = zip(one.rank_times_s, one.samples.device_s, one.samples.calls, strict=True)
+            on_device = self.setup.clock == "device"
+            samples = [(each, calls) for each, device, calls in kept if (device is not None) == on_device]
+            call_s = one.median(self.setup.clock) or 0.0
+            places = self._places(one)
+            for number, sent in enumerate(told):
+                # A GPU's rank is at work until its last kernel is done. On a processor a rank that waits uses no time.
+                on_host = self.setup.kind.on_host
+                work_s = statistics.median(
+                    (min(each[number]) if on_host else each[number][0]) / n for each, n in samples
+                )
+                rank = Rank(
+                    rank=number,
+                    device=self.setup.kind.place(number),
+                    work_s=work_s,
+                    # Until the slowest rank was done, whose time the row's is.
+                    waited_s=max(0.0, call_s - work_s),
+                    **sent,
+                    **places.get(number, {}),
+                )
+                one.ranks.append(rank)
+
+    def _places(self, one: ImplementationRun) -> dict[int, dict[str, Any]]:
+        """Of each rank on this machine, the processors that it may use and the GPUs on which the driver lists it."""
+        if not isinstance(one.child, RankGroup):
+            return {}
+        nvml, found = self.telemetry.nvml, {}
+        for number, pid in zip(one.child.numbers_here, one.child.pids, strict=True):
+            with contextlib.suppress(OSError):  # its end is found by the next request
+                gpus = ProcessMonitor(pid).gpus(nvml) if nvml else None
+                found[number] = {"processors": tuple(sorted(os.sched_getaffinity(pid))), "gpus": gpus}
+        return found
+
+    def _probe_flush(self) -> None:
+        """See whether a flush empties the cache in the implementations' own processes."""
+        for one in self._active:
+            self.setup.reporter.phase("probe the flush", one.name)
+            one.flush = one.ask("probe_flush", answers.flush, timeout=self.setup.options.timeout_s)
+            warm = warm_after_flush(one.flush) if one.flush is not None else None
+            if warm:
+                one.find(warm.issue, warm.message, warm.evidence)
+
+    # --- CUPTI
+
+    def _audit(self) -> None:
+        """Have CUPTI look at a few calls of each, and compare the clocks."""
+        self.setup.reporter.phase("start CUPTI")
+        for one in self._active:
+            one.post("start_audit")
+        audited = [one for one in self._active if self._audit_one(one)]
+        if self.setup.guards("clocks_agree"):
+            for one in audited:
+                assert one.audit is not None
+                if one.active:
+                    vouches = None if self.setup.source_of(one.declared) else partial(self._slowed_by_profiler, one)
+                    clock_agreement.compare(self.implementations[0], one, one.audit, vouches)
+
+    def _audit_one(self, one: ImplementationRun) -> bool:
+        """Whether CUPTI looked at an implementation. One that failed is out of the run."""
+        timeout = self.setup.options.timeout_s
+        try:
+            one.worker.collect(timeout=max(timeout, _CUPTI_TIMEOUT_S))
+            self.setup.reporter.phase("audit", one.name)
+            calls, flush = clock_agreement.AUDITED_CALLS, self.setup.cold
+            answer = one.worker.ask("audit", timeout=timeout, calls=calls, flush=flush)
+            if self.setup.world_size:
+                one.rank_audits = [answers.audit(each) for each in answer]
+                one.audit = clock_agreement.slowest(one.rank_audits)
+            else:
+                one.audit = answers.audit(answer)
+            return True
+        except ValueError as error:
+            one.fail(ChildError("protocol", f"sent an audit that cannot be read: {error}"))
+        except ChildError as error:
+            if error.kind == "skip":
+                if "cupti_ledger" not in self.setup.options.off:
+                    one.find("timing.not_audited", f"{one.name} could not be audited: {error}", {})
+            else:
+                one.fail(error)
+        return False
+
+    def _slowed_by_profiler(self, one: ImplementationRun) -> float | None:
+        self.setup.reporter.phase("run under CUPTI", one.name)
+        return clock_agreement.slowed(one, self.sampler.run_profiled(one))
+
+    # --- energy
+
+    def _measure_energy(self) -> None:
+        for one in self._active:
+            if one.declared.role == "control":
+                continue
+            self.setup.reporter.phase("measure energy", one.name)
+            try:
+                found = energy.measure(partial(self._steady, one), self.telemetry, _ENERGY_PLAN)
+            except ChildError:
+                continue  # the sampler has taken it out
+            if isinstance(found, Energy):
+                one.energy = found
+            else:
+                one.no_energy = found.reason
+
+    def _steady(self, one: ImplementationRun, seconds: float) -> tuple[int, float]:
+        """Make calls without a pause for so long; how many, and how long they took."""
+        each = [run.bracket_s / run.calls for run in one.steady] or one.samples.bracket_s
+        calls = max(1, math.ceil(seconds / statistics.median(each)))
+        taken = self.sampler.bracket_steady(one, calls)
+        if taken is None:
+            raise ChildError("exited", one.reason or "ended")
+        return calls, taken

@@ -1,0 +1,139 @@
+"""What a target's run is given: what it measures, on which device, with which options. Nothing of it changes in the run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from attrs import evolve, frozen
+
+from aiperf_core.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.devices.device import Device, DeviceKind
+from aiperf_core.executor import ExecutorKind
+from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run.options import Options
+from aiperf_core.measurements import Ceilings
+from aiperf_core.requirements import Hardware
+from aiperf_core.targets import WORLD_SIZE
+
+# The name of a candidate's row.
+CANDIDATE = "candidate"
+
+
+class Reporter(Protocol):
+    """Hears how a target's run goes on."""
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """A new phase begins."""
+
+    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        """Sampling goes on."""
+
+
+@frozen(kw_only=True, eq=False)
+class Setup:
+    """One target's run.
+
+    described: the declarations as they were before the run.
+    wanted: names of the implementations to measure; none for all.
+    params: the sizes.
+    hardware: what the implementations' requirements are compared with.
+    log_path: the file for what a process prints, by the name of the process.
+    ceilings: measures them, once more where it is given True.
+    left_out: optional protections of the sandbox under which the device does not start.
+    seed: of a run that is trusted.
+    """
+
+    target: TargetRef
+    summary: str
+    described: Described
+    wanted: frozenset[str]
+    device: Device
+    kind: DeviceKind
+    size: str
+    params: dict[str, float]
+    options: Options
+    hardware: Hardware
+    server: ForkServer
+    executor: ExecutorKind
+    executor_name: str
+    log_path: Callable[[str], Path]
+    reporter: Reporter
+    ceilings: Callable[[bool], Ceilings | None]
+    left_out: tuple[str, ...]
+    seed: int
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether the run judges an untrusted candidate."""
+        return self.options.candidate is not None
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks of the workload; 0 for a workload of one process."""
+        return int(self.params.get(WORLD_SIZE, 0))
+
+    @property
+    def clock(self) -> str:
+        """The clock that decides. A processor has no clock apart from the caller's."""
+        return self.described.clock if self.kind.clock else "wall"
+
+    @property
+    def cold(self) -> bool:
+        """Whether the cache is flushed before each sample."""
+        return self.described.cache == "cold" and self.guards("cold_cache")
+
+    @property
+    def pausing(self) -> bool:
+        """Whether processes are stopped while another one is measured.
+
+        On a processor, threads of a process that has finished spin for a while and take time from the next process. An
+        untrusted candidate must not work while no clock runs, and its baseline must bear the same cost of stopping.
+        """
+        return self.kind.on_host or self.untrusted
+
+    @property
+    def watches_calls(self) -> bool:
+        """Whether work beside the calls can be found.
+
+        The process must be stopped at other times, and its clock compared with the supervisor's: time that a lying clock
+        leaves out of a call would seem to be work beside it.
+        """
+        return self.guards("process_census", "clocks_agree") and self.pausing and not self.world_size
+
+    @property
+    def resamples(self) -> bool:
+        """Whether more samples are taken of a suspected implementation before a finding."""
+        return self.watches_calls or (self.world_size > 0 and self.clock == "wall")
+
+    def guards(self, *names: str) -> bool:
+        """Whether none of these guards is switched off."""
+        return self.options.off.isdisjoint(names)
+
+    def implementations(self) -> list[DescribedImplementation]:
+        """The baseline first; then all others, or the wanted ones and those that they build on."""
+        here = self.described.on(self.device.name)
+        if self.options.candidate is not None:
+            return [self._baseline(here), _candidate(self.options.candidate, self.device.name)]
+        wanted = set(self.wanted)
+        for one in reversed(here):
+            if one.name in wanted and one.builds_on:
+                wanted.add(one.builds_on)
+        return [one for one in here if not wanted or one.role == "baseline" or one.name in wanted]
+
+    def _baseline(self, here: list[DescribedImplementation]) -> DescribedImplementation:
+        """The implementation that a candidate is compared with."""
+        name = self.options.baseline
+        one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
+        return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
+
+    def source_of(self, declared: DescribedImplementation) -> CandidateSource | None:
+        """The candidate's code, where the implementation is the untrusted candidate."""
+        source = self.options.candidate
+        return source if source is not None and declared.where == str(source.path) else None
+
+
+def _candidate(source: CandidateSource, device: str) -> DescribedImplementation:
+    """A candidate as a declared variant."""
+    why = f"{source.path.name}, sha256 {source.sha256[:12]}"
+    return DescribedImplementation(CANDIDATE, "variant", device, str(source.path), why=why)

@@ -1,0 +1,160 @@
+"""The workers of a target's run: started, given the data, and ended; with the folders that they may use."""
+
+import os
+import tempfile
+from typing import Any
+
+import psutil
+from attrs import asdict, define, field
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.executor import WorkerHandle, WorkerSpec
+from aiperf_core.harness.isolation.mapped_libraries import mapped_libraries
+from aiperf_core.harness.isolation.scratch import Scratch, WorkFolder
+from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.setup import Setup
+
+# A candidate may compile at its import and in `prepare`: it may take so many times as long as a call.
+_COMPILING = 6
+# A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
+_MEMORY_SHARE = 0.7
+_IMPORT_TIMEOUT_S = 60.0
+
+
+@define(eq=False)
+class Workers:
+    """The workers of a run, and their folders: one for a candidate, others where the benchmark works with files."""
+
+    setup: Setup
+    _scratch: Scratch | None = field(default=None, init=False)
+    _folder: WorkFolder | None = field(default=None, init=False)
+
+    def spawn(self, implementations: list[ImplementationRun]) -> None:
+        """Start a worker for each; they import the benchmark and wake the device side by side."""
+        setup = self.setup
+        for one in implementations:
+            one.child = one.guarded(lambda one=one: self._start(one))  # type: ignore[misc]
+        for one in implementations:
+            if one.child is None:
+                continue
+            one.child.guarded = setup.guards("result_channel")
+            one.post(
+                "begin",
+                target={"name": setup.target.name, "module": setup.target.module},
+                implementation=one.runs,
+                device=asdict(setup.device),
+                processors=self._processors(),
+                off=sorted(setup.options.off),
+                candidate=self._candidate(one),
+            )
+
+    def open(self, implementations: list[ImplementationRun], problem: dict[str, Any], fds: tuple[int, ...]) -> None:
+        """Give the workers the data: the same memory to all."""
+        for one in implementations:
+            # An import is no call; on a busy machine it takes seconds.
+            begun = one.collect(answers.begun, timeout=max(self.setup.options.timeout_s, _IMPORT_TIMEOUT_S))
+            if begun is not None:
+                one.confined, state, one.declared_to_worker = begun
+                one.begin(state)
+            one.worker.paused = self.setup.pausing
+        for one in implementations:
+            if one.active:
+                one.post("open", fds=fds, problem={**problem, "folder": self._folder_for(one)})
+        for one in implementations:
+            held = one.collect(answers.groups, timeout=self._start_timeout_s(one)) if one.active else None
+            if held is not None and one.state_begun is not None:
+                one.state_begun["objects"] = held
+
+    def prepare(self, one: ImplementationRun) -> None:
+        """Have it run its untimed preparation, and keep how long that took at first."""
+        timeout = max(self._start_timeout_s(one), self.setup.described.prepare_timeout_s)
+        prepare_s = one.ask("prepare", answers.prepared, timeout=timeout)
+        if one.prepare_s is None:
+            one.prepare_s = prepare_s
+
+    def note_state(self, implementations: list[ImplementationRun]) -> None:
+        """Keep their processes' own snapshots, made side by side, and the libraries that the kernel shows."""
+        for one in implementations:
+            one.libraries = mapped_libraries(one.worker.pids) or one.libraries
+            one.post("state")
+        for one in implementations:
+            if one.active:
+                one.end(one.collect(answers.state, timeout=10.0))
+
+    @staticmethod
+    def end(implementations: list[ImplementationRun]) -> None:
+        """End their processes."""
+        for one in implementations:
+            if one.running:
+                one.end_process()
+
+    def close(self) -> None:
+        """Remove the folders."""
+        for one in (self._scratch, self._folder):
+            if one is not None:
+                one.close()
+
+    @property
+    def disk_was_full(self) -> bool:
+        """Whether the candidate was ended because its files took too much of the disk."""
+        return self._scratch is not None and self._scratch.full
+
+    def _start(self, one: ImplementationRun) -> WorkerHandle:
+        """Start an implementation's process, or its ranks. Raises `ChildError` where that fails."""
+        setup = self.setup
+        spec = WorkerSpec(
+            name=one.name,
+            log=setup.log_path(one.name),
+            ranks=setup.world_size,
+            memory_limit_bytes=self._memory_limit(),
+        )
+        try:
+            return setup.executor.start(spec)
+        except (AiperfError, ChildError):
+            raise
+        except Exception as error:  # what a plugin may raise costs a row
+            what = f"could not be started by the executor {setup.executor_name!r}: {type(error).__name__}: {error}"
+            raise ChildError("exited", what) from error
+
+    def _memory_limit(self) -> int | None:
+        # A CUDA process maps far more than it uses, and the limit counts mappings.
+        if not self.setup.kind.on_host:
+            return None
+        return self.setup.options.memory_limit_bytes or int(psutil.virtual_memory().available * _MEMORY_SHARE)
+
+    def _processors(self) -> list[int]:
+        """The processors that a worker is pinned to; none where the workload does not ask for a number of them.
+
+        Most machines send interrupts to the first processors, so the last ones are taken.
+        """
+        usable = sorted(os.sched_getaffinity(0))
+        threads = self.setup.described.threads
+        return usable[-threads:] if threads and self.setup.kind.on_host else []
+
+    def _candidate(self, one: ImplementationRun) -> dict[str, Any] | None:
+        """The text of the candidate's code for its worker, and its folder; None for all other implementations."""
+        source = self.setup.source_of(one.declared)
+        if source is None:
+            return None
+        if self._scratch is None:
+            self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)
+        return {
+            "text": source.text,
+            "format": source.format,
+            "scratch": self._scratch.new(),
+            "without": self.setup.left_out,
+        }
+
+    def _folder_for(self, one: ImplementationRun) -> str | None:
+        """An empty folder for an implementation, where the benchmark asks for one. The supervisor removes it at the end."""
+        if not self.setup.described.folder:
+            return None
+        if self._folder is None:
+            self._folder = WorkFolder()
+        return tempfile.mkdtemp(prefix=f"{one.runs}-", dir=self._folder.path)
+
+    def _start_timeout_s(self, one: ImplementationRun) -> float:
+        """How long an implementation may take to be imported, and to prepare."""
+        return self.setup.options.timeout_s * (_COMPILING if self.setup.source_of(one.declared) else 1)

@@ -1,0 +1,95 @@
+"""Every field that a check may look at is set by real runs: no check rests on evidence that only tests make up.
+
+The runs are on the CPU: of a plain target, of untrusted code, and of two ranks.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import aiperf_core
+from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.harness.run import target_run
+from aiperf_core.measurements import Census, Rank
+from aiperf_core.results.models import TargetResult
+from aiperf_core.validity.evidence import Evidence, SelfCheck
+
+SOURCE = Path(aiperf_core.__file__).parent
+RECORDS = (Evidence, SelfCheck, Rank, Census)
+# Fields that only a GPU feeds: the code that does, by file.
+GPU_ONLY = {
+    "Evidence.audit": ("harness/run/last_round.py", "one.audit = answers.audit(answer)"),
+    "Census.gpus": ("harness/run/target_run.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
+    "Rank.gpus": ("harness/run/last_round.py", "ProcessMonitor(pid).gpus(nvml)"),
+}
+CANDIDATE = """
+class Implementation:
+    def run(self, x):
+        return x.sum(-1)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(shared_measure: Callable[..., TargetResult], tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
+    """The evidence of each implementation of the runs, as the checks were shown it."""
+    file = tmp_path_factory.mktemp("candidate") / "candidate.py"
+    file.write_text(CANDIDATE)
+    found: list[Evidence] = []
+    assess = target_run.assess
+
+    def noted(evidence: Evidence, *rest: Any) -> Any:
+        found.append(evidence)
+        return assess(evidence, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_run, "assess", noted)
+        results = [
+            shared_measure("aiperf_core.practice.sum_rows", size="smoke", candidate=check_candidate(file, "aiperf")),
+            shared_measure("features"),
+            shared_measure("several_ranks", "gathered"),
+        ]
+    assert all(isinstance(one, TargetResult) for one in results), results
+    return found
+
+
+def records(value: Any) -> list[Any]:
+    """The records within evidence."""
+    if attrs.has(type(value)):
+        inner = [one for name in attrs.fields_dict(type(value)) for one in records(getattr(value, name))]
+        return [value, *inner]
+    if isinstance(value, list | tuple):
+        return [found for one in value for found in records(one)]
+    return []
+
+
+def defaults(field: "attrs.Attribute[Any]") -> list[Any]:
+    """What a field holds where nobody has set it."""
+    if field.default is attrs.NOTHING:
+        return [None, "", 0, []]
+    if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
+        return [field.default.factory()]  # type: ignore[union-attr]
+    return [field.default]
+
+
+FIELDS = [f"{record.__name__}.{field.name}" for record in RECORDS for field in attrs.fields(record)]
+
+
+@pytest.mark.parametrize("name", [one for one in FIELDS if one not in GPU_ONLY])
+def test_a_run_sets_each_field(seen: list[Evidence], name: str) -> None:
+    owner, _, attribute = name.partition(".")
+    held = [one for evidence in seen for one in records(evidence) if type(one).__name__ == owner]
+    field = next(attrs.fields_dict(type(one))[attribute] for one in held)
+    values = [getattr(one, attribute) for one in held]
+    assert any(all(value != default for default in defaults(field)) for value in values), (
+        f"no run of these sets {name!r} to anything but {values[0]!r}"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(GPU_ONLY))
+def test_what_only_a_gpu_feeds_has_code_that_feeds_it(name: str) -> None:
+    file, code = GPU_ONLY[name]
+    assert name in FIELDS
+    assert code in (SOURCE / file).read_text()
