@@ -18,7 +18,6 @@ from aiperf_core.commands import Command
 from aiperf_core.errors import BundleError
 from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.requirements import Hardware
-from aiperf_core.results import jsontext, records
 from aiperf_core.selftest import outcomes, proof, recording, trials
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
 from aiperf_core.selftest.support import support
@@ -447,7 +446,7 @@ def test_the_state_is_that_of_the_sources(monkeypatch, tmp_path):
 def test_cases_stand_beside_what_they_prove(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "acme_recordings").mkdir()
-    (tmp_path / "acme_recordings" / "play.idle.json").write_bytes(jsontext.to_bytes(records.document(RECORDING)))
+    (tmp_path / "acme_recordings" / "play.idle.json").write_bytes(recording.to_bytes(RECORDING))
     cases = (*CASES[:2], evolve(CASES[0], device="cuda"))
     recorded = (Recorded(issue="play.idle", file="acme_recordings:play.idle.json"),)
     text = validity.page(PROVEN_OTHERWISE, lambda one: support(one, cases, recorded))
