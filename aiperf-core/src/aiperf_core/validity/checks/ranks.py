@@ -121,7 +121,11 @@ def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
     theirs = sorted(gpu for one in baseline for gpu in one.gpus or ())
     figures: dict[str, object] = {}
     said = []
-    if shared:
+    # Processors are known of this machine's ranks alone, which the driver lists if it lists any of them.
+    nowhere = [one.rank for one in ranks if taken and one.processors and not one.gpus]
+    if nowhere:
+        said.append(f"the driver lists rank {_listed(nowhere)} on no GPU")
+    elif shared:
         said.append(f"several ranks are on {_listed(shared)}")
     elif theirs and taken and theirs != sorted(taken.elements()):
         said.append(f"the ranks are on {_listed(sorted(taken))}, and those of the baseline on {_listed(theirs)}")
