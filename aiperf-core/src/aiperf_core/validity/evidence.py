@@ -40,7 +40,8 @@ class Evidence:
     machine: facts about the machine, see `devices.environment.facts`.
     libraries: shared libraries that the worker's process has mapped, as the kernel lists them: by name, the path of each
         build by its fingerprint.
-    server_libraries: the same of the process that workers are forked from.
+    extensions: paths of other compiled modules that it has mapped and that belong to no installed package.
+    server_libraries: the libraries of the process that workers are forked from.
     ranks: what each of several ranks did; None for one process.
     world_size: the number of ranks.
     lossy: whether it changes the answer by design, within a budget that the judge holds it to.
@@ -65,6 +66,7 @@ class Evidence:
     aliases: list[str] | None = None
     machine: dict[str, Any] = field(factory=dict)
     libraries: dict[str, dict[str, str]] | None = None
+    extensions: list[str] | None = None
     server_libraries: dict[str, dict[str, str]] | None = None
     ranks: list[Rank] | None = None
     world_size: int = 1

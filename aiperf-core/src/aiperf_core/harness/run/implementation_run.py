@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_core.executor import WorkerHandle
-from aiperf_core.harness.isolation.mapped_libraries import Libraries
+from aiperf_core.harness.isolation.mapped_code import Mapped
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.measurements import Census
 from aiperf_core.results.models import Finding, Verdict
@@ -40,7 +40,7 @@ class ImplementationRun(Observations):
     state_begun: the snapshot that its present process made at its start.
     state_before, state_after: the snapshots of the first round in which it changed something, or else of the last one.
     declared_to_worker: what the benchmark declares in its process; None for a candidate.
-    libraries: shared libraries that its processes have mapped.
+    mapped: compiled code that its processes have mapped.
     census: its process between two calls.
     rank_times_s: for each sample, the times of each rank by its clock and of processors.
     delivered: samples that came with their output. integrity_probes: those of them that came with an integrity probe.
@@ -58,7 +58,7 @@ class ImplementationRun(Observations):
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
     declared_to_worker: dict[str, Any] | None = None
-    libraries: Libraries | None = None
+    mapped: Mapped | None = None
     census: list[Census] = field(factory=list)
     rank_times_s: list[list[tuple[float, float]]] = field(factory=list)
     delivered: int = 0

@@ -12,7 +12,7 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices import environment
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.executor import BUILT_IN
-from aiperf_core.harness.isolation.mapped_libraries import mapped_libraries
+from aiperf_core.harness.isolation.mapped_code import mapped
 from aiperf_core.harness.isolation.process_monitor import WATCH_S, ProcessMonitor
 from aiperf_core.harness.isolation.scratch import MOST_BYTES
 from aiperf_core.harness.processes import answers
@@ -407,7 +407,7 @@ class TargetRun:
         off |= set() if setup.guards("fresh_values", "judged_output") else {"seeds", "versions"}
         checks, baseline = (*built_in(), *setup.options.checks), None
         # An executor of a plugin may start workers that have other libraries than the server here.
-        server_libraries = mapped_libraries([setup.server.pid]) if setup.executor_name in BUILT_IN else None
+        server = mapped([setup.server.pid]) if setup.executor_name in BUILT_IN else None
         for one in self._implementations:
             evidence = evidence_of(
                 one,
@@ -420,7 +420,7 @@ class TargetRun:
                 cache=setup.described.cache,
                 machine=self._facts,
                 wire_bytes=opened["cost"]["wire_bytes"],
-                server_libraries=server_libraries,
+                server_libraries=server.libraries if server else None,
             )
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":

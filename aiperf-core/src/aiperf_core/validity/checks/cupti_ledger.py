@@ -25,8 +25,6 @@ _WAITS = 0.5
 _QUEUE_S, _CALL_S = 50e-6, 200e-6
 # Two times, or two peaks of memory, that are the same for all that a ledger can tell.
 _SAME = 0.05
-# What a worker says of compiled modules outside the installed packages stands under this name in its state.
-EXTENSIONS = "extensions"
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
@@ -108,15 +106,15 @@ def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
     figures = {"library_share": share, "kernels": sorted({one.name for one in kernels}), "own": own}
     if not kernels or share < _MOST:
         return None
-    extensions = (evidence.state_after or {}).get(EXTENSIONS)
     if own and 1 - share < _SHOW and not _counts(theirs) - _counts(kernels):
         message = f"a kernel of its own takes {1 - share:.1%} of the time, beside all kernels of the baseline: {', '.join(own)}"
         return Seen("policy.decoy_kernel", message, figures)
     if own:
         return None
-    if extensions:
-        message = f"a compiled extension is loaded ({_listed(extensions)}), and a library's kernels are all that runs"
-        return Seen("policy.wrapper_extension", message, {**figures, "extensions": extensions})
+    if evidence.extensions:
+        loaded = ", ".join(evidence.extensions)
+        message = f"a compiled extension is loaded ({loaded}), and a library's kernels are all that runs"
+        return Seen("policy.wrapper_extension", message, {**figures, "extensions": evidence.extensions})
     if their_share < _MOST:
         message = "a library's kernels do all of the work, where the baseline has kernels of its own"
         return Seen("policy.library_fallback", message, figures)
@@ -166,10 +164,6 @@ def _takes_less(evidence: Evidence) -> bool:
     assert evidence.baseline is not None
     ours, theirs = (one.memory.most_bytes if one.memory else None for one in (evidence, evidence.baseline))
     return ours is not None and theirs is not None and ours < (1 - _SAME) * theirs
-
-
-def _listed(names: object) -> str:
-    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
 
 
 CHECK = Check("cupti_ledger", look)

@@ -1,4 +1,4 @@
-"""Which shared libraries processes have mapped, as the kernel lists them: no claim of the processes themselves."""
+"""Which compiled code processes have mapped, as the kernel lists it: no claim of the processes themselves."""
 
 import hashlib
 import os
@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from attrs import field, frozen
+
 _PROC = Path("/proc")
-# `libcuda.so.570.86` is `libcuda`. Extension modules and compiled kernels have other names: they are code of a side.
-_NAME = re.compile(r"(lib[^/]+?)\.so[\d.]*")
+# `libcuda.so.570.86` is `libcuda`.
+_LIBRARY, _EXTENSION = re.compile(r"(lib[^/]+?)\.so[\d.]*"), re.compile(r"[^/]+\.so")
+_INSTALLED = ("/site-packages/", "/dist-packages/", "/lib-dynload/")
 _DELETED = " (deleted)"
 # The header, which holds the build id, and the end; with the size, enough to tell builds apart.
 _PART_BYTES = 1 << 16
@@ -18,21 +21,35 @@ _PART_BYTES = 1 << 16
 Libraries = dict[str, dict[str, str]]
 
 
-def mapped_libraries(pids: Iterable[int], proc: Path = _PROC) -> Libraries | None:
-    """The libraries of processes; None where the kernel shows none of them."""
-    found: Libraries = {}
+@frozen
+class Mapped:
+    """What processes have mapped.
+
+    libraries: shared libraries, by name.
+    extensions: paths of other compiled modules that belong to no installed package.
+    """
+
+    libraries: Libraries = field(factory=dict)
+    extensions: list[str] = field(factory=list)
+
+
+def mapped(pids: Iterable[int], proc: Path = _PROC) -> Mapped | None:
+    """What processes have mapped; None where the kernel tells of none of them."""
+    found = Mapped()
     for pid in pids:
         try:
             lines = (proc / str(pid) / "maps").read_text(errors="replace").splitlines()
         except OSError:
             continue
         # address, permissions, offset, device, inode, path
-        for device, inode, path in {tuple(line.split(maxsplit=5)[3:]) for line in lines if " /" in line}:
-            name = _NAME.fullmatch(os.path.basename(path.removesuffix(_DELETED)))
-            if name is not None:
+        for device, inode, path in sorted({tuple(line.split(maxsplit=5)[3:]) for line in lines if " /" in line}):
+            name = os.path.basename(path.removesuffix(_DELETED))
+            if library := _LIBRARY.fullmatch(name):
                 fingerprint = _fingerprint(f"{proc}/{pid}/root{path}") or f"inode {device} {inode}"
-                found.setdefault(name[1], {})[fingerprint] = path
-    return found or None
+                found.libraries.setdefault(library[1], {})[fingerprint] = path
+            elif _EXTENSION.fullmatch(name) and not any(one in path for one in _INSTALLED):
+                found.extensions.append(path)
+    return found if found.libraries or found.extensions else None
 
 
 def _fingerprint(path: str) -> str | None:
