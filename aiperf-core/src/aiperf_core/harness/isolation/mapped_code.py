@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 
 from attrs import field, frozen
@@ -16,6 +15,8 @@ _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib-dynload/")
 _DELETED = " (deleted)"
 # The header, which holds the build id, and the end; with the size, enough to tell builds apart.
 _PART_BYTES = 1 << 16
+# By device, inode, size and time of change: what a run of many processes reads once.
+_FINGERPRINTS: dict[tuple[int, int, int, int], str] = {}
 
 # By name, the path of each build by its fingerprint.
 Libraries = dict[str, dict[str, str]]
@@ -56,15 +57,14 @@ def _fingerprint(path: str) -> str | None:
     """Of a file's build; None where the file cannot be read any more."""
     try:
         stat = os.stat(path)
-        return _read(path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        # The same file has another path in each process.
+        key = stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+        if key not in _FINGERPRINTS:
+            with open(path, "rb") as file:
+                told = hashlib.sha256(file.read(_PART_BYTES))
+                file.seek(max(0, stat.st_size - _PART_BYTES))
+                told.update(file.read(_PART_BYTES) + stat.st_size.to_bytes(8, "little"))
+            _FINGERPRINTS[key] = told.hexdigest()[:16]
+        return _FINGERPRINTS[key]
     except OSError:
         return None
-
-
-@lru_cache(maxsize=4096)
-def _read(path: str, device: int, inode: int, size: int, modified_ns: int) -> str:
-    with open(path, "rb") as file:
-        told = hashlib.sha256(file.read(_PART_BYTES))
-        file.seek(max(0, size - _PART_BYTES))
-        told.update(file.read(_PART_BYTES) + size.to_bytes(8, "little"))
-    return told.hexdigest()[:16]
