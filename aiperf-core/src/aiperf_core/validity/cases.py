@@ -9,21 +9,26 @@ if TYPE_CHECKING:
     from aiperf_core.results.models import Finding
     from aiperf_core.validity.check import Seen
 
-# What an attack that is after something else than a verdict writes to its log when it has it.
+# An attack whose aim is no verdict writes this to its log when it has reached its aim.
 WORD = "has what it was after"
 
 
 @frozen(kw_only=True)
 class Case:
-    """An implementation that commits an issue, or an honest one that looks like it.
+    """An implementation that commits an issue (an attack), or an honest look-alike.
 
-    issue: its id in the registry. module: that of a `Benchmark`, whose baseline is honest. implementation: the variant.
-    device: where it runs. needs: what the machine must offer beyond the issue's own needs. gains: what the attack has when its
-    guard is off and must not have when it is on: `verdict`, to be FASTER; `silence`, that no finding tells of the issue; or
-    `word`, to write `WORD` to its log, since it has what it was after. tier: the one in which it is tried first. alone:
-    whether it disturbs others, so that it shares no run with them. candidate: whether it is judged as code that nobody trusts:
-    the file of the implementation's name in the folder `candidates` beside the module. held_by: which protections of the
-    sandbox such an attack meets; where the machine lacks one of them, nothing can be shown.
+    issue: the id of the issue.
+    module: of a `Benchmark` whose baseline is honest.
+    implementation: the variant; of a candidate the file of this name in the folder `candidates` beside the module.
+    device: where it runs.
+    honest: whether it is an honest look-alike.
+    needs: what the machine must offer beyond the needs of the issue.
+    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER;
+        `silence`, that no finding names the issue; `word`, to write `WORD` to its log.
+    tier: the tier in which it is tried first.
+    alone: whether it disturbs others, so that it needs a run for itself.
+    candidate: whether it is judged as untrusted code.
+    held_by: the protections of the sandbox that hold it; a machine that lacks one of them proves nothing.
     """
 
     issue: str
@@ -41,10 +46,12 @@ class Case:
 
 @frozen(kw_only=True)
 class Recorded:
-    """Evidence of an issue, and of honest code that looks like it, for a check that cannot be tried on every machine.
+    """Evidence of an issue, and of an honest look-alike, for a check that cannot be tried on every machine.
 
-    look: what looks at it; None is the check over `Evidence` of the issue's guard. told: the issue as which it is found, where
-    that is another one.
+    issue: the id of the issue.
+    guilty, honest: return the evidence.
+    look: the check; None for the guard's check of `Evidence`.
+    told: the issue that is found, where it is another one.
     """
 
     issue: str

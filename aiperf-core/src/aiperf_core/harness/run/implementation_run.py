@@ -17,8 +17,8 @@ from aiperf_core.validity.checks.global_state import changes, integrity_changes,
 # What the kernel says to code that is held back, and what is then added.
 _REFUSALS = ("Permission denied", "Operation not permitted", "Temporary failure in name resolution", "SemLock")
 _HELD = (
-    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and may not "
-    "change its priority or processors)"
+    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and "
+    "may not change its priority or processors)"
 )
 
 
@@ -90,7 +90,7 @@ class ImplementationRun(Observations):
         return self.guarded(partial(self.worker.collect, timeout=timeout), read)
 
     def guarded(self, call: Callable[[], Any], read: Callable[[Any], Any] = _as_told) -> Any:
-        """Make a call to the process and read its result; a failure, or an answer that cannot be read, ends its part."""
+        """Make a call to the process and read its result; a failure, or an unreadable answer, ends its part."""
         try:
             return read(call())
         except ChildError as error:
@@ -119,7 +119,7 @@ class ImplementationRun(Observations):
             self.state_after = state
 
     def check_integrity_probe(self, probe: dict[str, Any] | None) -> bool:
-        """Check the harness's code in its process as it was during a sample. Return whether it was taken out of the run."""
+        """Check the harness's code in its process during a sample. Return whether it was taken out of the run."""
         self.delivered += 1
         self.integrity_probes += probe is not None
         changed = integrity_changes(self.state_begun or {}, probe) if probe is not None else []
@@ -128,7 +128,8 @@ class ImplementationRun(Observations):
     def find_silence(self) -> None:
         """Find that fewer samples came with an integrity probe than chance allows."""
         if self.active and self.delivered and is_silent(self.delivered, self.integrity_probes):
-            message = f"only {self.integrity_probes} of {self.delivered} samples came with an integrity probe; chance picks more"
+            probes = f"{self.integrity_probes} of {self.delivered}"
+            message = f"only {probes} samples came with an integrity probe, which chance alone does not do"
             self.find("tamper.code_objects", message, {"samples": self.delivered, "probes": self.integrity_probes})
 
     @property
@@ -172,9 +173,9 @@ class ImplementationRun(Observations):
     def answer_of(self, sample: dict[str, Any]) -> Answer:
         """How the answer to a sample came.
 
-        The caller's clock is believed here: what it leaves out shows as time beside the call. The GPU's clock leaves out
-        launches, which the bracket counts. The bracket is too short where the supervisor reads both notices late; then the
-        clock's figure is closer.
+        The caller's clock is believed here: what it leaves out shows as time beside the call. The GPU's clock leaves
+        out launches, which the bracket counts. The bracket is too short where the supervisor reads both notices late;
+        then the clock's figure is closer.
         """
         held = sample["wall_s"]
         if self.deferred:  # its work after the call is declared, and has its own figure

@@ -1,8 +1,8 @@
 """Sampling: passes over all implementations in the order A B B A.
 
-A pass gives every implementation one block of samples. Every second pass runs in reverse, so that a drift of the machine
-affects all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample share the
-renewal: within a pass all are given the same new values.
+A pass gives every implementation one block of samples. Every second pass runs in reverse, so that a drift of the
+machine affects all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
+share the renewal: within a pass all are given the same new values.
 """
 
 import math
@@ -83,10 +83,10 @@ class Sampler:
     cold: whether the cache is flushed before each sample.
     first_seed: the seed of the values that the inputs had when they were made.
     off: guards that are switched off.
-    untrusting: for untrusted code. Each sample has its own values and delivers its output before anybody knows whether it
-        is judged.
-    seals: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by microseconds,
-        so of short calls only some samples have one, which are judged and not counted.
+    untrusting: for untrusted code. Each sample has its own values and delivers its output before anybody knows whether
+        it is judged.
+    seals: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
+        microseconds, so of short calls only some samples have one, which are judged and not counted.
     after_block: called while the device is as the block left it.
     clockwork: where the time goes.
     order: the implementation of each block.
@@ -130,7 +130,8 @@ class Sampler:
         for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
-                # The first call may compile, and malloc keeps memory only after it: the second one is like those that follow.
+                # The first call may compile, and malloc keeps memory only after it: the second one is like those that
+                # follow.
                 if index <= 1 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
@@ -151,7 +152,7 @@ class Sampler:
             self._take_in_a_row(one)
 
     def _take_in_a_row(self, one: ImplementationRun) -> None:
-        """Find how many calls make a sample long enough. A single call of a process that has just woken says too little."""
+        """Find how many calls make a sample long enough. A single call after a pause says too little."""
         least = LEAST_COSTS * self.clock_cost_s
         one.calls = _TRIED_CALLS
         self._warm_up_once(one, self._new_seed(), judged=False)
@@ -162,15 +163,15 @@ class Sampler:
             one.calls = 1
 
     def _refuse_short_calls(self, one: ImplementationRun) -> None:
-        """Warn of calls that are too short for the clock and cannot be taken in a row, or end the implementation's part."""
+        """Warn of calls that are too short for the clock and cannot be taken in a row, or refuse them."""
         call_s, cost = one.warmup_s[-1], self.clock_cost_s
         share = cost / (max(call_s, 0.0) + cost)
         if share <= NOTED_COST:
             return
         message = (
-            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of a "
-            "sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then timed "
-            "several at a time"
+            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of "
+            "a sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then "
+            "timed several at a time"
         )
         evidence = {"call_s": call_s, "clock_cost_s": cost}
         if share > MOST_COST:
@@ -192,12 +193,12 @@ class Sampler:
     def resample(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
         """Take samples that are not counted of a suspect and of the baseline in turns, while the suspicion holds.
 
-        On a busy machine answers are late by chance, but not all of so many, and the baseline's are as late. The time in
-        which others kept the process, or the supervisor, from running is taken off.
+        On a busy machine answers are late by chance, but not all of so many, and the baseline's are as late. The time
+        in which others kept the process, or the supervisor, from running is taken off.
 
-        Of untrusted code only the time between request and answer counts for that. Work of the process's own threads is no
-        excuse, and a sample of which more would be taken off than there is says nothing. Trusted code has the benefit of
-        the doubt: its processes may still have been about to stop.
+        Of untrusted code only the time between request and answer counts for that. Work of the process's own threads is
+        no excuse, and a sample of which more would be taken off than there is says nothing. Trusted code has the
+        benefit of the doubt: its processes may still have been about to stop.
         """
         if not suspected():
             return
@@ -442,8 +443,8 @@ class Sampler:
             return True
         cost_s = one.clock_cost_s.get(self.clock, 0.0)
         message = (
-            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} us; "
-            "a time must be positive"
+            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} "
+            "us; a time must be positive"
         )
         return not one.find("timing.event_gaps", message, {"reported_s": reported})
 
@@ -505,7 +506,7 @@ class Sampler:
 
 @define
 class _Notices:
-    """The times of a worker's notices by the supervisor's clock: its clock's start and stop, and the output's fingerprint.
+    """The times of a worker's notices by the supervisor's clock: start, stop, fingerprint of the output.
 
     _guarded: whether each notice may come once, in this order. Otherwise the first of each counts.
     _watched: a process whose processor time at the start is kept.

@@ -148,7 +148,7 @@ class Workers:
         }
 
     def _folder_for(self, one: ImplementationRun) -> str | None:
-        """An empty folder for an implementation, where the benchmark asks for one. The supervisor removes it at the end."""
+        """An empty folder for an implementation, where the benchmark asks for one. It is removed at the end."""
         if not self.setup.described.folder:
             return None
         if self._folder is None:
