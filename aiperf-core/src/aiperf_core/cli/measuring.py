@@ -169,11 +169,6 @@ def echo_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
-def plural(word: str, count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
 def _known(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     if name is not None and option.name == "device":
         known_device(name, context.obj.known_devices)
