@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool) -> None:
     """Show the peak rates of this machine: memory, arithmetic, launches and links.
 
-    The values are measured once and stored. They are measured again when the driver, torch, clocks or power limit change.
-    Results are compared with them: a result above the speed of light is INVALID.
+    The values are measured once and stored. They are measured again when the driver, torch, clocks or power limit
+    change. Results are compared with them: a result above the speed of light is INVALID.
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Options

@@ -46,10 +46,10 @@ def judge(
 ) -> int:
     """Benchmark untrusted code in a sandbox, against the baseline of a target.
 
-    CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The parameters
-    are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or seed.
-    Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times is
-    refused until it changes.
+    CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The
+    parameters are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or
+    seed. Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times
+    is refused until it changes.
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import execute
