@@ -93,7 +93,7 @@ def test_everything_of_everything_in_json(acme: Any) -> None:
     assert found["raises"] == "at smoke: raised RuntimeError: no kernel for this size"
     assert found["skips"] == "needs a machine that nobody has"
     remedy = crooked["implementation.raises"]["remedy"]
-    assert remedy.startswith("Mend it, or the reference that disagrees with it: ")
+    assert remedy.startswith("Correct it, or the reference that disagrees with it: ")
     assert remedy.endswith("(raises)")
 
 
