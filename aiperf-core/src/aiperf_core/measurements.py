@@ -128,7 +128,7 @@ class Energy:
     joules_per_call: all that the device took while it ran; net_joules_per_call: less what it takes when idle, which is
     `idle_watts`. resolution_j and net_resolution_j: how far off they may be for the steps of the counter alone.
     calls, seconds: the run. updates, update_s: steps of the counter that were used, and the usual time between two.
-    method: `energy counter`, or `integrated power` where the caller accepts that.
+    method: always `energy counter`.
     """
 
     joules_per_call: float
