@@ -123,7 +123,7 @@ class CudaDevice:
         return Timed(result, seconds, None, cpu / 1e9, hidden, after[0] - before[0], after[1] - before[1])
 
     def framed(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> float:
-        """Run a call between the kernels `hold` and `mark` for a trace (see `ledger`); return its event time in seconds.
+        """Run a call between the kernels `hold` and `mark` for a trace; return its event time in seconds.
 
         `align` queues the meeting of the GPUs of several ranks. Another `mark` then separates it from the call.
         """

@@ -76,7 +76,7 @@ class TimingDevice(Protocol):
 
 
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
-    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns the seconds of a call."""
+    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns seconds."""
     hot, cold, flushed = [], [], []
     for _ in range(_PROBES):
         read()

@@ -16,8 +16,6 @@ from aiperf_core.harness.run.planner import Planner
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 
-pytestmark = pytest.mark.quiet
-
 BASIC = Ceilings("A CPU", "today", 100.0, 80.0, 50.0, {"fp32": 10.0})
 STATE = {"torch": "2.0", "format": "2"}
 

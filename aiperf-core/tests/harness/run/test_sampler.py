@@ -16,8 +16,6 @@ from aiperf_core.harness.run.sampler import Sampler, _kept_waiting
 from aiperf_core.results.models import Verdict
 from aiperf_core.validity.checks.global_state import is_silent
 
-pytestmark = pytest.mark.quiet
-
 
 class Judge:
     pid, paused = 0, False
@@ -217,7 +215,7 @@ def test_who_hardly_tells_what_chance_asks_is_found() -> None:
         assert one.active == (count < 37), count
     assert one.ended is Verdict.INVALID
     assert [found.issue for found in one.findings] == ["tamper.code_objects"]
-    assert str(one.reason).startswith("only 1 of 37 samples told what the harness's code was meanwhile")
+    assert str(one.reason).startswith("only 1 of 37 samples came with an integrity probe")
 
 
 @pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])
