@@ -142,7 +142,7 @@ class Energy:
     calls, seconds: the length of the run.
     updates: steps of the counter that were used.
     update_s: the usual time between two steps.
-    method: `energy counter`, or `integrated power` where the caller accepts that.
+    method: always `energy counter`.
     """
 
     joules_per_call: float

@@ -157,7 +157,7 @@ def test_the_ranks_of_both_sides_map_the_same_shards(measure: Measure, monkeypat
     assert measure("several_ranks", "gathered").rows[1].speedup is not None
     fds, problem = given["library"]
     assert len(fds) == 4, "inputs and outputs of two ranks"
-    assert problem["inputs_arenas"]
+    assert problem["inputs_buffers"]
     assert given["gathered"] == (fds, problem)
 
 
