@@ -20,8 +20,10 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
 from aiperf_core.results.models import Confined, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.selftest import recording
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
 from aiperf_core.selftest.proof import BESIDE, LOOK_LONGER, Prover, unknown_issues
+from aiperf_core.selftest.recording import Recording
 from aiperf_core.selftest.trials import BAITS, BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import Selection
 from aiperf_core.testing import Silent
@@ -658,11 +660,21 @@ def test_a_case_of_an_issue_that_nobody_registered():
 # --- recorded evidence
 
 
-def evidence(name: str) -> Callable[[], Evidence]:
-    return lambda: Evidence(name=name, role="variant", device="cpu", clock="wall", cache="warm")
+RECORDED = tuple(
+    Recorded(issue="play.cheat", file=f"acme:{name}.json", honest=name == "honest") for name in ("guilty", "honest")
+)
 
 
-RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=evidence("honest"))
+@pytest.fixture
+def _recordings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings of two implementations with the names of their files."""
+
+    def read(file: str) -> Recording:
+        name = file.removeprefix("acme:").removesuffix(".json")
+        evidence = Evidence(name=name, role="variant", device="cpu", clock="wall", cache="warm")
+        return Recording(command="", machine={}, date="", versions={}, commit=None, run="", evidence=evidence)
+
+    monkeypatch.setattr(recording, "read", read)
 
 
 @pytest.mark.parametrize(
@@ -673,11 +685,15 @@ RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=eviden
             [Outcome.RECORDED, Outcome.CLEARED],
             ["", ""],
         ),
-        (lambda seen: [], [Outcome.MISSED, Outcome.CLEARED], ["the check saw nothing in guilty evidence", ""]),
+        (
+            lambda seen: [],
+            [Outcome.MISSED, Outcome.CLEARED],
+            ["the check saw nothing in the recording 'acme:guilty.json'", ""],
+        ),
         (
             lambda seen: [Seen("play.late", "it is late")],
             [Outcome.MISSED, Outcome.CLEARED],
-            ["the check saw play.late in guilty evidence", ""],
+            ["the check saw play.late in the recording 'acme:guilty.json'", ""],
         ),
         (
             lambda seen: iter([Seen("play.foul", "a foul"), Seen("play.cheat", "it cheats")]),
@@ -692,20 +708,22 @@ RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=eviden
         (lambda seen: 1 / 0, [Outcome.ERROR, Outcome.ERROR], ["ZeroDivisionError: division by zero"] * 2),
     ],
 )
+@pytest.mark.usefixtures("_recordings")
 def test_recorded_evidence(look, outcomes, reasons):
-    results, told = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(Check("referee", look),))
+    results, told = prove(Scripted(script(FASTER, CAUGHT)), recorded=RECORDED, checks=(Check("referee", look),))
     assert [(one.case, one.honest, one.device) for one in results[0].proofs] == [
         ("recorded evidence", False, ""),
         ("recorded evidence", True, ""),
     ]
     assert [one.outcome for one in results[0].proofs] == outcomes
     assert [one.reason for one in results[0].proofs] == reasons
-    assert told[0] == "[1/1] play.cheat: recorded evidence on paper"
+    assert told[0] == "[1/2] play.cheat: recorded evidence on paper"
 
 
+@pytest.mark.usefixtures("_recordings")
 def test_evidence_is_shown_to_the_checks_of_its_own_guard():
     other = Check("camera", lambda seen: [Seen("play.cheat", "it cheats")])
-    results, _ = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(other,))
+    results, _ = prove(Scripted(script(FASTER, CAUGHT)), recorded=RECORDED, checks=(other,))
     assert results[0].outcome is Outcome.ERROR
     assert results[0].proofs[0].reason == "'referee' has no check that looks at evidence"
 
@@ -748,7 +766,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofPlanner]:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         with ProofPlanner(Options(), folder) as opened:
             # It is tested elsewhere; and the tests must not depend on what the machine has.
-            opened._hardware = Hardware()
+            opened._probed["cuda"] = "the tests hide it"
             yield opened
 
 

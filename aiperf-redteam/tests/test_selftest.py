@@ -1,4 +1,4 @@
-"""Every guard is proven on the processors of this machine, as `aiperf selftest` does it for a user."""
+"""Every guard is proven on the processors of this machine, as `aiperf selftest` proves it for a user."""
 
 import json
 import os
@@ -18,6 +18,12 @@ pytestmark = pytest.mark.proof
 # Their proofs hang on times, and take more than half of all the time.
 OF_TIMES = ("compile", "location", "statistical", "timing")
 OTHERS = tuple(one for one in CATEGORIES if one not in OF_TIMES)
+
+
+@pytest.fixture
+def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes an empty folder for the cache each time it is called."""
+    return lambda: tmp_path_factory.mktemp("cache")
 
 
 def selftest(cache: Path, *arguments: str) -> dict[str, dict[str, Any]]:
