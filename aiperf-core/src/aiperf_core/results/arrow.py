@@ -1,4 +1,4 @@
-"""Rows and samples of bundles as Arrow tables, for pandas, Polars, DuckDB and whatever else reads Arrow."""
+"""Rows and samples of bundles as Arrow tables, for pandas, Polars, DuckDB and other readers of Arrow."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files whole or not at all."""
 
 import contextlib
 import os

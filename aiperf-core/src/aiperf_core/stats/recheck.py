@@ -9,7 +9,6 @@ Samples cannot prove why a row is INVALID, what a check saw or what the machine 
 """
 
 import functools
-import hashlib
 import math
 import multiprocessing
 import signal
@@ -188,24 +187,20 @@ def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list
         found.append(Difference(MANIFEST, "SHA-256", recorded, now))
     files = {path: digest for path, digest in manifest.hashes.items() if path != MANIFEST}
     there = set(bundle.result_files)
-    # Paths of a bundle are compared with what is there, never opened.
+    # Paths in a manifest are compared with the existing files, never opened.
     for path in sorted(files.keys() | there):
         if path not in there:
             found.append(Difference(path, "file", files[path], "no such file"))
         elif path not in files:
             found.append(Difference(path, "file", "no such file when the bundle was closed", "a file"))
         else:
-            digest = _digest(bundle, path)
+            try:
+                digest = bundle.digest(path)
+            except BundleError as error:
+                digest = str(error)
             if digest != files[path]:
                 found.append(Difference(path, "SHA-256", files[path], digest))
     return found, []
-
-
-def _digest(bundle: Bundle, path: str) -> str:
-    try:
-        return hashlib.sha256(bundle.file_bytes(path)).hexdigest()
-    except BundleError as error:
-        return str(error)
 
 
 # --- the figures
