@@ -51,7 +51,7 @@ OFFERED = {
     "aiperf_core.harness.processes.channel": ("Channel",),
     "aiperf_core.profiler": ("Profiler", "MetricSet", "Tool", "Window", "Job", "Pace", "Observed", "Hot"),
     "aiperf_core.results": (),
-    "aiperf_core.validity.issues": ("Issue", "Severity", "Incident", "ALWAYS", "HARD", "SOFT", "NOTE"),
+    "aiperf_core.validity.issues": ("Issue", "Severity", "Incident", "Exclusion", "ALWAYS", "HARD", "SOFT", "NOTE"),
     "aiperf_core.validity.check": ("Check", "Seen", "NotObserved"),
     "aiperf_core.validity.evidence": ("Evidence",),
     "aiperf_core.validity.cases": ("Case", "Recorded"),

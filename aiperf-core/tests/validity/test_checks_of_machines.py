@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from made_up import (
     CASES,
     GIB,
+    LIBRARIES,
     MACHINE,
-    VERSIONS,
     audit,
     baseline,
     copy,
@@ -57,14 +57,14 @@ def message(check, evidence):
             attrs.evolve(EMPTY, machine={"lacking": {"hypervisor": "no"}}),
             "nothing is known of the machine",
         ),
-        (versions, EMPTY, "the versions that the worker loaded are not known, nor what the run keeps"),
+        (versions, EMPTY, "neither the libraries of the worker nor the harness's own record are known"),
         (self_check, EMPTY, "the harness kept no record of its own work"),
         (ranks, EMPTY, "one process, no ranks"),
         (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks kept no record"),
-        (seeds_check, EMPTY, "the seeds of this run's values were not kept"),
-        (seeds_check, variant(checked={"seeds": []}), "the seeds of this run's values were not kept"),
-        (cupti_ledger, EMPTY, "CUPTI did not look at this row's calls"),
-        (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "there is a ledger of GPUs only"),
+        (seeds_check, EMPTY, "the seeds of this run were not kept"),
+        (seeds_check, variant(checked={"seeds": []}), "the seeds of this run were not kept"),
+        (cupti_ledger, EMPTY, "CUPTI did not record calls of this row"),
+        (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "CUPTI records the work of GPUs only"),
     ],
 )
 def test_what_is_not_there_is_not_observed(check, evidence, reason):
@@ -86,15 +86,16 @@ def _thinned(draw, evidence: Any):
     facts = {name: value for name, value in evidence.machine.items() if name not in draw(missing)}
     columns = attrs.asdict(evidence.samples)
     cut = {name: columns[name][: draw(st.integers(0, 9))] for name in draw(_some(sorted(columns)))}
-    gone = draw(_some(["audit", "state_before", "state_after", "census", "versions", "manifest_versions", "ranks"]))
+    gone = draw(_some(["audit", "state_before", "state_after", "census", "libraries", "server_libraries", "ranks"]))
     changes: dict[str, Any] = {
         "machine": facts,
         "samples": attrs.evolve(evidence.samples, **cut),
         **dict.fromkeys(gone),
     }
     if evidence.self_check and draw(st.booleans()):
-        emptied = draw(_some(["seeds", "order", "planned_order", "failed_checks"]))
-        changes["self_check"] = attrs.evolve(evidence.self_check, **{name: [] for name in emptied})
+        emptied: dict[str, Any] = {"seeds": [], "declared": {}, "judged": 0}
+        gone = draw(_some(sorted(emptied)))
+        changes["self_check"] = attrs.evolve(evidence.self_check, **{name: emptied[name] for name in gone})
     if changes.get("ranks", evidence.ranks) and draw(st.booleans()):
         changes["ranks"] = [
             Rank(rank=one.rank, device=one.device, work_s=one.work_s)
@@ -206,102 +207,69 @@ def test_limits_of_power():
 # --- versions
 
 
-def test_versions_of_the_manifest():
-    found: Any = versions.look(variant(manifest_versions=VERSIONS | {"driver": "575.1", "torch": "2.12.0"}))
+def test_another_build_of_a_library_that_others_have():
+    mine = LIBRARIES | {"libcublas": {"9d70": "/tmp/libcublas.so.13"}, "libcuda": {"11ab": "/opt/libcuda.so.550"}}
+    found: Any = versions.look(variant(libraries=mine))
     assert [(one.issue, one.message) for one in found] == [
         (
             "environment.driver_version_mismatch",
-            "the driver differs in version: driver: 570.86.15 (worker), 570.86.15 (baseline), 575.1 (manifest)",
+            "another driver is loaded: libcuda from /opt/libcuda.so.550, elsewhere from /usr/lib/libcuda.so.570.86.15",
         ),
         (
             "environment.library_version_mismatch",
-            "libraries differ in version: torch: 2.13.0 (worker), 2.13.0 (baseline), 2.12.0 (manifest)",
+            "other builds of libraries are loaded: libcublas from /tmp/libcublas.so.13, elsewhere from /opt/libcublas.so.13",
         ),
     ]
+    # The baseline has none: the server from which both are forked tells.
+    alone = baseline(libraries=None)
+    assert message(versions, variant(libraries=mine, beside=alone)) is None
+    assert len(list(versions.look(variant(libraries=mine, beside=alone, server_libraries=LIBRARIES)))) == 2
 
 
-def test_a_library_that_nobody_else_knows():
-    mine = VERSIONS | {"libcublas": "13.9"}
-    assert message(versions, variant(versions=mine)) == (
-        "libraries differ in version: libcublas: 13.9 (worker), not there (baseline), not there (manifest)"
-    )
-    # Without both to look at, nobody can say that nobody knows it.
-    assert message(versions, variant(versions=mine, manifest_versions=None)) is None
-    assert message(versions, variant(versions=mine, beside=baseline(versions=None))) is None
+@pytest.mark.parametrize(
+    "mine",
+    [
+        {"libown": {"77": "/tmp/libown.so"}},  # nobody else has a use for it
+        {"libcublas": {"22e1": "/tmp/a copy/libcublas.so.13"}},
+        {},
+    ],
+)
+def test_libraries_that_are_no_difference(mine):
+    assert told(versions, variant(libraries=mine)) is None
 
 
 def test_many_libraries_are_counted():
-    other = dict.fromkeys("abcdefg", "0")
-    found = message(versions, variant(versions=VERSIONS | other))
-    assert found.count("(worker)") == 5
+    many = {f"lib{name}": {"1": f"/a/{name}"} for name in "abcdefg"}
+    others = {name: {"2": "/b"} for name in many}
+    found = message(versions, variant(libraries=many, server_libraries=others))
+    assert found.count("elsewhere") == 5
     assert found.endswith("; and 2 more")
 
 
 @pytest.mark.parametrize(
     ("changes", "checked", "missing"),
     [
-        ({}, {"options_before": "", "options_after": ""}, "the options"),
-        ({"manifest_versions": {}, "beside": baseline(manifest_versions={})}, {}, "versions"),
-        ({"samples": Samples()}, {"samples_taken": 12, "seeds": seeds(4)}, "raw samples"),
+        ({}, {"declared": {}}, "the hash of the source"),
+        ({}, {"seeds": []}, "seeds"),
+        ({"samples": Samples()}, {"judged": 3, "seeds": seeds(4)}, "raw samples"),
     ],
 )
 def test_what_a_result_lacks(changes, checked, missing):
     evidence: Any = variant(**changes, checked=checked)
     found = told(versions, evidence)
-    count = evidence.self_check.samples_taken
-    assert found == (
-        "evaluation.unreproducible_result",
-        f"{count} samples were taken, and the result lacks {missing}",
-    )
+    count = len(evidence.samples.block)
+    assert found == ("evaluation.unreproducible_result", f"{count} samples were kept, and the result lacks {missing}")
 
 
 # --- self-check
-
-PLAN = ["a", "b", "c", "c", "b", "a"] * 2
-
-
-@pytest.mark.parametrize(
-    ("order", "place"),
-    [
-        (PLAN, None),
-        (PLAN[:7], None),
-        ([], None),
-        (["a", "b", "c", "b", "a", "a", "b", "b", "a"], None),  # c dropped out
-        (["a", "c", "b", "a"], 1),  # b's first block was left out
-        (["b", "a", "c"], 0),
-        ([*PLAN, "a"], 12),  # one block more
-        (["a", "b", "c", "c", "a", "b"], 4),  # exchanged
-        (["a", "b", "x"], 2),
-    ],
-)
-def test_the_order_of_blocks(order, place):
-    found = told(self_check, variant(checked={"planned_order": PLAN, "order": order}))
-    if place is None:
-        assert found is None
-    else:
-        assert found == (
-            "statistical.cherry_picking",
-            f"block {place} is not the one that the plan has there: blocks were left out, repeated or exchanged",
-        )
-
-
-def test_a_sample_nobody_took():
-    found = told(self_check, variant(checked={"samples_taken": 15}))
-    assert found == ("statistical.cherry_picking", "15 samples were taken and 16 kept; all must be")
-
-
-@pytest.mark.parametrize(("taken", "few"), [(16, False), (17, True), (18, False), (40, False)])
-def test_a_few_dropped_samples_are_dropped_outliers(taken, few):
-    found: Any = self_check.look(variant(checked={"samples_taken": taken}))
-    assert ("compile.guard_failure_hidden" in [one.issue for one in found]) is few
 
 
 def test_columns_of_one_length():
     taken = samples(1e-3)
     found = message(self_check, variant(samples=attrs.evolve(taken, wall_s=taken.wall_s[:5])))
     assert found == (
-        "8 samples were kept, and the record has 5 to 8 of them: "
-        "a spread can only be told from each sample as it was taken"
+        "8 samples were kept, and the columns of the record hold 5 to 8: "
+        "a spread can only be computed from every sample as it was taken"
     )
 
 
@@ -309,9 +277,9 @@ def test_a_run_that_ended_before_its_first_sample():
     assert told(self_check, variant(samples=Samples())) is None
 
 
-def test_passes_of_the_whole_run_are_not_those_of_a_row():
+def test_samples_of_one_pass_allow_no_statement():
     taken = attrs.evolve(samples(1e-3), block=[0] * 8)
-    found = told(self_check, variant(samples=taken, checked={"passes": 100}))
+    found = told(self_check, variant(samples=taken))
     assert found == (
         "statistical.insufficient_samples",
         "passes taken: 1; fewer than 4 allow no statement",
@@ -336,9 +304,13 @@ def test_gains_against_the_baselines_own_rounds(ours_s, drift, role, seen):
 
 
 def test_another_definition():
-    assert message(self_check, variant(cache="warm")) == "the cache is 'warm', and 'cold' for the baseline"
-    assert message(self_check, variant(checked={"sources_after": "0"})) == (
-        "the benchmark's source changed while it was measured"
+    planned = {"sha256": "51c0", "clock": "wall", "tolerance": "fp32"}
+    told_judge = planned | {"tolerance": "anything", "extra": 1}
+    declared = {"run": planned, "judge": told_judge, "worker": planned | {"sha256": "1f"}}
+    assert told(self_check, variant(checked={"declared": declared})) == (
+        "evaluation.metric_definition_gaming",
+        "the benchmark declares another tolerance, extra to the judge than before the run; "
+        "the benchmark declares another sha256 to the worker than before the run",
     )
     by_wall = samples(1e-3)
     by_wall = attrs.evolve(by_wall, device_s=by_wall.wall_s, wall_s=by_wall.device_s)
@@ -366,8 +338,8 @@ def test_what_the_caller_waits_for(device_s, wall_s, seen):
     if found:
         assert found == (
             "cuda.driver_overhead",
-            "by the GPU's clock it takes 0.5 times the baseline's time, and its caller waits 1.15 times as long as the "
-            "baseline's: 0.0015 s",
+            "by the GPU's clock it takes 0.5 times the baseline's time, and by the caller's clock 1.15 times the "
+            "baseline's time: 0.0015 s",
         )
 
 
@@ -393,7 +365,6 @@ def rank(number, **changes):
         work_s=1e-2,
         collectives={"all_gather": 2, "send": number},
         wire_bytes=1e6,
-        shard_elements=1000,
     )
     return attrs.evolve(honest, **changes)
 
@@ -505,24 +476,53 @@ def test_what_is_lossy_may_send_far_less_but_not_nothing():
 
 
 @pytest.mark.parametrize(
-    ("devices", "theirs", "kind", "said"),
+    ("gpus", "theirs", "said"),
     [
-        (("cuda:0", "cpu"), ("cuda:0", "cuda:1"), "cuda", "nobody knows a GPU of rank 1"),
-        (("", "cuda:1"), ("cuda:0", "cuda:1"), "cuda", "nobody knows a GPU of rank 0"),
-        (("cuda:0", "cuda:0"), ("cuda:0", "cuda:0"), "cuda", "several ranks are on cuda:0"),
-        (
-            ("cuda:0", "cuda:4"),
-            ("cuda:0", "cuda:1"),
-            "cuda",
-            "the ranks are on cuda:0, cuda:4, and those of the baseline on cuda:0, cuda:1",
-        ),
-        (("cpu", "cpu"), ("cpu", "cpu"), "cpu", None),
-        (("cpu", ""), ("cpu", "cpu"), "cpu", "the place of a rank is not known"),
+        ((("A",), ("A",)), (("A",), ("B",)), "several ranks are on A"),
+        ((("A",), ("C",)), (("A",), ("B",)), "the ranks are on A, C, and those of the baseline on A, B"),
+        ((("B",), ("A",)), (("A",), ("B",)), None),  # the same GPUs in another order
+        ((("A",), None), (("A",), ("B",)), "the driver lists rank 1 on no GPU"),
+        ((None, None), (("A",), ("B",)), None),  # the driver lists nobody
     ],
 )
-def test_places(devices, theirs, kind, said):
-    ours, others = ([{"device": one} for one in side] for side in (devices, theirs))
-    assert message(ranks, pair(*ours, beside=others, device=kind)) == said
+def test_gpus_of_ranks(gpus, theirs, said):
+    ours, others = ([{"gpus": one, "processors": (0, 1)} for one in side] for side in (gpus, theirs))
+    assert message(ranks, pair(*ours, beside=others)) == said
+
+
+@pytest.mark.parametrize(
+    ("processors", "said"),
+    [
+        (((0, 1), (0, 1)), None),
+        (((0, 1), None), None),
+        (((0, 1), (1,)), "rank 1 may run on processors 1, and that of the baseline on 0, 1"),
+    ],
+)
+def test_processors_of_ranks(processors, said):
+    ours, usual = [{"processors": one} for one in processors], {"processors": (0, 1)}
+    found = told(ranks, pair(*ours, beside=(usual, usual)))
+    assert found == (said and ("distributed.topology_mismatch", said))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "seen"),
+    [
+        ((100, 50), (50, 100), False),  # the last layers' first
+        ((50, 25), (100, 50), False),  # numbers of half the width
+        ((150,), (100, 50), True),
+        ((75, 75), (100, 50), True),
+        ((), (100, 50), False),  # another collective
+    ],
+)
+def test_buckets_of_reductions(ours, theirs, seen):
+    sides = [[{"buckets": one}] * 2 for one in (ours, theirs)]
+    found = told(ranks, pair(*sides[0], beside=sides[1]))
+    assert (found is not None) is seen
+    if found and ours == (150,):
+        assert found == (
+            "distributed.gradient_bucketing_mismatch",
+            "rank 0, 1 reduces in buckets of 150 bytes, and that of the baseline in buckets of 50, 100 bytes",
+        )
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_without_a_time_of_the_row_waiting_says_nothing():
 
 
 def test_ranks_of_a_baseline_have_nothing_to_be_compared_with():
-    uneven = [rank(0, shard_elements=3), rank(1, shard_elements=997, buckets=(5,))]
+    uneven = [rank(0, buckets=(3,), processors=(0,)), rank(1, buckets=(5, 9), processors=(1,))]
     assert told(ranks, baseline(ranks=uneven, world_size=2, samples=samples(1e-2))) is None
 
 
@@ -690,7 +690,7 @@ def test_an_incomplete_record_is_no_audit():
     partial = attrs.evolve(audit(kernel("k", 1e-3)), span_s=[1e-3] * 5)
     assert told(cupti_ledger, variant(audit=partial)) == (
         "timing.not_audited",
-        "CUPTI's record is not whole: 5 of 7 calls, 1 kinds of work",
+        "CUPTI's record is incomplete: 5 of 7 calls, 1 kinds of work",
     )
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf_core.results.validate import validate
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.sampler import LONGEST_UNJUDGED, Sampler
 from aiperf_core.results import example, jsontext, records
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.results.models import Manifest, TargetResult
+from aiperf_core.results.structure import ON_DISK, structure
 from aiperf_core.validity.registry import ISSUES
 
 REPOSITORY = Path(__file__).parents[3]
@@ -67,7 +68,7 @@ def sampled(passes: int, seed: int = 0) -> tuple[Sampler, Judge, Worker]:
         first_seed=1,
         off=frozenset(),
         untrusting=False,
-        seals=False,
+        fingerprints=False,
         timeout_s=1.0,
         rng=random.Random(seed),
         after_block=lambda _: None,
@@ -112,19 +113,19 @@ def test_outputs_are_judged_however_chance_falls() -> None:
 @pytest.mark.parametrize("name", ["seed", "order", "floor", "tier", "sample_file", "problem"])
 def test_a_result_without_what_reproduces_it_is_refused(name: str) -> None:
     document = jsontext.loads(records.target_files(example.result(), Path("target.json")).document)
-    validate("target", document)
+    structure(document, TargetResult, ON_DISK)
     del document[name]
     with pytest.raises(JsonError, match=f"found no field '{name}'"):
-        validate("target", document)
+        structure(document, TargetResult, ON_DISK)
 
 
 @pytest.mark.parametrize("name", ["packages", "machine", "command", "git", "plugins"])
 def test_a_manifest_without_what_reproduces_it_is_refused(name: str) -> None:
-    document = jsontext.loads(records.manifest_bytes(example.manifest(), Path("manifest.json")))
-    validate("manifest", document)
+    document = jsontext.loads(records.record_bytes(example.manifest(), Path("manifest.json")))
+    structure(document, Manifest, ON_DISK)
     del document[name]
     with pytest.raises(JsonError, match=f"found no field '{name}'"):
-        validate("manifest", document)
+        structure(document, Manifest, ON_DISK)
 
 
 @pytest.mark.parametrize("one", EXCLUDED, ids=lambda one: one.id)

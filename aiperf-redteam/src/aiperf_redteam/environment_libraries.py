@@ -1,9 +1,9 @@
 """Libraries that one side has in another build than the other.
 
 Workload   A damped iteration, see `relaxation`.
-Baseline   Step by step; it has loaded a stand-in for the GPU's driver, which is another library under the driver's name.
-Variants   `newer_driver` and `newer_library` load another build beside.  `same_driver` and `other_library` are honest: a copy
-           of the same build; a library that the baseline does not need.
+Baseline   Step by step; it has loaded a stand-in for the GPU's driver: another library under the driver's name.
+Variants   `newer_driver` and `newer_library` load another build beside.  `same_driver` and `other_library` are honest: a
+           copy of the same build; a library that the baseline does not need.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
@@ -25,7 +25,8 @@ bench = benchmark(steps=SHORT)
 def load(name, added=b""):
     """Load a copy of the library of mathematics under another name, with bytes behind its end that nobody reads."""
     maps = Path("/proc/self/maps").read_text()
-    source = re.search(r"/\S*/libm\.so\S*", maps) or re.search(r"/\S*/libm-\S*\.so\S*", maps)
+    source = re.search(r"/\S*/libm(?:\.so|-\S*\.so)\S*", maps)
+    assert source is not None  # Python itself is linked to it
     folder = cache_folder() / "redteam-libraries"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name

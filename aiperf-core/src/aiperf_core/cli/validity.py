@@ -119,7 +119,9 @@ def _proof(support: Support, kept: Kept | None) -> str:
     """The state of an issue's proof on this machine, in a few words."""
     if kept is not None and kept.outcome in PROVEN:
         return f"proven here on {kept.day}"
-    if kept is not None and kept.outcome not in (Outcome.UNPROVEN, Outcome.EXCLUDED, Outcome.OWED, Outcome.RECORDED):
+    if kept is not None and kept.outcome is Outcome.RECORDED:
+        return f"on recorded evidence, {kept.day}"
+    if kept is not None and kept.outcome not in (Outcome.UNPROVEN, Outcome.EXCLUDED, Outcome.OWED):
         return f"{kept.outcome} on {kept.day}"
     if support.kind is Kind.NONE:
         return UNPROVEN
@@ -160,8 +162,7 @@ def _reasons(issue: Issue) -> list[tuple[str, str]]:
 def _recording(file: str) -> str:
     from aiperf_core.selftest.recording import read
 
-    kind = "look-alike" if file.endswith(".honest.json") else "committed"
-    return f"{kind}: {read(file)}"
+    return f"{read(file)}{' (look-alike)' if file.endswith('.honest.json') else ''}"
 
 
 def _described(guard: str) -> str:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from attrs import define, evolve, field, frozen
 
 from aiperf_core.errors import BundleError
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import atomic, jsontext
 from aiperf_core.results.models import Conditions, Row
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Trials
@@ -29,6 +29,9 @@ from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import Issue
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 # CUPTI, the probe of the flush and the control runs are part of this tier only.
 TIER = "standard"
@@ -61,7 +64,7 @@ class Recording:
     conditions: tuple[Conditions, Conditions] | None = None
 
     def __str__(self) -> str:
-        return f"{', '.join(filter(None, self.machine.values()))}, {self.date}, by `{self.command}`"
+        return f"on {', '.join(filter(None, self.machine.values()))}, {self.date}, by `{self.command}`: {self.run}"
 
 
 def look_at(recording: Recording, guard: str, checks: Iterable[Check]) -> Assessment:
@@ -84,10 +87,24 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
+    import cattrs
+
     try:
-        return structure.structure(jsontext.loads(data), Recording)
-    except jsontext.JsonError as error:
+        return _converter().structure(jsontext.loads(data), Recording)
+    except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
         raise BundleError(f"this is no recording: {error}") from None
+
+
+def to_bytes(recording: Recording) -> bytes:
+    """Return a recording as the bytes of its file."""
+    return jsontext.to_bytes(_converter().unstructure(recording))
+
+
+@cache
+def _converter() -> "Converter":
+    import cattrs
+
+    return cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
 
 
 # --- recording
@@ -165,7 +182,7 @@ class Recorder:
             for issue in [one for one in shown if one.id not in written]:
                 is_there = self._sees(found, issue)
                 if is_there or (not situation and self._has(issue.id) and issue.guard in (CONDITIONS, "machine")):
-                    written.add(issue.id)
+                    written |= {issue.id} if is_there else set()
                     yield self._write(issue, found, honest=not is_there)
 
     def _one(self, case: Case, issue: Issue) -> Told:
@@ -207,7 +224,7 @@ class Recorder:
 
     def _write(self, issue: Issue, found: Recording, *, honest: bool) -> Told:
         file = self.folder / _name(issue.id, honest=honest)
-        atomic.write(file, jsontext.to_bytes(structure.document(found)))
+        atomic.write(file, to_bytes(found))
         return Told(issue.id, file)
 
 
@@ -255,10 +272,10 @@ def header(command: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(command),
         "machine": {
             "cpu": f"{os.cpu_count()} x {host.processor_model()}",
-            "gpus": ", ".join(one.name for one in found),
+            "gpus": ", ".join(str(one["name"]) for one in found),
             "driver": driver or "",
             "system": host.operating_system(),
-            "hypervisor": host.hypervisor(),
+            "hypervisor": f"hypervisor: {host.hypervisor()}" if host.hypervisor() else "",
         },
         "versions": {name: one for name, one in packages().items() if not re.match(r"aiperf-(ch|labs)", name)},
         "commit": git_commit(Path(__file__).parent),
