@@ -7,8 +7,8 @@
         load/<name>.json            a document of another package, of one of the kinds in `models.DOCUMENT_KINDS`
         logs/<target>/<name>.log    the output of an implementation
 
-A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may come from
-an unknown source: no path or link in it is followed out of its folder.
+A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may
+come from an unknown source: no path or link in it is followed out of its folder.
 """
 
 import errno
@@ -212,7 +212,7 @@ class Bundle:
                     file.unlink(missing_ok=True)
 
     def _files(self, name: str) -> list[str]:
-        """The names of the documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
+        """The documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
         folder = self.path / name
         self._inside(folder)
         names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()

@@ -1,11 +1,12 @@
 """The samples of a target as columns of numbers, in an `.npz` file that `numpy.load` can read.
 
-Each column is one array with the samples of all rows, row after row. The target's file has the number of samples of each row, and
-the type and unit of each column. No time is rounded: it is stored in whole nanoseconds or in the milliseconds of a CUDA event only
-if that gives back exactly the same number, and otherwise in seconds with double precision.
+Each column is one array with the samples of all rows, row after row. The target's file has the number of samples of
+each row, and the type and unit of each column. No time is rounded: it is stored in whole nanoseconds or in the
+milliseconds of a CUDA event only if that gives back exactly the same number, and otherwise in seconds with double
+precision.
 
-A file may come from an unknown source. Its sizes are compared with the target's file before memory is taken. Only plain numbers are
-read (no objects, no pickles), and impossible times are refused.
+A file may come from an unknown source. Its sizes are compared with the target's file before memory is taken. Only plain
+numbers are read (no objects, no pickles), and impossible times are refused.
 """
 
 import io

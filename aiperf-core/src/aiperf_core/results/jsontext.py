@@ -1,7 +1,7 @@
 """JSON for readers: indented, with short objects and lists, and all columns of samples, on one line.
 
-Two rules are stricter than Python's `json`: numbers must be finite in both directions, and values must have a JSON type. Errors name
-the place in the document, such as `rows[2].time_s.value`.
+Two rules are stricter than Python's `json`: numbers must be finite in both directions, and values must have a JSON
+type. Errors name the place in the document, such as `rows[2].time_s.value`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A lock, so that one process at a time writes a bundle.
 
-The kernel holds the lock (`flock`), so it ends with its process, however that ends. A lock file left by a killed process has no
-effect.
+The kernel holds the lock (`flock`), so it ends with its process, however that ends. A lock file left by a killed
+process has no effect.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def held(folder: Path, *, required: bool) -> Iterator[None]:
     """Hold the bundle in `folder` for writing. Raises BundleError where another process holds it.
 
-    Some network file systems have no locks. BundleError is raised there if the lock is `required`; otherwise there is no lock.
+    Some network file systems have no locks. BundleError is raised there if the lock is `required`; otherwise there is
+    no lock.
     """
     path = folder / FILE
     descriptor = _taken(path, required)
@@ -54,8 +55,8 @@ def _taken(path: Path, required: bool) -> int:
             if required or error.errno not in _NO_LOCKS:
                 os.close(descriptor)
                 raise BundleError(
-                    f"cannot lock '{path.parent}': {error.strerror or error}. Move it to a file system with locks first, so "
-                    "that no two processes write it."
+                    f"cannot lock '{path.parent}': {error.strerror or error}. Move it to a file system with locks "
+                    "first, so that no two processes write it."
                 ) from error
         if _is_there(path, descriptor):
             return descriptor

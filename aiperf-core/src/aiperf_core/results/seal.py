@@ -1,7 +1,8 @@
 """The hashes of a closed bundle, which show any later change of a file.
 
-The hash of the manifest covers the hashes of all documents and samples; it is the *seal* of the bundle, logs excepted. A seal is
-not a signature: a person who changes files can seal them again. A copy of the seal (`aiperf recheck` prints it) shows that too.
+The hash of the manifest covers the hashes of all documents and samples; it is the *seal* of the bundle, logs excepted.
+A seal is not a signature: a person who changes files can seal them again. A copy of the seal (`aiperf recheck` prints
+it) shows that too.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Signatures of bundles, made by OpenSSH: `ssh-keygen -Y sign` with existing SSH keys.
 
-A signature covers the manifest on disk, whose seal covers every figure of the bundle. It is stored in `manifest.json.sig`, and can
-be verified without aiperf:
+A signature covers the manifest on disk, whose seal covers every figure of the bundle. It is stored in
+`manifest.json.sig`, and can be verified without aiperf:
 
     ssh-keygen -Y verify -f allowed_signers -I NAME -n aiperf -s manifest.json.sig < manifest.json
 """
@@ -42,8 +42,8 @@ class Signed:
 def sign(bundle: Bundle, key: Path) -> Path:
     """Sign a closed bundle and return the signature's path; an older signature is replaced.
 
-    `key` is a private key, or a public one whose private half an SSH agent holds. Raises BundleError for a bundle that has
-    no seal or whose manifest was changed since it was sealed, and UsageError for a key that cannot sign.
+    `key` is a private key, or a public one whose private half an SSH agent holds. Raises BundleError for a bundle that
+    has no seal or whose manifest was changed since it was sealed, and UsageError for a key that cannot sign.
     """
     if not key.is_file():
         raise UsageError(f"--key '{key}' is not a file; give an SSH key, such as ~/.ssh/id_ed25519.")
@@ -55,7 +55,8 @@ def sign(bundle: Bundle, key: Path) -> Path:
         )
     if recorded != seal.seal_of(jsontext.loads(data)):
         raise BundleError(
-            f"'{bundle.path}' was not signed: its {MANIFEST} was changed since it was sealed. See: aiperf recheck BUNDLE"
+            f"'{bundle.path}' was not signed: its {MANIFEST} was changed since it was sealed. See: "
+            "aiperf recheck BUNDLE"
         )
     done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
@@ -69,7 +70,7 @@ def sign(bundle: Bundle, key: Path) -> Path:
 
 
 def verify(bundle: Bundle, signers: Path, identity: str | None = None) -> Signed:
-    """The signer of the bundle. `signers` is an `allowed_signers` file; without `identity` any signer in it is accepted.
+    """The signer of the bundle. Without `identity`, any signer in `signers`, an `allowed_signers` file, is accepted.
 
     Raises SignatureError if there is no signature, if it is by another key, or if the manifest changed since.
     """
@@ -99,8 +100,8 @@ def verify(bundle: Bundle, signers: Path, identity: str | None = None) -> Signed
             f"'{bundle.path}' is not signed by {identity!r}; its key is that of {', '.join(map(repr, principals))}."
         )
     raise SignatureError(
-        f"'{bundle.path}' does not carry a valid signature of {name!r}: its {MANIFEST} was changed after it was signed, "
-        f"or it was signed for something else ({_said(done)})."
+        f"'{bundle.path}' does not carry a valid signature of {name!r}: its {MANIFEST} was changed after it was "
+        f"signed, or it was signed for something else ({_said(done)})."
     )
 
 

@@ -1,6 +1,7 @@
 """Hashes of the sources that decide a result: the harness, and the packages of the targets.
 
-A manifest has the hash of a target's module, but the imports of that module and the kernels beside it decide its time too.
+A manifest has the hash of a target's module, but the imports of that module and the kernels beside it decide its time
+too.
 """
 
 import hashlib

@@ -70,8 +70,8 @@ def warm_after_flush(flush: Flush) -> Finding | None:
     if gap < CACHE_GAP * flush.hot_s or flush.flushed_s - flush.hot_s >= gap / 2:
         return None
     message = (
-        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, {flush.hot_s * 1e6:.3g} us "
-        f"hot and {flush.cold_s * 1e6:.3g} us cold"
+        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, "
+        f"{flush.hot_s * 1e6:.3g} us hot and {flush.cold_s * 1e6:.3g} us cold"
     )
     evidence = {"hot_s": flush.hot_s, "cold_s": flush.cold_s, "flushed_s": flush.flushed_s}
     return Finding("timing.cache_not_cold", "warning", message, evidence)

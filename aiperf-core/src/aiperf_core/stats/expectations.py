@@ -1,8 +1,8 @@
 """Expectations: what the benchmarks of a package must reach on a kind of machine.
 
-A package keeps a file for each kind of machine beside its sources, such as `expectations/nvidia-h200-x1.json`. Each entry is a
-threshold with its origin: the bundle and its seal, the date, the versions, the hash of the benchmark's source. A threshold is the
-low end of the measured interval, less the floor: a repeated run lies above it.
+A package keeps a file for each kind of machine beside its sources, such as `expectations/nvidia-h200-x1.json`. Each
+entry is a threshold with its origin: the bundle and its seal, the date, the versions, the hash of the benchmark's
+source. A threshold is the low end of the measured interval, less the floor: a repeated run lies above it.
 """
 
 import hashlib
@@ -71,7 +71,8 @@ class Page:
 class Checked:
     """A row compared with its expectation.
 
-    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or `OTHER SIZE`.
+    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or
+        `OTHER SIZE`.
     reason: why a row without a figure is below.
     """
 
@@ -96,7 +97,7 @@ class Change:
 
 
 def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> str:
-    """The kind of machine: the GPUs' name and how many a target uses, or the processor and how many of its CPUs it may use.
+    """The kind of machine: the GPUs that a target uses and their number, or the processor and its usable CPUs.
 
     A target of several ranks uses as many GPUs, any other target one, whatever else is in the machine.
     """
@@ -115,8 +116,8 @@ def checked_key(key: str) -> str:
     """A key that can be a file's name. Raises UsageError."""
     if not KEY.fullmatch(key) or len(key) > LONGEST_KEY:
         raise UsageError(
-            f"'{words(key)}' cannot name a kind of hardware: lower-case letters and digits in words joined by hyphens can, "
-            "such as 'nvidia-h200-x1'."
+            f"'{words(key)}' cannot name a kind of hardware: lower-case letters and digits in words joined by hyphens "
+            "can, such as 'nvidia-h200-x1'."
         )
     return key
 
@@ -260,8 +261,8 @@ def refuse_rows(results: list[TargetResult]) -> None:
     ]
     if refused:
         raise BundleError(
-            f"expectations were not updated: {', '.join(refused)}. Run again until every row is sure, or choose others: "
-            "BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION"
+            f"expectations were not updated: {', '.join(refused)}. Run again until every row is sure, or choose "
+            "others: BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION"
         )
 
 

@@ -1,9 +1,9 @@
 """Compare a run with its reproduction, row by row.
 
-A verdict *holds* if the second run has the same verdict; INVALID and UNTRUSTED count as the same. It stays *open* if a row that was
-FASTER, SLOWER or SAME is INCONCLUSIVE now. A row that was INCONCLUSIVE, FAILED or SKIPPED claimed nothing. A row that claimed
-something and does not run now is *not run*. If the verdict is the same but the intervals of the speedups do not meet, the speedup
-*differs*.
+A verdict *holds* if the second run has the same verdict; INVALID and UNTRUSTED count as the same. It stays *open* if a
+row that was FASTER, SLOWER or SAME is INCONCLUSIVE now. A row that was INCONCLUSIVE, FAILED or SKIPPED claimed nothing.
+A row that claimed something and does not run now is *not run*. If the verdict is the same but the intervals of the
+speedups do not meet, the speedup *differs*.
 """
 
 from collections.abc import Mapping
