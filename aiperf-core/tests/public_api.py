@@ -45,7 +45,7 @@ OFFERED = {
     "aiperf_core.devices.telemetry": ("Telemetry",),
     "aiperf_core.devices.cpu": ("time_by_wall", "last_level_cache_bytes"),
     "aiperf_core.devices.probe": ("has_cuda_device",),
-    "aiperf_core.measurements": ("Flush", "Memory", "Reading"),
+    "aiperf_core.measurements": ("Flush", "Memory", "Reading", "Samples"),
     "aiperf_core.executor": ("Executor", "ExecutorKind", "WorkerHandle", "WorkerSpec", "ProcessServer"),
     "aiperf_core.harness.processes.child": ("Child",),
     "aiperf_core.harness.processes.channel": ("Channel",),

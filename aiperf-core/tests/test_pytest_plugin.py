@@ -134,6 +134,22 @@ def alone(x):
 '''
 
 
+# A test that an author writes.
+OWN = """
+import pytest
+
+from aiperf_core.testing import problems
+
+
+@pytest.mark.parametrize("n", [3])
+def test_measured(aiperf_measure, n):
+    result = aiperf_measure("acme.both", n=n)
+    assert problems(result) == []
+    assert [row.name for row in result.rows] == ["product"]
+    assert result.problem.params == {"n": 3, "bits": 4}
+"""
+
+
 @pytest.fixture(autouse=True)
 def found_by_children(site, monkeypatch):
     """Let the processes that a test starts find what is installed in the site."""
@@ -188,7 +204,7 @@ def conformed(tmp_path_factory, make_site):
         "conftest.py",
         "def pytest_aiperf_awkward():\n    return {'acme.good': [{'n': 1}, {'n': 4099}], 'acme.ranked': [{'n': 3, 'world_size': 3}]}\n",
     )
-    site.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
+    site.write("test_own.py", OWN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
         return site, *run(site, "--aiperf=acme")
@@ -199,7 +215,7 @@ def test_every_target_is_a_test_on_each_of_its_devices(conformed):
     on_a_gpu = told.pop("acme.both[cuda]")
     assert on_a_gpu in ("SKIPPED (needs a device 'cuda'; here is cpu)", "PASSED")
     assert told == {
-        "test_own.py::test_one[1]": "PASSED",
+        "test_own.py::test_measured[3]": "PASSED",
         "acme.double[cpu]": "FAILED",
         "acme.good[cpu]": "PASSED",
         "acme.priced[cpu]": "FAILED",
@@ -289,21 +305,6 @@ def test_a_result_that_changes_when_it_is_read(acme):
     done, told = run(acme, "--aiperf=acme", "-k", "cpu")
     assert told == {"acme.double[cpu]": "FAILED"}
     assert "\nacme.double on cpu: the result changes when it is written and read\n" in done.stdout
-
-
-def test_the_fixture_measures(acme):
-    acme.write("aiperf_acme/double.py", HEAD)
-    acme.write(
-        "test_own.py",
-        "import pytest\nfrom aiperf_core.testing import problems\n"
-        "@pytest.mark.parametrize('n', [3])\n"
-        "def test_measured(aiperf_measure, n):\n"
-        "    result = aiperf_measure('acme.double', n=n)\n"
-        "    assert problems(result) == []\n"
-        "    assert [row.name for row in result.rows] == ['product']\n"
-        "    assert result.problem.params == {'n': 3, 'bits': 4}\n",
-    )
-    assert run(acme)[1] == {"test_own.py::test_measured[3]": "PASSED"}
 
 
 def test_it_costs_nothing_when_it_is_not_asked_for(site):

@@ -161,4 +161,4 @@ def test_moments(iso, shown):
 
 @pytest.mark.parametrize(("count", "shown"), [(0, "0 targets"), (1, "1 target"), (1200, "1,200 targets")])
 def test_plurals(count, shown):
-    assert units.plural(count, "target") == shown
+    assert units.plural("target", count) == shown

@@ -13,7 +13,7 @@ import pytest
 from aiperf_core.selftest.outcomes import WRONG, Outcome
 from aiperf_core.validity.registry import CATEGORIES, ISSUES
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.proof
 
 # Their proofs hang on times, and take more than half of all the time.
 OF_TIMES = ("compile", "location", "statistical", "timing")
@@ -62,6 +62,5 @@ def test_guards_of_values_files_and_processes(new_cache: Callable[[], Path]) -> 
     prove(new_cache, OTHERS, 75)
 
 
-@pytest.mark.long
 def test_guards_of_times(new_cache: Callable[[], Path]) -> None:
     prove(new_cache, OF_TIMES, 20)

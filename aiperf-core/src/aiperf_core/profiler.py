@@ -163,7 +163,7 @@ class Pace:
 
 @frozen
 class Profiler:
-    """A tool of `aiperf profile --tool NAME`. A field that breaks a rule raises `ValueError`, which sets the plugin aside.
+    """A tool of `aiperf profile`. A field that breaks a rule raises `ValueError`, which sets the plugin aside.
 
     name: as in `--tool`.
     summary: one line.

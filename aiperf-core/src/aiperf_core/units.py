@@ -1,10 +1,11 @@
 """Numbers as people read them, with a display unit and the digits that are significant. On disk all numbers are SI.
 
-Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as `128 MiB`
-(powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
+Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as
+`128 MiB` (powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
 """
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 
 from attrs import frozen
@@ -15,6 +16,7 @@ MICRO = "µ"
 DIGITS = 3  # of a figure that stands alone; an interval may ask for more
 MOST_DIGITS = 5
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, MICRO + "s"), (1e-9, "ns"))
+ENERGY_UNITS = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"), (1e-9, "nJ"))
 RATE_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -34,14 +36,14 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 def seconds(value: float, digits: int = DIGITS) -> str:
     """A time in s, ms, µs or ns."""
-    scale, unit = _time_unit(value, digits)
+    scale, unit = _unit(value, TIME_UNITS, digits)
     return f"{number(value / scale, digits)} {unit}"
 
 
 def time_estimate(estimate: Estimate) -> Shown:
     """A time with its interval. Digits are added until the ends of the interval differ from the value."""
     digits = _digits(estimate)
-    scale, unit = _time_unit(estimate.value, digits)
+    scale, unit = _unit(estimate.value, TIME_UNITS, digits)
     scaled = Estimate(estimate.value / scale, estimate.low / scale, estimate.high / scale)
     value, interval = _with_interval(scaled, digits)
     return Shown(f"{value} {unit}", interval)
@@ -59,20 +61,15 @@ def speedup(estimate: Estimate | None) -> Shown:
 
 
 def joules(value: float, digits: int = DIGITS) -> str:
-    """An energy."""
-    for unit, factor in (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
-        if abs(value) >= factor:
-            return f"{number(value / factor, digits)} {unit}"
-    return f"{number(value / 1e-9, digits)} nJ"
+    """An energy in kJ, J, mJ, uJ or nJ."""
+    scale, unit = _unit(value, ENERGY_UNITS, digits)
+    return f"{number(value / scale, digits)} {unit}"
 
 
 def rate(value: float, unit: str) -> str:
     """A rate in `unit`, `B/s` or `FLOP/s`: `3.29 TB/s`."""
-    for scale, prefix in RATE_PREFIXES:
-        # Compared after rounding, or 999.9 GB/s would read `1,000 GB/s`.
-        if float(f"{value:.{DIGITS - 1}e}") >= scale:
-            return f"{number(value / scale)} {prefix}{unit}"
-    return f"{number(value)} {unit}"
+    scale, prefix = _unit(value, RATE_PREFIXES, DIGITS)
+    return f"{number(value / scale)} {prefix}{unit}"
 
 
 def size(count: float) -> str:
@@ -117,18 +114,19 @@ def moment(iso: str) -> str:
         return iso
 
 
-def plural(count: int, noun: str) -> str:
+def plural(noun: str, count: int) -> str:
     """A count with its noun: `1 target`, `2 targets`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _time_unit(value: float, digits: int) -> tuple[float, str]:
-    rounded = float(f"{value:.{digits - 1}e}")
-    return next(((scale, unit) for scale, unit in TIME_UNITS if rounded >= scale), TIME_UNITS[-1])
+def _unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> tuple[float, str]:
+    """The largest unit that is not above the rounded value: 999.96 GB/s is `1.00 TB/s`."""
+    rounded = float(f"{abs(value):.{digits - 1}e}")
+    return next((unit for unit in units if rounded >= unit[0]), units[-1])
 
 
 def _digits(estimate: Estimate) -> int:
-    """The last digit stands for at most a quarter of the interval, so that the ends of the interval differ from the value."""
+    """Digits whose last stands for at most a quarter of the interval: its ends then differ from the value."""
     width = estimate.high - estimate.low
     if width <= 0 or estimate.value <= 0:
         return DIGITS + 1

@@ -67,13 +67,14 @@ def test_what_its_workflow_runs_passes(package):
     install, *lines = re.findall(r"- run: (.*)", workflow)
     assert install == 'pip install -e ".[test]"'
     assert lines == ["aiperf list acme", "aiperf lint acme", "aiperf kernels acme", "pytest --aiperf=acme"]
-    for line in lines[1:]:
+    # What is made for a plugin has the targets of a chapter; its own tests are more.
+    for line in lines[1:] if kind_of(package) == "chapter" else lines[-1:]:
         program, *arguments = shlex.split(line)
         done = run(package, *(["aiperf_core"] if program == "aiperf" else ["pytest", *PYTEST]), *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "failed" not in done.stdout
         if program == "pytest":
-            assert {"chapter": "11 passed", "plugin": "13 passed"}[kind_of(package)] in done.stdout
+            assert {"chapter": "2 passed", "plugin": "4 passed"}[kind_of(package)] in done.stdout
 
 
 def test_the_readme_lists_the_target_as_the_contents_page_does(package):

@@ -366,7 +366,7 @@ def test_wrong_use(bundle):
     wrong = report(bundle.path, "--plots", "-1")
     assert (wrong.exit_code, wrong.stderr) == (
         2,
-        "aiperf: --plots '-1' says not how many targets get pictures; accepted: all, none, or a number.\n",
+        "aiperf: --plots '-1' is not a number of targets; accepted: all, none, or a number.\n",
     )
     wrong = report(f"{bundle.path}:ch07.agian")
     assert wrong.exit_code == 2

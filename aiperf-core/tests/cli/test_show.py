@@ -190,6 +190,7 @@ def test_targets_as_json(acme):
         "requires": ["sm_80", "compiler"],
         "builds_on": "shuffled",
         "lossy": {"metric": "rel_l2", "budget": 0.05},
+        "mechanisms": [],
     }
 
 

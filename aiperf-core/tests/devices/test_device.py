@@ -21,7 +21,6 @@ from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
-from aiperf_core.requirements import Hardware
 from aiperf_core.targets import Selection
 
 pytestmark = pytest.mark.quiet
@@ -144,8 +143,11 @@ def planner(plugins: Plugins, tmp_path: Path) -> Planner:
     planner = Planner.__new__(Planner)
     planner.options, planner.log_folder = Options(devices=plugins.known_devices), tmp_path
     planner._kinds, planner._ceilings = {}, {}
-    planner._hardware, planner._no_cuda = Hardware(), "the tests hide it"
-    planner._probed = {"toy": Found(name="Toy accelerator 1", count=2), "gone": "its cable is out"}
+    planner._probed = {
+        "cuda": "the tests hide it",
+        "toy": Found(name="Toy accelerator 1", count=2),
+        "gone": "its cable is out",
+    }
     return planner
 
 

@@ -49,6 +49,7 @@ def seen(shared_measure: Callable[..., TargetResult], tmp_path_factory: pytest.T
         results = [
             shared_measure("aiperf_core.practice.sum_rows", size="smoke", candidate=check_candidate(file, "aiperf")),
             shared_measure("features"),
+            shared_measure("extension"),
             shared_measure("several_ranks", "gathered"),
         ]
     assert all(isinstance(one, TargetResult) for one in results), results

@@ -93,10 +93,10 @@ def test_a_kernel_that_refuses_is_said_with_the_remedy(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(programs, "find", lambda name: "/x/perf")
     monkeypatch.setattr(programs, "output", refuse)
-    monkeypatch.setattr(perf, "_level", lambda: "4")
+    monkeypatch.setattr(perf, "text", lambda _: "4")
     assert Perf(JOB).unavailable() == perf._REMEDY.format(level="4")
     assert "kernel.perf_event_paranoid=1" in perf._REMEDY
-    monkeypatch.setattr(perf, "_level", lambda: "-1")
+    monkeypatch.setattr(perf, "text", lambda _: "-1")
     assert Perf(JOB).unavailable() == "'perf stat ...' failed with status 255: Access denied"
     monkeypatch.setattr(programs, "find", lambda name: None)
     assert str(Perf(JOB).unavailable()).startswith("perf is not installed; ")

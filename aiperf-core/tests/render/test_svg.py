@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiperf_core.render import svg
-from aiperf_core.render.svg import Dot, Line, Picture, Scale, Text
+from aiperf_core.render.svg import Dot, Picture, Scale, Text
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_style_sheet_and_the_properties_of_a_shape_agree():
         "stroke-width": "1",
         "fill": "#0b7038",
     }
-    assert svg.properties(Line(0, 0, 1, 1, "range v-SLOWER"))["stroke"] == svg.PALETTE["warn"]
+    assert svg.properties(svg.line(0, 0, 1, 1, "range v-SLOWER"))["stroke"] == svg.PALETTE["warn"]
     assert svg.properties(Text(0, 0, "x", "label strong")) == {
         "fill": "#1a2129",
         "font-size": "11px",
@@ -90,16 +90,16 @@ def test_the_style_sheet_and_the_properties_of_a_shape_agree():
     assert "svg .best { color: #0b7038 }\n" in plain
     assert "svg .mark { stroke: #ffffff; stroke-width: 1; fill: currentColor }\n" in plain
     assert "var(" not in plain
-    order = [plain.index(rule) for rule in ("line {", "svg .best {", "svg .mark {", "svg .hollow {")]
-    assert all(rule.startswith(("svg .", "line ", "path ", "circle ", "text ")) for rule in plain.splitlines())
+    order = [plain.index(rule) for rule in ("path {", "svg .best {", "svg .mark {", "svg .hollow {")]
+    assert all(rule.startswith(("svg .", "path ", "circle ", "text ")) for rule in plain.splitlines())
     assert order == sorted(order), "of two rules for one shape, the later holds"
 
 
 def test_a_file_has_its_size_its_style_and_a_background():
-    text = svg.document(Picture(30, 20, "x", [Line(0, 0, 1, 1, "roof")]))
+    text = svg.document(Picture(30, 20, "x", [svg.line(0, 0, 1, 1, "roof")]))
     assert text.startswith('<svg width="30" height="20" viewBox="0 0 30 20" ')
-    assert "<style>line {" in text
-    assert '<rect class="paper" width="100%" height="100%"/><line class="roof"' in text
+    assert "<style>path {" in text
+    assert '<rect class="paper" width="100%" height="100%"/><path class="roof"' in text
 
 
 def test_a_legend_breaks_into_rows():

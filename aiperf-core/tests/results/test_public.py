@@ -165,7 +165,9 @@ def test_other_work_is_another_trend(tmp_path):
 
 
 def test_a_request_as_json():
-    request = RunRequest([RequestedTarget(TARGET, ["coalesced"], "cuda", params={"n": 4.0})], tier="audit", budget_s=2.5)
+    request = RunRequest(
+        [RequestedTarget(TARGET, ["coalesced"], "cuda", params={"n": 4.0})], tier="audit", budget_s=2.5
+    )
     text = results.to_json(request)
     assert results.from_json(RunRequest, text) == request
     assert results.from_json(RunRequest, f'{{"targets": [{{"target": "{TARGET}"}}]}}') == RunRequest(

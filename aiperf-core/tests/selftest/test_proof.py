@@ -32,8 +32,6 @@ from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import NOTE, Issue
 
-pytestmark = pytest.mark.quiet
-
 TARGETS = Path(__file__).parent / "targets"
 
 CHEAT = Issue(
@@ -768,7 +766,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofPlanner]:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         with ProofPlanner(Options(), folder) as opened:
             # It is tested elsewhere; and the tests must not depend on what the machine has.
-            opened._hardware = Hardware()
+            opened._probed["cuda"] = "the tests hide it"
             yield opened
 
 
@@ -782,6 +780,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofPlanner]:
         (Case(issue="play.cheat", module="broken", implementation="zeros"), Outcome.ERROR),
     ],
 )
+@pytest.mark.proof
 def test_on_the_harness_itself(planner, tmp_path, one, outcome):
     issues = (evolve(CHEAT, guard="judged_output"), evolve(FOUL, guard="fresh_values"))
     prover = Prover(planner, tmp_path, issues, None, Keeping())
@@ -790,6 +789,7 @@ def test_on_the_harness_itself(planner, tmp_path, one, outcome):
     assert planner._ceilings == {}
 
 
+@pytest.mark.proof
 def test_a_real_linter(planner, tmp_path):
     trials = Trials(planner, tmp_path, None, Keeping())
     plan = trials.plan(case(module="guarded", implementation="zeros"), CHEAT)
@@ -799,6 +799,7 @@ def test_a_real_linter(planner, tmp_path):
     assert planner.lint(loose)[0].startswith("judge.")
 
 
+@pytest.mark.proof
 def test_no_process_is_left_that_an_attack_left_behind(planner, tmp_path):
     prover = Prover(planner, tmp_path, ISSUES, None, Keeping())
     one = Case(issue="play.cheat", module="guarded", implementation="leaves_a_process", honest=True)
@@ -816,6 +817,7 @@ def test_no_process_is_left_that_an_attack_left_behind(planner, tmp_path):
     ("implementation", "wrong", "least", "most"),
     [("brisk", None, 2.0, 6.0), ("as_idle", None, 0.8, 1.25), ("zeros", "the output: relative L2 error 1", 0, 0)],
 )
+@pytest.mark.proof
 def test_a_harness_of_one_process(planner, tmp_path, implementation, wrong, least, most):
     one = case("play.foul", module="guarded", implementation=implementation)
     plan = Trials(planner, tmp_path, None, Keeping()).plan(one, FOUL)

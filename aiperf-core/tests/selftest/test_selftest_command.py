@@ -26,8 +26,6 @@ from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import HARD, Exclusion, Issue
 
-pytestmark = pytest.mark.quiet
-
 TARGETS = Path(__file__).parent / "targets"
 
 
@@ -163,6 +161,7 @@ def ended(name: str, *outcomes: Outcome, honest: bool = False, **other: Any) -> 
 # --- the command
 
 
+@pytest.mark.proof
 def test_every_outcome_by_category_with_its_reason(shell):
     result = ask(shell, "selftest")
     assert result.exit_code == 3, result.output
@@ -203,6 +202,7 @@ def test_every_outcome_by_category_with_its_reason(shell):
     )
 
 
+@pytest.mark.proof
 def test_json(shell):
     result = ask(
         shell, "selftest", "--issue", "play.zeros", "--issue", "rest.alone", "--device", "cpu", "--json", "--quiet"

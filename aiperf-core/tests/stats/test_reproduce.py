@@ -15,12 +15,12 @@ from aiperf_core.stats.reproduce import Outcome, judge, outcome
 from aiperf_core.targets import InstalledTarget
 
 TARGET = "ch07.memory_access"
-ASKED = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
+REQUEST = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
 
 
 @pytest.fixture
 def then(tmp_path):
-    return Address(measured.bundle(tmp_path / "then", asked=ASKED))
+    return Address(measured.bundle(tmp_path / "then", request=REQUEST))
 
 
 @pytest.fixture

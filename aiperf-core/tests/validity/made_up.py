@@ -435,9 +435,9 @@ LEDGER_CASES = (
     ),
     MadeUp(
         issue="policy.wrapper_extension",
-        guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3), state_after={"extensions": ["fast_gemm"]}),
+        guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3), extensions=["/home/me/fast_gemm.so"]),
         # An extension that brings the kernel that runs.
-        honest=lambda: _rewritten(kernel("fast_gemm_kernel", 0.59e-3), state_after={"extensions": ["fast_gemm"]}),
+        honest=lambda: _rewritten(kernel("fast_gemm_kernel", 0.59e-3), extensions=["/home/me/fast_gemm.so"]),
     ),
     MadeUp(
         issue="policy.decoy_kernel",

@@ -61,10 +61,10 @@ def message(check, evidence):
         (self_check, EMPTY, "the harness kept no record of its own work"),
         (ranks, EMPTY, "one process, no ranks"),
         (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks kept no record"),
-        (seeds_check, EMPTY, "the seeds of this run's values were not kept"),
-        (seeds_check, variant(checked={"seeds": []}), "the seeds of this run's values were not kept"),
-        (cupti_ledger, EMPTY, "CUPTI did not look at this row's calls"),
-        (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "there is a ledger of GPUs only"),
+        (seeds_check, EMPTY, "the seeds of this run were not kept"),
+        (seeds_check, variant(checked={"seeds": []}), "the seeds of this run were not kept"),
+        (cupti_ledger, EMPTY, "CUPTI did not record calls of this row"),
+        (cupti_ledger, attrs.evolve(EMPTY, device="cpu"), "CUPTI records the work of GPUs only"),
     ],
 )
 def test_what_is_not_there_is_not_observed(check, evidence, reason):
@@ -338,8 +338,8 @@ def test_what_the_caller_waits_for(device_s, wall_s, seen):
     if found:
         assert found == (
             "cuda.driver_overhead",
-            "by the GPU's clock it takes 0.5 times the baseline's time, and its caller waits 1.15 times as long as the "
-            "baseline's: 0.0015 s",
+            "by the GPU's clock it takes 0.5 times the baseline's time, and by the caller's clock 1.15 times the "
+            "baseline's time: 0.0015 s",
         )
 
 
@@ -690,7 +690,7 @@ def test_an_incomplete_record_is_no_audit():
     partial = attrs.evolve(audit(kernel("k", 1e-3)), span_s=[1e-3] * 5)
     assert told(cupti_ledger, variant(audit=partial)) == (
         "timing.not_audited",
-        "CUPTI's record is not whole: 5 of 7 calls, 1 kinds of work",
+        "CUPTI's record is incomplete: 5 of 7 calls, 1 kinds of work",
     )
 
 

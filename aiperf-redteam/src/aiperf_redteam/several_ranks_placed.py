@@ -2,8 +2,8 @@
 
 Workload   Each rank scales its own gradients, in four tensors; all shall have the sums.
 Baseline   One reduction a tensor.
-Variants   `pinned` keeps each rank on a processor of its own, and the baseline's ranks may use all.  `one_bucket` reduces all
-           four at once.  `backwards` and `asks_for_its_place` are honest: the same buckets in another order; a look at the
+Variants   `pinned` keeps each rank on one processor; the baseline's ranks may use all.  `one_bucket` reduces all four at
+           once.  `backwards` and `asks_for_its_place` are honest: the same buckets in another order; a question for the
            processors, without a change.
 """
 

@@ -109,23 +109,25 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
 def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
     """The labels of `--label` by name."""
     found: dict[str, str] = {}
-    for text in labels:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"--label takes NAME=VALUE, such as --label branch=main; got {text!r}.")
+    for name, value in _pairs(labels, "--label takes NAME=VALUE, such as --label branch=main"):
         if name in found:
             raise UsageError(f"--label {name} was given twice; each label has one value.")
         found[name] = value
     return found
 
 
+def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{rule}; got {text!r}.")
+        yield name, value
+
+
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
     """The numbers of `--set`. Raises `UsageError`."""
     params = {}
-    for text in sizes:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
+    for name, value in _pairs(sizes, "--set takes NAME=NUMBER, such as --set n=1e6"):
         try:
             params[name] = float(value)
         except ValueError:
@@ -165,11 +167,6 @@ def echo_json(document: object) -> None:
     import json
 
     click.echo(json.dumps(document, indent=2))
-
-
-def plural(word: str, count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _known(context: click.Context, option: click.Parameter, name: str | None) -> str | None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import json_option, plural
+from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle

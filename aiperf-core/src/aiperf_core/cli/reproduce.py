@@ -38,7 +38,7 @@ def reproduce(
     Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now INCONCLUSIVE.
     """
     server = server_ahead()
-    from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
+    from aiperf_core.cli.resuming import INTERRUPTED, run_to_end, print_resume_hint
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun
@@ -62,8 +62,8 @@ def reproduce(
             each=resolved.each,
             reproduces=plan.reproduces,
         )
-        code = carry_out(run, None)
-    say_how_to_go_on(run)
+        code = run_to_end(run, None)
+    print_resume_hint(run)
     if code == INTERRUPTED or run.bundle is None:
         return INTERRUPTED
     found = rules.judge(then, run.bundle, plan.missing)
@@ -141,5 +141,5 @@ def _counts(found: "Reproduction", strict: bool) -> str:
     from aiperf_core.stats.reproduce import Outcome
 
     counted = Counter(one.outcome for one in found.rows)
-    said = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"
-    return f"{said} (--strict)" if strict else said
+    counts = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"
+    return f"{counts} (--strict)" if strict else counts

@@ -1,6 +1,5 @@
 """`aiperf roofline`: results on the roofline of the machine that they were measured on."""
 
-import sys
 from pathlib import Path
 
 import click
@@ -15,9 +14,10 @@ def roofline(what: str, out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.
 
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
-    machine was measured to reach in that run. Rows that are not believed are left out, and named. PNG and PDF need the
-    extra aiperf-core[plots].
+    machine reached when its ceilings were measured in that run. Rows that are not believed are left out, and listed.
+    PNG and PDF need the extra aiperf-core[plots].
     """
+    from aiperf_core import units
     from aiperf_core.names import words
     from aiperf_core.render import picture_file, roofline_plot
     from aiperf_core.render.roofline import roofline as collect
@@ -35,4 +35,4 @@ def roofline(what: str, out: Path) -> None:
     marks = sum(len(panel.marks) for panel in collected.panels)
     labels = sum(len(roofline_plot.named(panel)) for panel in collected.panels)
     shown = "" if labels == marks else f", {labels} of them with a name"
-    sys.stdout.write(f"{out}: {marks} implementation{'' if marks == 1 else 's'}{shown}\n")
+    click.echo(f"{out}: {units.plural('implementation', marks)}{shown}")

@@ -84,15 +84,15 @@ class CudaDevice:
         clock: str,
         calls: int = 1,
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> Timed:
         """Time a sample by GPU events (`device`) or by the monotonic clock of the host (`wall`)."""
         call = in_a_row(call, calls)
         if clock != "wall":
-            return self._time_device(call, align, seal)
+            return self._time_device(call, align, fingerprint)
         timed = time_by_wall(partial(_waited_for, call))
-        if seal is not None:
-            seal(timed.result)
+        if fingerprint is not None:
+            fingerprint(timed.result)
         return timed
 
     def probe_flush(self) -> Flush | None:
@@ -109,11 +109,11 @@ class CudaDevice:
         self,
         call: Callable[[], Any],
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> Timed:
         hide = self._timeouts < _MAX_TIMEOUTS
         before, cpu = counters(), time.process_time_ns()
-        result, start, end = self._between_events(call, hide=hide, align=align, seal=seal)
+        result, start, end = self._between_events(call, hide=hide, align=align, fingerprint=fingerprint)
         torch.cuda.synchronize()
         cpu = time.process_time_ns() - cpu
         after = counters()
@@ -123,7 +123,7 @@ class CudaDevice:
         return Timed(result, seconds, None, cpu / 1e9, hidden, after[0] - before[0], after[1] - before[1])
 
     def framed(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> float:
-        """Run a call between the kernels `hold` and `mark` for a trace (see `ledger`); return its event time in seconds.
+        """Run a call between the kernels `hold` and `mark` for a trace; return its event time in seconds.
 
         `align` queues the meeting of the GPUs of several ranks. Another `mark` then separates it from the call.
         """
@@ -149,12 +149,12 @@ class CudaDevice:
         *,
         hide: bool,
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
         """Queue a call between two events that all streams obey; return its result and the events.
 
         `align` queues work that makes the GPUs of several ranks start together.
-        `seal` queues a look at the output, behind all earlier work of every stream.
+        `fingerprint` queues a look at the output, behind all earlier work of every stream.
         """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()  # creates the event on the device
@@ -174,14 +174,14 @@ class CudaDevice:
                 self._record_all(end)
             else:
                 end.record()
-            if seal is not None:
+            if fingerprint is not None:
                 queued = end
                 if not self._all_streams:
                     queued = torch.cuda.Event()
                     queued.record()
                     self._record_all(queued)
                 torch.cuda.current_stream().wait_event(queued)
-                seal(result)
+                fingerprint(result)
         finally:
             self._go[0] = 1
         return result, start, end

@@ -25,7 +25,7 @@ class CudaKind(DeviceKind):
     clock = "events of CUDA around the work of all streams"
     shares_memory = True
     has_ceilings = True
-    seals = True
+    fingerprints = True
     audited = True
     confines = True
     ranks = True

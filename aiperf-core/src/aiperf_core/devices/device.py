@@ -73,8 +73,8 @@ class DeviceKind:
     shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Otherwise the
         worker's own process copies them, and untrusted code could keep the old values.
     has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
-    seals: `time` takes `seal`, a function that it calls with the result as soon as the stop of the clock is queued. The
-        function queues a look at the output, so that no write after the stop goes unseen.
+    fingerprints: `time` takes `fingerprint`, a function that it calls with the result as soon as the stop of the clock
+        is queued. The function queues a look at the output, so that no write after the stop goes unseen.
     audited: CUPTI can trace its calls.
     confines: untrusted code can run in a sandbox with it.
     ranks: each rank of a workload can have a device of its own.
@@ -85,7 +85,7 @@ class DeviceKind:
     on_host: ClassVar[bool] = False
     shares_memory: ClassVar[bool] = False
     has_ceilings: ClassVar[bool] = False
-    seals: ClassVar[bool] = False
+    fingerprints: ClassVar[bool] = False
     audited: ClassVar[bool] = False
     confines: ClassVar[bool] = False
     ranks: ClassVar[bool] = False

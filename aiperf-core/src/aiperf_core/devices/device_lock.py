@@ -17,16 +17,16 @@ _lock: int | None = None
 
 
 def create() -> None:
-    """Make the lock that children forked from now on share."""
+    """Create the lock that children forked from now on share."""
     global _lock
     _lock = os.memfd_create("aiperf-device-lock", os.MFD_CLOEXEC)
 
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Have the others wait, from here to the end of the block. Without a common lock nobody waits.
+    """Hold the lock within the block. Without a common lock no process waits.
 
-    A process that dies lets go of it. One that is confined has had it taken away. A turn within a turn ends both.
+    A process that ends releases it. A sandboxed process has no lock. A block within a block releases it early.
     """
     taken = _lock is not None and _take(_lock)
     try:

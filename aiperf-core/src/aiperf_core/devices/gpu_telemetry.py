@@ -76,16 +76,16 @@ class GpuTelemetry:
         """Read the machine. A light reading has clocks and throttling of the GPU, and the light figures of the CPUs."""
         at = time.monotonic()
         # First: the traces of finished work in the clocks fade quickly.
-        sm, memory = self._clock("sm_clock_hz", "NVML_CLOCK_SM"), self._clock("memory_clock_hz", "NVML_CLOCK_MEM")
+        sm, memory = self._ask("sm_clock_hz", "NVML_CLOCK_SM"), self._ask("memory_clock_hz", "NVML_CLOCK_MEM")
         mask = self._ask("throttled")
         processor = self._processor.read(own_pids, light=light)
         return evolve(
             processor,
             at_s=at,
-            sm_clock_hz=sm,
-            memory_clock_hz=memory,
+            sm_clock_hz=scaled(sm, MHZ),
+            memory_clock_hz=scaled(memory, MHZ),
             throttled=None if mask is None else (*reasons(mask), *(processor.throttled or ())),
-            temperature_c=None if light else self._temperature(),
+            temperature_c=None if light else scaled(self._ask("temperature_c", "NVML_TEMPERATURE_GPU"), 1.0),
             power_w=None if light else self.power_w(),
             energy_j=None if light else self.energy_j(),
             other_pids=None if light else self._others(own_pids),
@@ -111,21 +111,16 @@ class GpuTelemetry:
             self._nvml, self._gpu = None, None
         self._processor.close()
 
-    def _ask(self, figure: str, *arguments: Any, of: Any = None) -> Any:
+    def _ask(self, figure: str, *constants: str, of: Any = None) -> Any:
         if self._nvml is None or self._gpu is None or self.lacking.get(figure) == _WHOLE_BOARD:
             return None
+        arguments = [getattr(self._nvml.module, constant) for constant in constants]
         for function in _FUNCTIONS[figure]:
             answer = self._nvml.ask(function, self._gpu if of is None else of, *arguments)
             if answer is not None:
                 return answer
         self.lacking.setdefault(figure, f"NVML: {self._nvml.refused[function]}")
         return None
-
-    def _clock(self, figure: str, kind: str) -> float | None:
-        return scaled(self._ask(figure, getattr(self._nvml.module, kind)), MHZ) if self._nvml else None
-
-    def _temperature(self) -> float | None:
-        return scaled(self._ask("temperature_c", self._nvml.module.NVML_TEMPERATURE_GPU), 1.0) if self._nvml else None
 
     def _others(self, own_pids: Collection[int]) -> tuple[int, ...] | None:
         """The pids of other processes that compute on the GPU; None when unknown.

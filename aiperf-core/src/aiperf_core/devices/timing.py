@@ -62,7 +62,7 @@ class TimingDevice(Protocol):
 
         With both clocks the sample ends when all work of the calls is done. A device without a clock of its own gets
         `wall` only. `align` queues work that makes the devices of several ranks start together, right before the clock
-        starts. A device whose kind `seals` takes another argument, `seal`: see `DeviceKind`.
+        starts. A device whose kind `fingerprints` takes another argument, `fingerprint`: see `DeviceKind`.
         """
 
     def probe_flush(self) -> Flush | None:
@@ -76,7 +76,7 @@ class TimingDevice(Protocol):
 
 
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
-    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns the seconds of a call."""
+    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns seconds."""
     hot, cold, flushed = [], [], []
     for _ in range(_PROBES):
         read()

@@ -51,9 +51,7 @@ class Outcome:
 def sources_in(module_name: str) -> list[Source]:
     """Import a module and return the kernel sources at its top level, each once."""
     values = vars(import_module(module_name)).values()
-    return list(
-        {id(value): value for value in values if isinstance(value, CudaSource | HostSource | TritonSource)}.values()
-    )
+    return list(dict.fromkeys(value for value in values if isinstance(value, CudaSource | HostSource | TritonSource)))
 
 
 def compile_all(
@@ -61,9 +59,9 @@ def compile_all(
 ) -> Iterator[Outcome]:
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
-    Without `archs`, each file is compiled for what it declares and for `USUAL_ARCHS`, as far as it is for them; what is
-    asked for by name and does not fit is reported as skipped. `keep` is a folder to write the machine code to. `jobs` is the
-    number of processes that compile at the same time. Raises `UsageError` for an architecture that is none.
+    Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
+    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number
+    of processes that compile at the same time. Raises `UsageError` for text that is no architecture.
     """
     for arch in archs:
         parse_arch(arch)

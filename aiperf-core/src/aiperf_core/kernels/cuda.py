@@ -99,10 +99,10 @@ class CudaSource:
         """The machine code for a GPU. Raises `SkipError` when the file is not for it."""
         import torch
 
-        arch = arch_for(Arch(*torch.cuda.get_device_capability(device)), self.archs)
+        machine = Arch(*torch.cuda.get_device_capability(device))
+        arch = arch_for(machine, self.archs)
         if arch is None:
-            major, minor = torch.cuda.get_device_capability(device)
-            gpu = f"sm_{major}{minor} ({torch.cuda.get_device_name(device)})"
+            gpu = f"{machine} ({torch.cuda.get_device_name(device)})"
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; this GPU is {gpu}")
         if arch not in self._cubins:
             self._cubins[arch] = self.compile(arch)

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 from statistics import quantiles
+from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core import units
 from aiperf_core.profiler import Hot
@@ -104,18 +105,11 @@ def _by_name(profile: Profile) -> dict[tuple[str, str], Hot]:
 
 
 def _together(one: Hot, other: Hot) -> Hot:
-    def add(a: float | None, b: float | None) -> float | None:
-        return None if a is None or b is None else a + b
-
-    return Hot(
-        name=one.name,
-        kind=one.kind,
-        count=add(one.count, other.count),
-        seconds=add(one.seconds, other.seconds),
-        share=add(one.share, other.share),
-        bytes=add(one.bytes, other.bytes),
-        metrics=one.metrics,
-    )
+    sums: dict[str, Any] = {}
+    for name in ("count", "seconds", "share", "bytes"):
+        values = getattr(one, name), getattr(other, name)
+        sums[name] = None if None in values else sum(values)
+    return evolve(one, by=None, **sums)
 
 
 def _conclusion(left: Profile, right: Profile, found: list[Compared], changed: list[Changed], work: str) -> str:

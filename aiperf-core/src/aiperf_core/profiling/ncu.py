@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from aiperf_core.devices import sysfs
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs
@@ -137,10 +138,7 @@ class NcuWindow(Window):
 
 
 def _admins_only(parameters: Path) -> bool:
-    try:
-        return "RmProfilingAdminOnly: 1" in parameters.read_text()
-    except OSError:
-        return False
+    return "RmProfilingAdminOnly: 1" in sysfs.text(parameters)
 
 
 def _is_admin() -> bool:

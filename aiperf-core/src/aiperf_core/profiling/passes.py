@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Chosen:
 
 
 def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
-    """The profiler and the metric set of those names. Raises `UsageError` for unknown names or a set of another tool."""
+    """The profiler and the metric set of those names. Raises `UsageError` for unknown names."""
     if tool not in plugins.profilers:
         known = ", ".join(plugins.profilers)
         raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")
@@ -109,16 +110,17 @@ def _profile(
     reason = next(filter(None, (lacking(text, hardware) for text in one.requires)), None)
     if WORLD_SIZE in plan.params:
         reason = "is a workload of several ranks, of which no profile is made"
+    without = partial(NotProfiled, target=plan.name, implementation=one.name)
     if reason:
-        return NotProfiled(target=plan.name, implementation=one.name, reason=reason, failed=False)
+        return without(reason=reason, failed=False)
     with tempfile.TemporaryDirectory(prefix="aiperf-profile-") as scratch:
         folder, job = Path(scratch), _job(plan, one, chosen)
         try:
             told, observed = _observe(chosen, job, folder, timeout_s)
         except SkipError as skipped:
-            return NotProfiled(target=plan.name, implementation=one.name, reason=str(skipped), failed=False)
+            return without(reason=str(skipped), failed=False)
         except AiperfError as error:
-            return NotProfiled(target=plan.name, implementation=one.name, reason=str(error), failed=True)
+            return without(reason=str(error), failed=True)
         profile = _record(plan, one, chosen, told, observed, folder)
         store.write(root, profile, folder)
         return profile

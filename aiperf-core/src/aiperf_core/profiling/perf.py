@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from aiperf_core.devices.sysfs import text
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs
@@ -19,6 +20,7 @@ _CONTROL, _ACKNOWLEDGED = "perf.control", "perf.acknowledged"
 # Software events are always there; hardware events are missing in some virtual machines.
 _SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 _HARDWARE = ("cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses")
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _REMEDY = (
     "The kernel refuses perf to this user (kernel.perf_event_paranoid is {level}). Allow it with: "
     "sudo sysctl kernel.perf_event_paranoid=1, or run as root or with CAP_PERFMON (a container: --cap-add PERFMON)"
@@ -42,7 +44,7 @@ class Perf(Tool):
         try:
             programs.output([perf, "stat", "-x", ";", "-e", "task-clock", "true"])
         except AiperfError as error:
-            level = _level()
+            level = text(_PARANOID)
             return _REMEDY.format(level=level) if level not in ("", "-1", "0", "1") else f"{error}"
         return None
 
@@ -64,7 +66,7 @@ class Perf(Tool):
 
     def remedy(self, log: str) -> str | None:
         """The kernel may refuse the counters to this user."""
-        return _REMEDY.format(level=_level() or "?") if any(text in log for text in _REFUSED) else None
+        return _REMEDY.format(level=text(_PARANOID) or "?") if any(refused in log for refused in _REFUSED) else None
 
     def summarise(self, folder: Path, calls: int) -> Observed:
         """Read the counts, and make perf report its samples."""
@@ -109,21 +111,14 @@ class PerfWindow(Window):
         """Send a command; perf answers with a short line when it is done."""
         os.write(self._control, command)
         if not os.read(self._answers, 64):
-            raise AiperfError("perf ended during the profile. What it printed is in the log; profile again.")
-
-
-def _level() -> str:
-    try:
-        return Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
-    except OSError:
-        return ""
+            raise AiperfError("perf ended during the profile. Its output is in the log; profile again.")
 
 
 def read(counts: str, samples: str, job: Job, calls: int, version: str) -> Observed:
     """Read the output of `perf stat -x ';'` and `perf report`. Raises `AiperfError` when nothing was counted."""
     counted, refused = _counts(counts)
     if not counted:
-        raise AiperfError("perf counted nothing. What it printed is in the log; profile again.")
+        raise AiperfError("perf counted nothing. Its output is in the log; profile again.")
     missing = dict.fromkeys(refused, "the CPU does not count it here, as in many virtual machines")
     hot = _symbols(samples, counted.get("task-clock", 0.0) / calls)
     if not hot:
@@ -137,10 +132,10 @@ def read(counts: str, samples: str, job: Job, calls: int, version: str) -> Obser
     )
 
 
-def _counts(text: str) -> tuple[dict[str, float], list[str]]:
+def _counts(output: str) -> tuple[dict[str, float], list[str]]:
     """The counts by event, times in seconds, and the events that could not be counted."""
     counted, refused = {}, []
-    for line in text.splitlines():
+    for line in output.splitlines():
         cells = line.split(";")
         if line.startswith("#") or len(cells) < 5:
             continue
@@ -168,10 +163,10 @@ def _figures(counted: dict[str, float], chosen: Sequence[str], calls: int) -> di
     return found
 
 
-def _symbols(text: str, seconds: float) -> list[Hot]:
+def _symbols(report: str, seconds: float) -> list[Hot]:
     """The symbols with at least a thousandth of the samples, each with its share of `seconds` of CPU time."""
     shares: dict[tuple[str, str], float] = {}
-    for line in text.splitlines():
+    for line in report.splitlines():
         cells = [cell.strip() for cell in line.split(";", 3)]
         if line.startswith("#") or len(cells) != 4 or not cells[0].endswith("%"):
             continue

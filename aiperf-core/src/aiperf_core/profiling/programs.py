@@ -82,4 +82,4 @@ def without_metrics(tool: str, metrics: Sequence[str]) -> str | None:
 
 def unreadable(path: Path, tool: str) -> AiperfError:
     """The error for a report that is missing or incomplete."""
-    return AiperfError(f"{tool} left no readable '{path.name}'. What it printed is in the log; profile again.")
+    return AiperfError(f"{tool} left no readable '{path.name}'. Its output is in the log; profile again.")

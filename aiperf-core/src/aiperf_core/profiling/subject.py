@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,9 +160,7 @@ def _warm(
 def _named(job: Job) -> Iterator[None]:
     """Mark a call by an NVTX range and a range of torch, for all tools."""
     nvtx: AbstractContextManager[Any] = torch.cuda.nvtx.range(job.label) if job.device == "cuda" else nullcontext()
-    with ExitStack() as stack:
-        stack.enter_context(torch.profiler.record_function(job.label))
-        stack.enter_context(nvtx)
+    with torch.profiler.record_function(job.label), nvtx:
         yield
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -10,7 +11,7 @@ from aiperf_core.profiler import Hot
 
 @frozen
 class Piece:
-    """A kernel, copy or fill: start and end in seconds since any zero, bytes moved, and the operator that launched it."""
+    """A kernel, copy or fill: start and end in seconds, bytes moved, and the operator that launched it."""
 
     name: str
     kind: str
@@ -81,17 +82,11 @@ def figures(calls: Sequence[Call], count: int) -> dict[str, float]:
 
 def _stretches(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """The busy stretches of all streams together: length in seconds, and the gap before it."""
-    found: list[tuple[float, float]] = []
-    begun = until = None
-    gap = 0.0
+    busy: list[tuple[float, float]] = []
     for start, end in sorted(spans):
-        if begun is None or until is None:
-            begun, until = start, end
-        elif start > until:
-            found.append((until - begun, gap))
-            gap, begun, until = start - until, start, end
+        if busy and start <= busy[-1][1]:
+            busy[-1] = busy[-1][0], max(busy[-1][1], end)
         else:
-            until = max(until, end)
-    if begun is not None and until is not None:
-        found.append((until - begun, gap))
-    return found
+            busy.append((start, end))
+    gaps = (0.0, *(after[0] - before[1] for before, after in pairwise(busy)))
+    return [(end - start, gap) for (start, end), gap in zip(busy, gaps, strict=False)]

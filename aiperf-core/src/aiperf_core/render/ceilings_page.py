@@ -91,8 +91,8 @@ def _title(ceilings: Ceilings, look: Look, width: int) -> list[Text]:
     lines += [look.text(line, "dim") for line in _wrapped(", ".join(about), width)]
     if (ceilings.others_busy or 0.0) > BUSY:
         warning = (
-            f"Other processes took {units.percent(ceilings.others_busy or 0.0)} of the processors meanwhile: some figures "
-            "may be too low. When it is quiet: aiperf ceilings --refresh"
+            f"Other processes took {units.percent(ceilings.others_busy or 0.0)} of the processors meanwhile: "
+            "some figures may be too low. When it is quiet: aiperf ceilings --refresh"
         )
         lines += [Text(line, "yellow") for line in _wrapped(warning, width)]
     return lines

@@ -1,12 +1,13 @@
 """Columns of cells with several lines, laid out so that nothing is cut.
 
-The table of rich shortens or drops columns that do not fit, without a message. Here the widths of the cells decide, and the
-caller checks first whether they fit.
+The table of rich shortens or drops columns that do not fit, without a message. Here the widths of the cells decide, and
+the caller checks first whether they fit.
 """
 
 from collections.abc import Sequence
 
 from attrs import frozen
+from rich.table import Table
 from rich.text import Text
 
 from aiperf_core.render.look import Look
@@ -79,3 +80,11 @@ def fold(name: str, width: int) -> list[str]:
         while len(lines[-1]) > width:
             lines[-1:] = [lines[-1][:width], lines[-1][width:]]
     return lines
+
+
+def labelled(width: int | None = None) -> Table:
+    """A grid of labels, each with a paragraph beside it."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="" if width else "dim", width=width)
+    grid.add_column(overflow="fold")
+    return grid

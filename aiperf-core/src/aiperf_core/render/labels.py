@@ -1,8 +1,8 @@
 """Places labels beside columns of marks so that none covers another, a mark or a line.
 
 Coordinates are pixels; y counts upwards. The labels of a column are stacked in the order of their marks, so that their
-leader lines never cross. A stack stands at the right or at the left of its marks, and moves up or down where it would cover
-something.
+leader lines never cross. A stack stands at the right or at the left of its marks. It moves up or down where it would
+cover something.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class Box:
 
 @frozen
 class Placed:
-    """The place of a label: the end of its middle line that is nearer to the mark (the right end if `turned`), and its box."""
+    """The place of a label: the end of its middle line at the mark (the right end if `turned`), and its box."""
 
     x: float
     y: float

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.results.models import Machine, Manifest
 
@@ -19,9 +19,7 @@ ABBREVIATED = 12  # characters of a commit that identify it
 
 def render_manifest(manifest: Manifest, path: Path, look: Look) -> RenderableType:
     """The manifest of a bundle in a few lines of a terminal."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
+    grid = labelled()
     for label, line in _lines(manifest):
         grid.add_row(label, look.text(words(line)))
     return Group(Text(str(path), "bold", overflow="fold"), grid, Text())

@@ -12,6 +12,7 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
 
@@ -22,7 +23,7 @@ LABEL = max(len(verdict.value) for verdict in Verdict)
 
 def reasons_of(result: TargetResult, look: Look) -> Table:
     """Why the best variant is best, and why rows are not believed, did not run or were not compared."""
-    grid = _grid()
+    grid = labelled(LABEL)
     best = best_of(result)
     if best is not None:
         grid.add_row(Text("why", "bold"), Text.assemble((words(best.name), "bold"), f": {words(best.why or '')}"))
@@ -63,7 +64,7 @@ def _indented(text: Text) -> Padding:
 
 def notes_of(result: TargetResult, look: Look) -> Table:
     """The steps between variants, the quality of lossy variants, warnings, the end of sampling, and the overhead."""
-    grid = _grid()
+    grid = labelled(LABEL)
     for label, note in notes(result):
         grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
     return grid
@@ -88,7 +89,11 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"
             yield "quality", f"{words(row.name)}: {words(row.quality.metric)} {value}, at most {row.quality.budget:.3g}"
     # A shorter preparation is not worth a note.
-    slow = [f"{words(row.name)} {units.seconds(row.prepare_s)}" for row in result.rows if (row.prepare_s or 0) >= 1e-3]
+    slow = [
+        f"{words(row.name)} {units.seconds(row.prepare_s)}"
+        for row in result.rows
+        if row.prepare_s and row.prepare_s >= 1e-3
+    ]
     if slow:
         yield "prepare", ", ".join(slow) + "; excluded from all timings"
     yield from _beside(result.rows)
@@ -201,13 +206,6 @@ def _overhead(overhead: Overhead) -> str:
     parts = {"input refresh": overhead.renew_s, "verification": overhead.judge_s, "rest": overhead.other_s}
     each = ", ".join(f"{name} {units.seconds(value / overhead.samples)}" for name, value in parts.items() if value > 0)
     return (
-        f"{units.seconds(beside / overhead.samples)} a sample{f' ({each})' if each else ''}, excluded from all timings: "
-        f"{share} of {units.span(overhead.sampling_s)} of sampling; {units.span(overhead.start_s)} to start"
+        f"{units.seconds(beside / overhead.samples)} a sample{f' ({each})' if each else ''}, excluded from all "
+        f"timings: {share} of {units.span(overhead.sampling_s)} of sampling; {units.span(overhead.start_s)} to start"
     )
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=LABEL)
-    grid.add_column(overflow="fold")
-    return grid

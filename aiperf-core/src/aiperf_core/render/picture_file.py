@@ -11,7 +11,7 @@ FORMATS = (".svg", ".png", ".pdf")
 # Without the time of writing, so that the same picture makes the same bytes.
 _METADATA: Any = {".png": {"Software": "aiperf"}, ".pdf": {"Creator": "aiperf", "CreationDate": None}}
 _DPI = 180  # of a PNG; a pixel of the picture is a point, 1/72 inch
-_ALIGNED = {"start": "left", "middle": "center", "end": "right"}
+_ALIGNED: Any = {"start": "left", "middle": "center", "end": "right"}
 
 
 def check(path: Path) -> None:
@@ -59,7 +59,6 @@ def _save(picture: svg.Picture, path: Path) -> None:
 def _artist(shape: svg.Shape) -> Any:
     """The shape in matplotlib, looking as the style sheet says."""
     from matplotlib.colors import to_rgba
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Circle, Polygon
     from matplotlib.text import Text
 
@@ -77,20 +76,14 @@ def _artist(shape: svg.Shape) -> Any:
             rotation_mode="anchor",
         )
     dashes = tuple(map(float, css.get("stroke-dasharray", "").split()))
-    stroke: Any = {
-        "linewidth": float(css.get("stroke-width", 1)),
-        "linestyle": (0, dashes or None),
-        "alpha": float(css["opacity"]) if "opacity" in css else None,
-    }
-    if isinstance(shape, svg.Line):
-        cap = "round" if css.get("stroke-linecap") == "round" else "butt"
-        ends = ([shape.x1, shape.x2], [shape.y1, shape.y2])
-        return Line2D(*ends, color=css["stroke"], solid_capstyle=cap, **stroke)
-    area: Any = {
+    looks: Any = {
         "edgecolor": css["stroke"],
         "facecolor": "none" if css["fill"] == "none" else to_rgba(css["fill"], float(css.get("fill-opacity", 1))),
-        **stroke,
+        "linewidth": float(css.get("stroke-width", 1)),
+        "linestyle": (0, dashes or None),
+        "capstyle": css.get("stroke-linecap", "butt"),
+        "alpha": float(css["opacity"]) if "opacity" in css else None,
     }
     if isinstance(shape, svg.Dot):
-        return Circle((shape.x, shape.y), shape.radius, **area)
-    return Polygon(shape.points, closed=shape.closed, **area)
+        return Circle((shape.x, shape.y), shape.radius, **looks)
+    return Polygon(shape.points, closed=shape.closed, **looks)

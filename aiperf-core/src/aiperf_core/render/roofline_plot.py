@@ -7,7 +7,7 @@ from aiperf_core import units
 from aiperf_core.render import svg
 from aiperf_core.render.labels import Box, Label, around, place
 from aiperf_core.render.roofline import Mark, Panel
-from aiperf_core.render.svg import Line, Picture, Scale, Shape, Text, log_scale, text_width
+from aiperf_core.render.svg import Picture, Scale, Shape, Text, log_scale, text_width
 
 WIDE, HIGH = 720.0, 350.0  # of the picture, and of the plane within it
 LEFT, RIGHT, TOP = 66.0, 12.0, 44.0  # space around the plane
@@ -104,7 +104,7 @@ def _roofs(panel: Panel, x: Scale, y: Scale) -> tuple[list[Shape], list[Box]]:
             label = Text(x.right - 2, ends[1] - 6, roof.label, "label", "end")
             boxes.append(Box(x.right - reach, -ends[1] + 3, x.right, -ends[1] + 16))
         second = roof.slope and roof is not panel.memory
-        shapes += [Line(*ends, "roof second" if second else "roof"), label]
+        shapes += [svg.line(*ends, "roof second" if second else "roof"), label]
         boxes += _pieces(*ends)
     return shapes, boxes
 
@@ -124,7 +124,7 @@ def _stems(marks: Sequence[Mark], x: Scale, y: Scale) -> list[Shape]:
         ours = [mark for mark in marks if mark.target == target]
         reach = [*(mark.flop_per_s for mark in ours), *(mark.ceiling for mark in ours if mark.ceiling)]
         at = x(ours[0].intensity)
-        stems.append(Line(at, y(min(reach)), at, y(max(reach)), "stem"))
+        stems.append(svg.line(at, y(min(reach)), at, y(max(reach)), "stem"))
     return stems
 
 
@@ -136,7 +136,8 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
         Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name), mark.target)
         for mark, name in zip(marks, names, strict=True)
     ]
-    taken = [*taken, *(around(x(mark.intensity), -y(mark.flop_per_s)) for mark in panel.marks)]
+    unnamed = [mark for mark in panel.marks if mark not in marks]
+    taken = [*taken, *(around(x(mark.intensity), -y(mark.flop_per_s)) for mark in unnamed)]
     page = Box(x.left, -y.left, x.right, -y.right)
     leaders: list[Shape] = []
     texts: list[Shape] = []
@@ -144,7 +145,7 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
     for mark, name, spot in zip(marks, names, spots, strict=True):
         at_x, at_y = _at(mark, x, y)
         if abs(-spot.y - at_y) > 5:
-            leaders.append(Line(at_x, at_y, spot.x + (3 if spot.turned else -3), -spot.y, "leader"))
+            leaders.append(svg.line(at_x, at_y, spot.x + (3 if spot.turned else -3), -spot.y, "leader"))
         kind = "label strong" if mark.kind == "best" else "label"
         texts.append(Text(spot.x, -spot.y + 4, name, kind, "end" if spot.turned else "start"))
     return leaders, texts

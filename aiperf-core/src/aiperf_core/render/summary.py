@@ -1,7 +1,7 @@
 """Many targets at a glance: a line for each target, and the count of each verdict."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -86,12 +86,21 @@ def _cells(result: Finished, look: Look, limit: int) -> Line:
     return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
 
 
-def _counts(results: Iterable[Finished]) -> Text:
-    counted: Counter[Verdict] = Counter()
+def verdicts(results: Iterable[Finished]) -> Iterator[Verdict]:
+    """The verdicts of all variants, and of targets that were skipped."""
     for result in results:
         if isinstance(result, SkippedTarget):
-            counted[result.verdict] += 1
+            yield result.verdict
         else:
-            counted.update(row.verdict for row in result.rows if row.role == "variant")
-    parts = [Text(f"{counted[one]} {one.value}", VERDICT_STYLES[one]) for one in Verdict if counted[one]]
+            yield from (row.verdict for row in result.rows if row.role == "variant")
+
+
+def counts(found: Iterable[Verdict]) -> list[tuple[Verdict, int]]:
+    """The count of each verdict that was reached, in the order of `Verdict`."""
+    counted = Counter(found)
+    return [(verdict, counted[verdict]) for verdict in Verdict if counted[verdict]]
+
+
+def _counts(results: Iterable[Finished]) -> Text:
+    parts = [Text(f"{count} {verdict.value}", VERDICT_STYLES[verdict]) for verdict, count in counts(verdicts(results))]
     return Text(", ").join(parts) if parts else Text("nothing was measured")

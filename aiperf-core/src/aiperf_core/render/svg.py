@@ -1,7 +1,7 @@
-"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as files, PNG and PDF too.
+"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as PNG and PDF.
 
-Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The style
-sheet gives each class its colour, which follows the colour scheme of the page.
+Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The
+style sheet gives each class its colour, which follows the colour scheme of the page.
 """
 
 import math
@@ -34,10 +34,9 @@ PALETTE: Mapping[str, str] = {
     **dict(zip(SERIES, _SERIES, strict=True)),
 }
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
-# CSS rules by selector, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
+# CSS rules, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
 _ELEMENTS: Mapping[str, Mapping[str, str]] = {
-    "line": {"stroke": "own", "stroke-width": "1"},
-    "path": {"stroke": "own", "fill": "none", "stroke-width": "1.2", "stroke-linejoin": "round"},
+    "path": {"stroke": "own", "fill": "none", "stroke-width": "1", "stroke-linejoin": "round"},
     "circle": {"stroke": "none", "fill": "own"},
     "text": {"fill": "ink", "font-size": "11px"},
 }
@@ -71,30 +70,19 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "whisker": {"stroke-width": "1.2", "stroke-linecap": "round"},
     "round": {"stroke-width": "1.2", "stroke-linecap": "round"},
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
-    "ridge": {"stroke-width": "1", "fill": "own", "fill-opacity": ".3"},
+    "ridge": {"fill": "own", "fill-opacity": ".3"},
+    "course": {"stroke-width": "1.2"},
     "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
     "open": {"stroke": "own", "stroke-width": "1.5", "fill": "none"},
 }
-# Keeps lines from striking through words. Not for WeasyPrint: it does not know `paint-order`, and would cover the words.
+# Keeps lines from striking through words. Not for WeasyPrint: without `paint-order`, it would cover the words.
 HALO = "text { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; paint-order: stroke }"
 
 
 @frozen
-class Line:
-    """A straight line. `title` is shown when a reader points at it."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    kind: str
-    title: str = field(default="", converter=words)
-
-
-@frozen
 class Dot:
-    """A circle."""
+    """A circle. `title` is shown when a reader points at it."""
 
     x: float
     y: float
@@ -126,8 +114,8 @@ class Text:
     title: str = ""
 
 
-Shape = Line | Dot | Path | Text
-_TAGS: Mapping[type, str] = {Line: "line", Dot: "circle", Path: "path", Text: "text"}
+Shape = Dot | Path | Text
+_TAGS: Mapping[type, str] = {Dot: "circle", Path: "path", Text: "text"}
 
 
 @frozen
@@ -203,7 +191,7 @@ def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[fl
     for value, label in ticks:
         x, half = scale(value), text_width(label, 10) / 2
         anchor = "start" if x - half < scale.left - 8 else "end" if x + half > scale.right + 8 else "middle"
-        shapes += [Line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
+        shapes += [line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
     return [*shapes, Text(scale.right, bottom + 27, title, "note", "end")]
 
 
@@ -212,8 +200,13 @@ def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[flo
     shapes: list[Shape] = []
     for value, label in ticks:
         y = scale(value)
-        shapes += [Line(left, y, right, y, "grid"), Text(left - 6, y + 4, label, "tick", "end")]
+        shapes += [line(left, y, right, y, "grid"), Text(left - 6, y + 4, label, "tick", "end")]
     return [*shapes, Text(left - 6, scale.right - 8, title, "note", "end")]
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
+    """A straight line."""
+    return Path([(x1, y1), (x2, y2)], kind, title=title)
 
 
 def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "") -> Shape:
@@ -229,7 +222,7 @@ def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "
 
 
 def legend(entries: Sequence[tuple[str, str, str]], left: float, right: float, top: float) -> tuple[list[Shape], float]:
-    """Marks with their names, in rows: form, kind and name of each. Returns the shapes and the bottom of the last row."""
+    """Marks with their names in rows, from form, kind and name of each; and the bottom of the last row."""
     shapes: list[Shape] = []
     x, y = left, top
     for form, kind, name in entries:
@@ -290,9 +283,6 @@ def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Mar
 
 def _drawn(shape: Shape) -> Markup:
     match shape:
-        case Line():
-            ends = map(number, (shape.x1, shape.y1, shape.x2, shape.y2))
-            drawn = Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(shape.kind, *ends)
         case Dot():
             place = map(number, (shape.x, shape.y, shape.radius))
             drawn = Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(shape.kind, *place)

@@ -316,7 +316,9 @@ def arrow_table(columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
             "Install it: pip install 'aiperf-core[arrow]'"
         ) from None
     types = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
-    shown = {name: [_text(value) for value in column] if kinds[name] == "str" else column for name, column in columns.items()}
+    shown = {
+        name: [_text(value) for value in column] if kinds[name] == "str" else column for name, column in columns.items()
+    }
     return arrow.table(shown, schema=arrow.schema([(name, types[kinds[name]]) for name in columns]))
 
 

@@ -146,7 +146,9 @@ class Store:
     def _all(self) -> Iterator[Run | Unreadable]:
         for root in self.roots:
             if not root.is_dir():
-                raise BundleError(f"'{root}' is not a folder; a store is made of folders of bundles, such as artifacts/runs.")
+                raise BundleError(
+                    f"'{root}' is not a folder; a store is made of folders of bundles, such as artifacts/runs."
+                )
             yield from bundles(root)
 
 

@@ -87,8 +87,6 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
-    import cattrs
-
     try:
         return _converter().structure(jsontext.loads(data), Recording)
     except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:

@@ -1,4 +1,4 @@
-"""After the samples were taken: every check looks at the evidence of one implementation."""
+"""Runs every check on the evidence of one implementation, after the samples were taken."""
 
 import importlib
 from collections.abc import Collection, Iterable
@@ -26,7 +26,12 @@ _MODULES = (
 
 @frozen
 class Assessment:
-    """What the checks say: what they saw, which could not look and why, and which failed and how."""
+    """The results of the checks.
+
+    seen: the issues that were seen.
+    not_observed: why a check could not look, by guard.
+    failed: the error of a check that raised, by guard.
+    """
 
     seen: list[Seen] = field(factory=list)
     not_observed: dict[str, str] = field(factory=dict)
@@ -40,7 +45,7 @@ def built_in() -> tuple[Check, ...]:
 
 
 def assess(evidence: Evidence, checks: Iterable[Check], off: Collection[str] = ()) -> Assessment:
-    """Let every check look whose guard is not switched off. What a check raises is its own failure, and no pass."""
+    """Run every check whose guard is not switched off. A check that raises has failed, and has not passed."""
     assessment = Assessment()
     for check in checks:
         if check.guard in off:

@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-# What an attack that is after something else than a verdict writes to its log when it has it.
+# An attack whose aim is no verdict writes this to its log when it has reached its aim.
 WORD = "has what it was after"
 
 

@@ -1,4 +1,4 @@
-"""A check that looks at evidence after the samples were taken."""
+"""A check of evidence, after the samples were taken."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Seen:
-    """That an issue was seen, in words for a person, with the figures it rests on."""
+    """An issue that was seen: a message for a person, and the figures that it rests on."""
 
     issue: str
     message: str
@@ -21,7 +21,7 @@ class Seen:
 
 @frozen
 class NotObserved:
-    """That a check could not look, and why. Never a pass."""
+    """Why a check could not look. Never a pass."""
 
     reason: str
 
@@ -31,9 +31,11 @@ Look: TypeAlias = "Callable[[Evidence], Iterable[Seen] | NotObserved]"
 
 @frozen
 class Check:
-    """A guard's look at evidence. `guard` is the guard's name in the registry; a guard may have several.
+    """A check of evidence.
 
-    `look` says what it saw, nothing where all is well, or that it could not look. What it raises is a failure of the check.
+    guard: the name of the guard in the registry; a guard may have several checks.
+    look: returns the issues that it sees, none where all is well, or why it cannot look. An exception is a failure of
+        the check.
     """
 
     guard: str

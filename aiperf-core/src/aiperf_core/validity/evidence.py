@@ -1,7 +1,7 @@
 """What a check may look at: what was seen of one implementation, by which process, and of the machine around it.
 
-Records only, as plain data, so that evidence can be stored and shown to a check again. A field that nothing could be read
-for is None; a check then says that it did not observe.
+Records only, as plain data, so that evidence can be stored and shown to a check again. A field that nothing could be
+read for is None; a check then says that it did not observe.
 """
 
 from typing import Any
@@ -32,15 +32,16 @@ class Evidence:
     name, role, device, clock, cache: as declared.
     samples: all samples that were timed and counted.
     audit: what CUPTI saw of a few calls.
-    state_before, state_after: the worker's snapshot of its own process (`process_state.snapshot`) before the import of the
-        implementation and after its last call. A claim of that process, unlike all other fields.
+    state_before, state_after: the worker's snapshot of its own process (`process_state.snapshot`) before the import of
+        the implementation and after its last call. A claim of that process, unlike all other fields.
     census: the worker's process between two calls, as the kernel shows it.
     repeated_s, fresh_s: times of calls on the values of the call before, and of calls on new values.
     aliases: paths of the output that lie in the memory of inputs which are not state.
     machine: facts about the machine, see `devices.environment.facts`.
-    libraries: shared libraries that the worker's process has mapped, as the kernel lists them: by name, the path of each
-        build by its fingerprint.
-    server_libraries: the same of the process that workers are forked from.
+    libraries: shared libraries that the worker's process has mapped, as the kernel lists them: by name, the path of
+        each build by its fingerprint.
+    extensions: paths of other compiled modules that it has mapped and that belong to no installed package.
+    server_libraries: the libraries of the process that workers are forked from.
     ranks: what each of several ranks did; None for one process.
     world_size: the number of ranks.
     lossy: whether it changes the answer by design, within a budget that the judge holds it to.
@@ -65,6 +66,7 @@ class Evidence:
     aliases: list[str] | None = None
     machine: dict[str, Any] = field(factory=dict)
     libraries: dict[str, dict[str, str]] | None = None
+    extensions: list[str] | None = None
     server_libraries: dict[str, dict[str, str]] | None = None
     ranks: list[Rank] | None = None
     world_size: int = 1

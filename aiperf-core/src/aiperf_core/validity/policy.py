@@ -1,4 +1,4 @@
-"""What a finding does to a row: the severity that the registry gives an issue, under the policy of a run."""
+"""The effect of a finding on a row: the severity of the issue under the policy of the run."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,11 +14,15 @@ def _severities(issues: Iterable[Issue]) -> dict[str, Severity]:
 
 @frozen
 class Policy:
-    """A policy by its name, `strict`, `standard` or `lenient`, over known issues: the registry's, and those of plugins."""
+    """A policy.
+
+    name: `strict`, `standard` or `lenient`.
+    severities: of the issues of the registry and of plugins, by id.
+    """
 
     name: str = "standard"
     severities: Mapping[str, Severity] = field(factory=lambda: _severities(ISSUES))
 
     def effect(self, issue: str) -> str:
-        """`invalid`, `warning` or `ignored`. An issue that nobody registered is taken seriously."""
+        """`invalid`, `warning` or `ignored`. An issue that is not registered is HARD."""
         return str(getattr(self.severities.get(issue, HARD), self.name))

@@ -275,6 +275,11 @@ CHANGES = {
         "import signal; signal.signal(signal.SIGALRM, lambda *_: None); signal.setitimer(signal.ITIMER_REAL, 100)",
         {"handlers.SIGALRM": "signals", "kernel.real": "timers"},
     ),
+    "a profiler of Python": ("import cProfile; cProfile.Profile().enable()", {"python.cProfile": "profilers"}),
+    "a profiler of torch": (
+        "import torch; torch.autograd.profiler.profile(use_kineto=True).__enter__()",
+        {"torch.profiler": "profilers"},
+    ),
     "a trace": ("import sys; sys.setprofile(lambda *_: None)", {"python.profile": "hooks"}),
     "the collector": ("import gc; gc.set_threshold(1)", {"python.gc.threshold": "settings"}),
     "processors": (

@@ -83,7 +83,7 @@ def test_strips_share_a_scale_with_1_on_it():
     estimates = [Estimate(8.0, 7.9, 8.1), Estimate(0.0, 0.0, 0.5)]
     scale = charts.speedup_scale(estimates)
     strips = [markup(charts.speedup_strip(one, scale, "FASTER")) for one in estimates]
-    ones = [re.search(r'<line class="one" x1="([\d.]+)"', one)[1] for one in strips]
+    ones = [re.search(r'<path class="one" d="M([\d.]+) ', one)[1] for one in strips]
     assert ones[0] == ones[1]
     assert 'aria-label="speedup 8.00x [7.90, 8.10]"' in strips[0]
     assert charts.speedup_scale([])(1.0) == pytest.approx(75, abs=2)

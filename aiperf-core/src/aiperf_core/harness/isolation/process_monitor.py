@@ -85,7 +85,7 @@ class ProcessMonitor:
         """Count from now on."""
         if stat := self._stat(self.pid):
             self._faults, self._seen_ended_s = int(stat[_MAJOR_FAULTS]), _ended_s(stat)
-            self._seen = _clocks(self._descendants([self.pid, *self._threads(self.pid)], stat))
+            self._seen = _clocks(self._descendants([self.pid, *_threads(self.proc, self.pid)], stat))
         self.mark()
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
@@ -107,7 +107,7 @@ class ProcessMonitor:
         stat = self._stat(self.pid)
         if not stat:
             return Census()
-        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else self._threads(self.pid)
+        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else _threads(self.proc, self.pid)
         clocks = _clocks(self._descendants(threads, stat))
         working = sum(spent - self._seen.get(pid, 0.0) >= _WORKING_S for pid, spent in clocks.items())
         working += _ended_s(stat) - self._seen_ended_s >= _WORKING_S
@@ -130,7 +130,7 @@ class ProcessMonitor:
         stat, told = self._stat(self.pid), self._read(f"{self.pid}/task/{self.pid}/schedstat").split()
         if not stat or len(told) < 2:
             return None
-        spent = _clocks([self.pid, *self._descendants(self._threads(self.pid), stat)])
+        spent = _clocks([self.pid, *self._descendants(_threads(self.proc, self.pid), stat)])
         return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
     def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
@@ -138,7 +138,7 @@ class ProcessMonitor:
 
         In a container without the host's process ids the list is empty, or has other ids.
         """
-        ours = {self.pid, *self._descendants(self._threads(self.pid), self._stat(self.pid))}
+        ours = {self.pid, *self._descendants(_threads(self.proc, self.pid), self._stat(self.pid))}
         found = []
         for index in range(nvml.ask("nvmlDeviceGetCount") or 0):
             gpu = nvml.ask("nvmlDeviceGetHandleByIndex", index)
@@ -174,7 +174,7 @@ class ProcessMonitor:
     def _below(self, thread: str) -> Iterator[int]:
         for child in self._children(thread):
             yield child
-            for inner in self._threads(child):
+            for inner in _threads(self.proc, child):
                 yield from self._below(f"{child}/task/{inner}")
 
     # --- the kernel's files
@@ -186,9 +186,6 @@ class ProcessMonitor:
 
     def _children(self, thread: str) -> list[int]:
         return [int(one) for one in self._read(f"{thread}/children").split()]
-
-    def _threads(self, pid: int) -> list[int]:
-        return _threads(self.proc, pid)
 
     def _swapped_bytes(self) -> int | None:
         found = self._read(f"{self.pid}/status").partition("VmSwap:")[2].split(maxsplit=1)

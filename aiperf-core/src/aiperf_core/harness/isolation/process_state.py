@@ -173,10 +173,19 @@ def snapshot() -> Snapshot:
         "threads": {"torch": {"intra_op": _threads(), "inter_op": _interop_threads()}},
         "modes": {"torch": _modes(function_modes)},
         "libraries": {"torch": {name: _flag(getter) for name, getter in _LIBRARY_FLAGS}},
-        "settings": {"torch": _settings(devices), "python": _python_settings()},
+        # Not the recursion limit, which torch's compiler raises.
+        "settings": {
+            "torch": _settings(devices),
+            "python": {"gc.enabled": gc.isenabled(), "gc.threshold": list(gc.get_threshold())},
+        },
         "compiler": _compiler(),
         "signals": {
-            "handlers": {one.name: described(_getsignal(one)) for one in signal.valid_signals() if _named(one)}
+            # Real-time signals between the first and the last have no names.
+            "handlers": {
+                one.name: described(_getsignal(one))
+                for one in signal.valid_signals()
+                if isinstance(one, signal.Signals)
+            }
         },
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
@@ -258,11 +267,6 @@ def _settings(devices: list[Any]) -> dict[str, Any]:
     }
 
 
-def _python_settings() -> dict[str, Any]:
-    # Not the recursion limit, which torch's compiler raises.
-    return {"gc.enabled": gc.isenabled(), "gc.threshold": list(gc.get_threshold())}
-
-
 def _compiler() -> dict[str, dict[str, Any]]:
     """Options that differ from their defaults; none in modules that are not imported."""
     variables = {
@@ -284,11 +288,6 @@ def _turned(config: types.ModuleType | None) -> dict[str, str]:
         if type(override) is not object and override != entry.default:
             turned[name] = repr(override)
     return turned
-
-
-def _named(number: int) -> bool:
-    """Whether a signal has a name: real-time signals between the first and the last have none."""
-    return isinstance(number, signal.Signals)
 
 
 def _hooks() -> dict[str, Any]:

@@ -29,8 +29,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import frozen
 
+from aiperf_core.results.models import Confined
 from aiperf_core.version import SOURCES
 
 # --- what a candidate keeps
@@ -91,14 +92,6 @@ class Limits:
     without: tuple[str, ...] = ()
 
 
-@frozen
-class Confined:
-    """The protections that hold, and those that are lacking with the reason: keys of `PROTECTIONS`."""
-
-    applied: tuple[str, ...] = ()
-    lacking: dict[str, str] = field(factory=dict)
-
-
 PROTECTIONS = {
     "environment": "has only the environment variables on a list",
     "descriptors": "inherits only the descriptors that it needs",
@@ -128,10 +121,11 @@ def relaxations() -> Iterator[tuple[str, ...]]:
 def confine(limits: Limits) -> Confined:
     """Confine this process and all that it starts, for good, as strictly as the machine allows.
 
-    Raises `RuntimeError` where other threads run already: some rules would not apply to them.
+    Return the protections that hold, and those that are lacking with the reason: keys of `PROTECTIONS`. Raises
+    `RuntimeError` where other threads run already: some rules would not apply to them.
     """
     if not sys.platform.startswith("linux"):
-        return Confined((), dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
+        return Confined([], dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
     if (count := len(os.listdir("/proc/self/task"))) != 1:
         raise RuntimeError(f"a process must be confined before it starts threads; this one has {count}")
     scratch = limits.scratch.resolve()
@@ -157,7 +151,7 @@ def confine(limits: Limits) -> Confined:
         lacking["system_calls"] = _NOT_STARTING
     else:
         _filter_system_calls(limits, user, landlock, lacking)
-    return Confined(tuple(name for name in PROTECTIONS if name not in lacking), lacking)
+    return Confined([name for name in PROTECTIONS if name not in lacking], lacking)
 
 
 # --- environment and descriptors

@@ -230,7 +230,8 @@ class RankGroup(Asked):
         finally:
             self._signal(signal.SIGSTOP)
         results = [_checked(rank, reply) for rank, reply in zip(self.ranks, replies, strict=True)]
-        merged = _MERGERS.get(self._request, _first)(results)
+        merge = _MERGERS.get(self._request)
+        merged = merge(results) if merge else results[0]
         if self._request == "sample":
             self.last_s = merged.pop("each_s")
         return merged
@@ -454,10 +455,6 @@ def _path(rank: int, path: str) -> str:
     return f"rank{rank}{'.' if path and not path.startswith('[') else ''}{path}"
 
 
-def _prepared(results: list[Any]) -> Message:
-    return {"prepare_s": max(answers.prepared(one) for one in results)}
-
-
 def _memory(results: list[Any]) -> Message:
     """The largest of each figure."""
     each = [answers.memory(one) for one in results]
@@ -465,14 +462,10 @@ def _memory(results: list[Any]) -> Message:
     return {name: max((got for one in each if (got := getattr(one, name)) is not None), default=None) for name in names}
 
 
-def _first(results: list[Any]) -> Any:
-    return results[0]
-
-
 _MERGERS: dict[str, Callable[[list[Any]], Any]] = {
     "sample": _sample,
     "output": _output,
-    "prepare": _prepared,
+    "prepare": lambda results: {"prepare_s": max(answers.prepared(one) for one in results)},
     "memory": _memory,
     "collectives": list,
     "audit": list,

@@ -36,7 +36,7 @@ class InputFile:
 
     def write(self, tensor: torch.Tensor) -> None:
         """Write a tensor's bytes over the old ones, and wait for the disk. Raises `SkipError` for a full disk."""
-        fd, data = self._file.fileno(), _bytes_of(tensor)
+        fd, data = self._file.fileno(), memoryview(_flat(tensor).numpy().data)
         try:
             os.ftruncate(fd, len(data))
             at = 0
@@ -101,7 +101,3 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a tensor."""
     flat = tensor.detach().contiguous().reshape(-1)
     return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
-
-
-def _bytes_of(tensor: torch.Tensor) -> memoryview:
-    return memoryview(_flat(tensor).numpy().data)

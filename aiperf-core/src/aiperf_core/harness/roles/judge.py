@@ -36,6 +36,7 @@ from aiperf_core.targets import WORLD_SIZE
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 _SEEDS = 1 << 63
+_NUMBER: pytree.Shape = {"type": "number"}
 
 
 class Judge(Service):
@@ -109,7 +110,8 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
-            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape))) + self._file_bytes(),
+            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
+            + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
             "declared": asdict(describe(self._benchmark, target["module"])),
             "fds": (*inputs_fds, *outputs_fds),
@@ -177,13 +179,7 @@ class Judge(Service):
 
     def do_restore(self) -> None:
         """Write the current values of the state again, which the last call may have changed."""
-        names = self._benchmark.task.state
-        if not self._world:
-            self._write(_part(self._inputs_shape, names), {name: self._fresh[name] for name in names})
-            return
-        items = {rank: _part(shape, names) for rank, shape in self._inputs_shape["items"].items()}
-        state = {rank: {name: values[name] for name in names} for rank, values in self._fresh.items()}
-        self._write({"type": "dict", "items": items}, state)
+        self._write(self._inputs_shape, self._fresh, only=self._benchmark.task.state)
 
     def do_repair(self) -> None:
         """Write the current values again, also static ones, after a change."""
@@ -247,7 +243,6 @@ class Judge(Service):
         }
 
     def _output(self, numbers: dict[str, float]) -> Any:
-        """The implementation's output."""
         shape = copy.deepcopy(self._output_shape)
         for path, node, _ in pytree.pairs(shape, self._answer):
             if node["type"] == "number":
@@ -286,18 +281,16 @@ class Judge(Service):
 
     def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
         if not self._world:
-            return self._draw_of(draw, seed, self._device, {})
+            return self._draw_of(draw, seed, self._device)
+        seeds = {rank: (seed * self._world + rank) % _SEEDS for rank in range(self._world)}
         return {
-            rank_name(rank): self._draw_of(
-                draw, (seed * self._world + rank) % _SEEDS, self._device_of(rank), {"rank": rank}
-            )
-            for rank in range(self._world)
+            rank_name(rank): self._draw_of(draw, own, self._device_of(rank), rank=rank) for rank, own in seeds.items()
         }
 
     def _device_of(self, rank: int) -> str:
         return self._kind.place(rank) if self._world else self._device
 
-    def _draw_of(self, draw: Any, seed: int, device: str, more: dict[str, int]) -> dict[str, Any]:
+    def _draw_of(self, draw: Any, seed: int, device: str, **more: int) -> dict[str, Any]:
         generator = torch.Generator(device).manual_seed(seed)
         values = call_with(draw, {**self._params, **more, "device": device, "generator": generator})
         if not isinstance(values, dict):
@@ -388,7 +381,6 @@ class Judge(Service):
             self._kind.synchronize(place)
 
     def _in(self, node: pytree.Shape) -> torch.Tensor:
-        """A tensor of the inputs."""
         return pytree.view(node, self._inputs[node.get("rank", 0)])
 
     def _out(self, node: pytree.Shape) -> torch.Tensor:
@@ -416,17 +408,13 @@ class Judge(Service):
         return within.split(".")[0].split("[")[0]
 
     def _without_numbers(self, shape: pytree.Shape) -> Any:
-        """A shape of inputs without the values of its numbers, which may differ between seeds."""
-        if not self._world:
-            return _without_numbers(shape)
-        return {rank: _without_numbers(one) for rank, one in shape["items"].items()}
+        """A shape of inputs without the values of the numbers at its top level, which may differ between seeds."""
+        items = [part["items"] for part in (shape["items"].values() if self._world else [shape])]
+        return [{key: _NUMBER if one["type"] == "number" else one for key, one in own.items()} for own in items]
 
     def _in_memory(self) -> dict[str, Any]:
         """The inputs that are passed in memory, not in files."""
         return {name: one for name, one in self._fresh.items() if name not in self._files}
-
-    def _file_bytes(self) -> int:
-        return sum(self._fresh[name].nbytes for name in self._files)
 
     def _evict_files(self) -> None:
         for file in self._files.values():
@@ -436,10 +424,12 @@ class Judge(Service):
         for name, file in self._files.items():
             file.write(self._fresh[name])
 
-    def _write(self, shape: pytree.Shape, values: dict[str, Any]) -> None:
+    def _write(self, shape: pytree.Shape, values: dict[str, Any], only: Sequence[str] | None = None) -> None:
+        """Write values into the inputs' memory; `only` names the inputs to write."""
         with torch.no_grad():
-            for _, node, leaf in _tensors(shape, values):
-                self._in(node).copy_(leaf)
+            for path, node, leaf in _tensors(shape, values):
+                if only is None or self._root(path) in only:
+                    self._in(node).copy_(leaf)
         self._wait()
         self._written = self._sums()
 
@@ -479,11 +469,6 @@ def rank_name(rank: int) -> str:
     return f"rank{rank}"
 
 
-def _part(shape: pytree.Shape, names: Sequence[str]) -> pytree.Shape:
-    """The part of a dict's shape with these names."""
-    return {"type": "dict", "items": {name: shape["items"][name] for name in names}}
-
-
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
     return {key: one for key, one in values.items() if isinstance(one, bool | int | float)}
 
@@ -510,12 +495,6 @@ def _forms(shape: pytree.Shape) -> Any:
     items = shape.get("items", ())
     within = {key: _forms(one) for key, one in items.items()} if isinstance(items, dict) else [*map(_forms, items)]
     return shape["type"], shape.get("shape"), within
-
-
-def _without_numbers(shape: pytree.Shape) -> Any:
-    """A shape without the values of the numbers at its top level."""
-    items = shape["items"]
-    return {key: {"type": "number"} if one["type"] == "number" else one for key, one in items.items()}
 
 
 def main(channel: Channel) -> None:

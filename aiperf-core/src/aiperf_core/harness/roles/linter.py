@@ -74,32 +74,18 @@ Answer = dict[str, torch.Tensor]  # the leaves of an output by path; numbers as 
 
 @frozen
 class Outcome:
-    """How one test ended: `found` is the observation, `remedy` what the author can do."""
+    """How one test ended.
+
+    verdict: `ok`; `problem`, the results cannot be believed; `note`, may be right, and a reader should know; or
+        `not applicable`, there is nothing to test.
+    found: the observation.
+    remedy: what the author can do.
+    """
 
     test: str
-    verdict: str
+    verdict: str = "ok"
     found: str = ""
     remedy: str = ""
-
-
-def ok(test: str) -> Outcome:
-    """The benchmark passes."""
-    return Outcome(test, "ok")
-
-
-def problem(test: str, found: str, remedy: str) -> Outcome:
-    """The benchmark's results cannot be believed."""
-    return Outcome(test, "problem", found, remedy)
-
-
-def note(test: str, found: str, remedy: str) -> Outcome:
-    """Something that may be right, and that a reader should know."""
-    return Outcome(test, "note", found, remedy)
-
-
-def not_applicable(test: str, why: str) -> Outcome:
-    """There is nothing to test."""
-    return Outcome(test, "not applicable", why)
 
 
 def _bits(dtype: torch.dtype) -> int:
@@ -197,10 +183,10 @@ class Linter(Judge):
         broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
         if broken:
             why = f"nothing can be compared before this is fixed: {', '.join(broken)}"
-            outcomes += [not_applicable("judge", why), not_applicable("cost", why)]
+            outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
             self._opened = self.do_open(target, device, params, 0, 0)
-            outcomes += [*self._test_judge(), *self._test_cost()]
+            outcomes += [*self._test_judge(), self._test_flops(), self._test_read(), self._test_written()]
         outcomes += self._test_form(target["module"], listed)
         return [asdict(one) for one in outcomes]
 
@@ -330,9 +316,9 @@ class Linter(Judge):
         leaves = {path: node for path, node in self._output_leaves() if node["type"] == "number" or node.get("bytes")}
         if not leaves:
             found = "the reference returns no numbers and no elements, so nothing is compared"
-            yield problem("judge.compares", found, "Return what the implementations compute.")
+            yield Outcome("judge.compares", "problem", found, "Return what the implementations compute.")
             return
-        yield ok("judge.compares")
+        yield Outcome("judge.compares")
         own: list[str] = []
         unsteady: list[str] = []
         tried: Counter[str] = Counter()
@@ -367,7 +353,7 @@ class Linter(Judge):
             if tried[wrong.test]:
                 yield _verdict(wrong.test, labels, "the judge accepts {}", wrong.remedy)
             else:
-                yield not_applicable(wrong.test, wrong.needs)
+                yield Outcome(wrong.test, "not applicable", wrong.needs)
         yield from self._test_budgets(leaves, right, stale)
 
     def _unsteady(self) -> list[str]:
@@ -496,11 +482,6 @@ class Linter(Judge):
 
     # --- cost
 
-    def _test_cost(self) -> Iterator[Outcome]:
-        yield self._test_flops()
-        yield self._test_read()
-        yield self._test_written()
-
     def _test_flops(self) -> Outcome:
         """Compare the declared operations with those of the reference's matrix products and convolutions.
 
@@ -513,18 +494,22 @@ class Linter(Judge):
             with _Work() as work:  # of all ranks
                 self._right_answer(wide=False)
         except Exception as error:  # the reference works: an operation cannot be intercepted
-            return not_applicable(test, f"the reference cannot be counted: {type(error).__name__}: {error}")
+            return Outcome(test, "not applicable", f"the reference cannot be counted: {type(error).__name__}: {error}")
         counted, declared = work.products, self._opened["cost"]["flops"] * max(1, self._world)
         if not counted:
-            return not_applicable(test, "the reference has no matrix products or convolutions, which can be counted")
+            return Outcome(
+                test, "not applicable", "the reference has no matrix products or convolutions, which can be counted"
+            )
         most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
         found = f"declares {declared:,.0f} FLOP; the reference's products are {counted:,.0f}"
         if declared > most:
             found = f"{found}, and with all else at most {most:,.0f}"
-            return problem(test, found, "Count a multiply-add as two, and only necessary operations.")
+            return Outcome(test, "problem", found, "Count a multiply-add as two, and only necessary operations.")
         if declared * SLACK < counted:
-            return note(test, found, "Right where the reference does more than necessary; say so beside the cost.")
-        return ok(test)
+            return Outcome(
+                test, "note", found, "Right where the reference does more than necessary; say so beside the cost."
+            )
+        return Outcome(test)
 
     def _test_read(self) -> Outcome:
         """Compare the declared bytes read with the inputs.
@@ -537,14 +522,16 @@ class Linter(Judge):
         inputs = self._opened["input_bytes"] // max(1, self._world)
         found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
         if declared > BYTES_SLACK * inputs:
-            return problem(test, found, "Count every input once: what is read again can stay in a cache.")
+            return Outcome(test, "problem", found, "Count every input once: what is read again can stay in a cache.")
         if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
-            return ok(test)
-        needed = {path: one.numel() * one.element_size() for path, one in self._needed() if self._of_first_rank(path)}
+            return Outcome(test)
+        # With ranks, the declared cost is one rank's.
+        first = f"{rank_name(0)}." if self._world else ""
+        needed = {path: one.nbytes for path, one in self._needed() if path.startswith(first)}
         if declared * BYTES_SLACK < sum(needed.values()):
             found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
-            return problem(test, found, "Count every input once.")
-        return note(test, found, "Right where the answer needs only a part of them; say so beside the cost.")
+            return Outcome(test, "problem", found, "Count every input once.")
+        return Outcome(test, "note", found, "Right where the answer needs only a part of them; say so beside the cost.")
 
     def _test_written(self) -> Outcome:
         """Compare the declared bytes written with the output and the state.
@@ -558,13 +545,10 @@ class Linter(Judge):
         state = sum(pytree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
         found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
         if declared > BYTES_SLACK * (output + state):
-            return problem(test, found, "Count every output once: intermediate values stay in registers.")
+            return Outcome(test, "problem", found, "Count every output once: intermediate values stay in registers.")
         if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
-            return problem(test, found, "Count every output once.")
-        return ok(test)
-
-    def _of_first_rank(self, path: str) -> bool:
-        return not self._world or path.startswith(f"{rank_name(0)}.")
+            return Outcome(test, "problem", found, "Count every output once.")
+        return Outcome(test)
 
     def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The floating-point inputs of which every probed element changes the answer."""
@@ -589,17 +573,17 @@ class Linter(Judge):
         text = sys.modules[module].__doc__ or ""
         missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in text.splitlines())]
         remedy = f"Readers look for {', '.join(_PARAGRAPHS)}."
-        yield _verdict("form.docstring", missing, "the file's docstring has no {}", remedy, note)
+        yield _verdict("form.docstring", missing, "the file's docstring has no {}", remedy, "note")
         vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
         remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
-        yield _verdict("form.names", vague, "named for no mechanism: {}", remedy, note)
+        yield _verdict("form.names", vague, "named for no mechanism: {}", remedy, "note")
         silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
         remedy = "Say which library does what."
-        yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, note)
+        yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
         sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
         even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
         remedy = "Take a prime: the last block then overhangs."
-        yield _verdict("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, note)
+        yield _verdict("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, "note")
 
 
 def _differs(one: Answer, other: Answer) -> bool:
@@ -611,11 +595,9 @@ def _form(nodes: list[tuple[str, pytree.Shape, Any]]) -> frozenset[str]:
     return frozenset(f"{path or 'the answer'} ({pytree.expected(node)})" for path, node, _ in nodes)
 
 
-def _verdict(
-    test: str, wrong: Sequence[str], found: str, remedy: str, kind: Callable[[str, str, str], Outcome] = problem
-) -> Outcome:
-    """A problem, or an outcome of another kind, where something is wrong."""
-    return kind(test, found.format(", ".join(wrong)), remedy) if wrong else ok(test)
+def _verdict(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: str = "problem") -> Outcome:
+    """An outcome with this verdict where something is wrong."""
+    return Outcome(test, verdict, found.format(", ".join(wrong)), remedy) if wrong else Outcome(test)
 
 
 def main(channel: Channel) -> None:

@@ -52,7 +52,7 @@ def align() -> None:
 
 
 def collectives(call: Callable[[], Any]) -> Message:
-    """Make a call; count its communication by operation, the bytes of all tensors handed over, and of each reduction."""
+    """Make a call; count its communication by operation, and the bytes of all tensors and of each reduction."""
     with _Communication() as seen:
         call()
     meet()

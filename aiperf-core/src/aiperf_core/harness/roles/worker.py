@@ -1,7 +1,7 @@
 """A worker: one process that runs one implementation and times its calls.
 
-It is told what to run and where its inputs lie. It is not told seeds, the reference, the tolerance, or which of its samples
-will be judged: that question comes after the clock has stopped.
+It knows what to run and where its inputs lie. It does not know seeds, the reference, the tolerance, or which samples
+will be judged: the judge decides that after the clock has stopped.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from aiperf_core.validity.checks.global_state import INTEGRITY_PROBES_IN_256
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
-# So many calls are queued before waiting for them, where calls follow each other without pause.
+# Calls that are queued before a wait, where calls follow each other without a pause.
 _STEADY_CALLS = 8
 
 
@@ -50,7 +50,7 @@ class Worker(Service):
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
-        self._sealed: list[Any] | None = None
+        self._queued_sums: list[Any] | None = None
         self._first_used: Memory | None = None
 
     def do_begin(
@@ -62,11 +62,15 @@ class Worker(Service):
         off: list[str],
         candidate: Message | None,
     ) -> Message:
-        """Import the code and wake the device; all that takes no data.
+        """Import the code and wake the device: everything that needs no data.
 
-        Return the state of this process before, and for a candidate what holds it.
+        device: the fields of a `Device`.
+        processors: those to run on; none for all.
+        off: guards that are switched off.
+        candidate: the code of an untrusted candidate and its folder; None for trusted code.
 
-        `device` has the fields of a `Device`. `off` names guards of the worker's that are switched off.
+        Return a snapshot of this process from before the import, what the benchmark declares here, and the confinement
+        of a candidate.
         """
         self._off = frozenset(off)
         if processors:  # before torch makes its threads, which inherit this
@@ -74,7 +78,7 @@ class Worker(Service):
             torch.set_num_threads(len(processors))
         self._candidate, self._kind = candidate, Device(**device).resolve()
         confined = self._confine(candidate, device["name"]) if candidate and "sandbox" not in self._off else None
-        if target["module"].startswith(KERNELBENCH):  # whose references are in full float32
+        if target["module"].startswith(KERNELBENCH):  # its references are in full float32
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
         rank.join(self._kind)
@@ -96,7 +100,7 @@ class Worker(Service):
         return {"applied": list(held.applied), "lacking": held.lacking}
 
     def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> Message:
-        """Map the inputs and make ready to time; what the harness's objects are before a candidate's code is executed."""
+        """Map the inputs and get ready to time; return the harness's objects before a candidate's code runs."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
         self._data = shared_buffers.attach_inputs(problem["inputs_buffers"][0], inputs_fd, self._kind)
@@ -124,13 +128,13 @@ class Worker(Service):
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
-        if self._kind.seals:  # or the kernels of sums would be loaded behind a call that is held back
+        if self._kind.fingerprints:  # else the kernels of sums would be loaded behind a call that is held back
             for words in (1, _WINDOW_WORDS):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
         give_back_freed_memory()
         timed = self._device.time(self._prepare, "wall")
         gc.collect()
-        if self._flushes:  # whose memory is none of the implementation's
+        if self._flushes:  # its memory does not count as the implementation's
             self._device.flush()
         self._device.reset_memory()
         return {"prepare_s": timed.wall_s}
@@ -146,36 +150,39 @@ class Worker(Service):
         self._names = tuple(bind(self._run, self._arguments).keywords)
 
     def do_ready(self) -> None:
-        """Leave nothing of the last call behind: poison its output, let go of it, release what it made persist in caches."""
+        """Remove traces of the last call: poison and release its output, release persisting cache lines."""
         if "poison" not in self._off:
             self._poison()
         if "cold_cache" not in self._off:
             self._device.release_cache()
 
-    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, sealed: bool) -> Message:
-        """Time a sample, of so many calls, on the values that now lie in the inputs.
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, fingerprinted: bool) -> Message:
+        """Time a sample on the values that now lie in the inputs.
 
-        `sealed` queues a fingerprint of the output behind the clock's stop. By the wall clock, which has stopped when that is
-        queued, every sample of a device that can is sealed. `deliver` copies the output to the judge's memory before replying,
-        whether or not it will be judged; that takes as long as the output's form makes it, and is announced.
+        clock: `device` or `wall`.
+        numbers: the inputs that are numbers.
+        calls: in the sample.
+        deliver: whether the output is copied to the judge's memory before the reply. A notice tells when that begins.
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which has
+            stopped by then, every sample of a device that can has one.
         """
         self._fetch_inputs()
-        if self._first_used is None:  # once more: the kernel may have taken pages from a process that waits
+        if self._first_used is None:  # again: the kernel may have taken pages from a process that waits
             give_back_freed_memory()
             self._device.reset_memory()
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
-        self._place, self._sealed = random.random(), None
-        # What is served or put off has its output only later.
-        seals = (
-            (sealed or (clock == "wall" and self._kind.seals))
+        self._place, self._queued_sums = random.random(), None
+        # A served or deferred benchmark has its output only later.
+        fingerprints = (
+            (fingerprinted or (clock == "wall" and self._kind.fingerprints))
             and self._desk is None
             and not self._problem.get("deferred")
         )
         time: Callable[..., Timed] = self._device.time
-        if seals:
-            time = partial(time, seal=self._seal)
+        if queues:
+            time = partial(time, fingerprint=self._queue_fingerprint)
         if "gc_paused" not in self._off:
             gc.disable()
         try:
@@ -184,9 +191,9 @@ class Worker(Service):
             self.notify("start")
             timed = time(call, clock, calls, rank.align)
             self.notify("stop")
-            # By chance, which nobody can foresee: what is put back behind the call is in its place now.
-            looked = deliver and os.urandom(1)[0] < INTEGRITY_PROBES_IN_256
-            seen = integrity_probe(self, self._channel, self._device) if looked else None
+            # By chance, which code cannot foresee: functions that are replaced during a call are still replaced now.
+            probed = deliver and os.urandom(1)[0] < INTEGRITY_PROBES_IN_256
+            seen = integrity_probe(self, self._channel, self._device) if probed else None
         finally:
             gc.enable()
         beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
@@ -200,13 +207,13 @@ class Worker(Service):
         if self._first_used is None:  # before the harness touches more memory of its own
             self._first_used = self._device.memory()
             keep_freed_memory()
-        if self._desk is not None:  # an answer was there when it lay in the host's memory; here is where it is judged
+        if self._desk is not None:  # answers count when they lie in the host's memory, and are judged on the device
             self._output = pytree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
         if "judged_output" not in self._off:
-            self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
+            self._print = _read(self._queued_sums) if self._queued_sums is not None else self._fingerprint(self._place)
         if deliver:
-            self.notify("sealed")
+            self.notify("fingerprinted")
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,
@@ -221,7 +228,7 @@ class Worker(Service):
         }
 
     def _fetch_inputs(self) -> None:
-        """Copy what the judge has written to the device, where it cannot write there itself, and leave the caches as declared."""
+        """Copy the judge's values to the device where it cannot write there itself; leave the caches as declared."""
         if self._data.in_process:
             self._data.fetch()
         if self._flushes:
@@ -229,13 +236,13 @@ class Worker(Service):
 
     @property
     def _flushes(self) -> bool:
-        """Whether this process evicts its inputs itself: elsewhere the judge does."""
+        """Whether this process flushes the cache; elsewhere the judge does."""
         return bool(self._data.in_process and self._problem["cold"])
 
     def do_output(self) -> Message:
-        """Copy the last call's output to the judge's memory, after checking its form.
+        """Check the form of the last call's output and copy it to the judge's memory.
 
-        `late` says whether it changed since the clock stopped.
+        `late` in the answer: whether the output changed after the clock had stopped.
         """
         shape = self._problem["output"]
         if self._problem.get("deferred"):
@@ -248,14 +255,14 @@ class Worker(Service):
                 if node["type"] == "tensor":
                     pytree.view(node, self._outputs).copy_(leaf)
                 elif node["type"] == "number" and math.isfinite(leaf):
-                    # NaN and infinities are no JSON; to the judge a number that is missing is wrong.
+                    # NaN and infinities are no JSON; the judge refuses a number that is missing.
                     numbers[path] = leaf
         self._device.synchronize()
         late = self._fingerprint(self._place) != self._print
         return {"numbers": numbers, "late": late, "aliases": self._aliases()}
 
     def _aliases(self) -> list[str]:
-        """Paths of the output that lie in the memory of inputs which the call may not change."""
+        """Paths of the output that lie in the memory of inputs that are not state."""
         inputs = {**self._problem["inputs"]["items"], **self._problem["static"].get("items", {})}
         taken = [
             pytree.view(node, self._inputs)
@@ -269,7 +276,7 @@ class Worker(Service):
         return [path for path, leaf in tensors if any(pytree.overlap(leaf, one) for one in taken)]
 
     def _call(self, numbers: Message | None = None) -> Callable[[], Any]:
-        """The call, bound to the present arguments. Nothing of the implementation's runs here: its signature was read before."""
+        """The call, bound to the present arguments. No code of the implementation runs here."""
         self._arguments.update(numbers or {})
         call = partial(self._run, **{name: self._arguments[name] for name in self._names})
         return call if self._desk is None else self._desk.serving(call)
@@ -285,7 +292,7 @@ class Worker(Service):
         return audit(self._device, self._call(), calls, flush=flush, **several)
 
     def do_start_audit(self) -> None:
-        """Start CUPTI, which takes a while, while others may do the same. Only on a GPU."""
+        """Start CUPTI, which takes seconds, side by side with other workers. Only on a GPU."""
         from aiperf_core.devices.cuda import CudaDevice
         from aiperf_core.devices.ledger import start
 
@@ -293,12 +300,12 @@ class Worker(Service):
         start(self._device)
 
     def do_probe_flush(self) -> Message | None:
-        """See what a flush does in this process; seconds of a read, or None where nothing has to be flushed."""
+        """Measure what a flush does in this process: seconds of a read; None where nothing has to be flushed."""
         found = self._device.probe_flush()
         return asdict(found) if found else None
 
     def do_steady(self, calls: int, profiled: bool = False) -> None:
-        """Make so many calls without a pause, for a clock outside of this process; under CUPTI if they are `profiled`."""
+        """Make calls without a pause, for a clock outside of this process; under CUPTI if they are `profiled`."""
         call = self._call()
         with _profiler() if profiled else contextlib.nullcontext():
             self._device.make_ready()
@@ -311,19 +318,19 @@ class Worker(Service):
             self.notify("stop")
 
     def do_collectives(self) -> Message:
-        """Make a call that is not timed; what it sends to other ranks."""
+        """Make a call that is not timed; return what it sends to other ranks."""
         return rank.collectives(self._call())
 
     def do_state(self) -> Message:
-        """The state of this process now."""
+        """A snapshot of this process."""
         return {**snapshot(), "objects": objects(self, self._channel, self._device)}
 
     def do_memory(self) -> Message:
         """Memory used since `prepare`.
 
-        Of the host, that is what the first call took, for which malloc gave back what was freed; or what all calls have left
-        behind by now, if that is more. Between the two malloc has kept what was freed, and the gaps in its heap would count.
-        A candidate, which could take less while it is looked at, is held for its peak in all calls, gaps included.
+        Of the host, the larger of two figures: what the first call took, for which malloc gave back freed memory, and
+        what all calls have left behind. Between them malloc keeps freed memory, and the gaps in its heap would count. A
+        candidate could take less in the first call: its figure is the peak in all calls, gaps included.
         """
         if not self._candidate:
             give_back_freed_memory()
@@ -334,11 +341,11 @@ class Worker(Service):
         return {**asdict(used), **most}
 
     def _poison(self) -> None:
-        """Overwrite the last output and let go of it.
+        """Overwrite the last output and release it.
 
-        A buffer that the implementation keeps then holds NaN; one that it does not keep goes back to the allocator,
-        which hands it out for the next output. What else lies in the same storage is the implementation's, and memory of the
-        harness is left alone: the judge renews it.
+        A buffer that the implementation keeps then holds NaN; any other goes back to the allocator, which hands it out
+        for the next output. The rest of the same storage belongs to the implementation. The judge renews the harness's
+        memory.
         """
         for one in pytree.tensors(self._output):
             storage = one.untyped_storage()
@@ -352,28 +359,28 @@ class Worker(Service):
         self._output = None
         self._device.synchronize()
 
-    def _seal(self, output: Any) -> None:
-        """Queue a look at what the output holds when the clock stops."""
+    def _queue_fingerprint(self, output: Any) -> None:
+        """Queue a fingerprint of the output as it is when the clock stops."""
         if "judged_output" not in self._off:
-            self._sealed = self._sums(output, self._place)
+            self._queued_sums = self._sums(output, self._place)
 
     def _fingerprint(self, place: float) -> list[int]:
-        """What the output's tensors hold now."""
+        """The fingerprint of the output now."""
         return _read(self._sums(self._output, place))
 
     def _sums(self, output: Any, place: float) -> list[Any]:
         """Sums over the bits of an output's tensors, which a device may still have to compute.
 
-        Of a large tensor of the host only a window is read, which lies at `place` between 0 and 1; a sum over all
-        of it could take longer than the call. One thread reads it: the call's own may still spin, and torch's would wait for
-        a processor.
+        Of a large tensor of the host only a window at `place`, between 0 and 1, is read: a sum over all of it could
+        take longer than the call. One thread reads it: the call's threads may still spin, and torch's would wait for
+        them.
         """
         sums = []
         for one in pytree.tensors(output):
             if type(one) not in (torch.Tensor, torch.nn.Parameter) or one.layout is not torch.strided or one.is_meta:
                 raise ContractError(f"the output holds {pytree.summary(one)}; accepted are plain dense tensors")
             storage, (first, end) = one.untyped_storage(), pytree.extent(one)
-            # Whole words, of which the first and the last may begin before it or end behind it.
+            # Whole words; the first may begin before the tensor, the last end behind it.
             first //= 8
             count = max(0, min(-(-end // 8), storage.nbytes() // 8) - first)
             window = min(count, _WINDOW_WORDS) if self._kind.on_host else count

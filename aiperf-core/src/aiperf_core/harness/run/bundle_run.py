@@ -167,18 +167,15 @@ class BundleRun:
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
         """The manifest with the planned targets."""
         state = resuming.state(drafted.machine.hostname, drafted.machine.gpus)
+        files, source = {one.described.module: one.described.sha256 for one in plans}, self.options.candidate
         return evolve(
             drafted,
-            files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
+            files=files | ({str(source.path): source.sha256} if source else {}),
             skipped=skipped,
             request=request.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
-
-    def _candidate(self) -> dict[str, str]:
-        source = self.options.candidate
-        return {str(source.path): source.sha256} if source else {}
 
     def _write(self, manifest: Manifest) -> None:
         self._open_bundle.write_manifest(manifest)

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_core.executor import WorkerHandle
-from aiperf_core.harness.isolation.mapped_libraries import Libraries
+from aiperf_core.harness.isolation.mapped_code import Mapped
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.measurements import Census
 from aiperf_core.results.models import Finding, Verdict
@@ -17,8 +17,8 @@ from aiperf_core.validity.checks.global_state import changes, integrity_changes,
 # What the kernel says to code that is held back, and what is then added.
 _REFUSALS = ("Permission denied", "Operation not permitted", "Temporary failure in name resolution", "SemLock")
 _HELD = (
-    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and may not "
-    "change its priority or processors)"
+    " (a candidate may read code and libraries and write to its working folder; it has no network, no /dev/shm, and "
+    "may not change its priority or processors)"
 )
 
 
@@ -40,7 +40,7 @@ class ImplementationRun(Observations):
     state_begun: the snapshot that its present process made at its start.
     state_before, state_after: the snapshots of the first round in which it changed something, or else of the last one.
     declared_to_worker: what the benchmark declares in its process; None for a candidate.
-    libraries: shared libraries that its processes have mapped.
+    mapped: compiled code that its processes have mapped.
     census: its process between two calls.
     rank_times_s: for each sample, the times of each rank by its clock and of processors.
     delivered: samples that came with their output. integrity_probes: those of them that came with an integrity probe.
@@ -58,7 +58,7 @@ class ImplementationRun(Observations):
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
     declared_to_worker: dict[str, Any] | None = None
-    libraries: Libraries | None = None
+    mapped: Mapped | None = None
     census: list[Census] = field(factory=list)
     rank_times_s: list[list[tuple[float, float]]] = field(factory=list)
     delivered: int = 0
@@ -90,7 +90,7 @@ class ImplementationRun(Observations):
         return self.guarded(partial(self.worker.collect, timeout=timeout), read)
 
     def guarded(self, call: Callable[[], Any], read: Callable[[Any], Any] = _as_told) -> Any:
-        """Make a call to the process and read its result; a failure, or an answer that cannot be read, ends its part."""
+        """Make a call to the process and read its result; a failure, or an unreadable answer, ends its part."""
         try:
             return read(call())
         except ChildError as error:
@@ -119,7 +119,7 @@ class ImplementationRun(Observations):
             self.state_after = state
 
     def check_integrity_probe(self, probe: dict[str, Any] | None) -> bool:
-        """Check the harness's code in its process as it was during a sample. Return whether it was taken out of the run."""
+        """Check the harness's code in its process during a sample. Return whether it was taken out of the run."""
         self.delivered += 1
         self.integrity_probes += probe is not None
         changed = integrity_changes(self.state_begun or {}, probe) if probe is not None else []
@@ -128,7 +128,8 @@ class ImplementationRun(Observations):
     def find_silence(self) -> None:
         """Find that fewer samples came with an integrity probe than chance allows."""
         if self.active and self.delivered and is_silent(self.delivered, self.integrity_probes):
-            message = f"only {self.integrity_probes} of {self.delivered} samples came with an integrity probe; chance picks more"
+            probes = f"{self.integrity_probes} of {self.delivered}"
+            message = f"only {probes} samples came with an integrity probe, which chance alone does not do"
             self.find("tamper.code_objects", message, {"samples": self.delivered, "probes": self.integrity_probes})
 
     @property
@@ -172,9 +173,9 @@ class ImplementationRun(Observations):
     def answer_of(self, sample: dict[str, Any]) -> Answer:
         """How the answer to a sample came.
 
-        The caller's clock is believed here: what it leaves out shows as time beside the call. The GPU's clock leaves out
-        launches, which the bracket counts. The bracket is too short where the supervisor reads both notices late; then the
-        clock's figure is closer.
+        The caller's clock is believed here: what it leaves out shows as time beside the call. The GPU's clock leaves
+        out launches, which the bracket counts. The bracket is too short where the supervisor reads both notices late;
+        then the clock's figure is closer.
         """
         held = sample["wall_s"]
         if self.deferred:  # its work after the call is declared, and has its own figure

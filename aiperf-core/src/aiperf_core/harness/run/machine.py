@@ -40,11 +40,9 @@ class Machine:
     options: Options
     log_folder: Path
     _server: ForkServer = field(factory=ForkServer, kw_only=True)
-    _hardware: Hardware | None = field(default=None, init=False)
     _left_out: tuple[str, ...] | None = field(default=None, init=False)
-    _prober: Child | None = field(default=None, init=False)
-    _no_cuda: str = field(default="", init=False)
     _kinds: dict[str, DeviceKind] = field(factory=dict, init=False)
+    _probing: dict[str, Child] = field(factory=dict, init=False)
     _probed: dict[str, Found | str] = field(factory=dict, init=False)
     _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
@@ -110,57 +108,44 @@ class Machine:
 
     def absent(self, device: str) -> str | None:
         """Why there is no device of that name here; None where there is one."""
-        if device == CPU.name:
-            return None
-        if device == CUDA.name:
-            return None if self.hardware.gpus else self._no_cuda or "none was found"
-        found = self._probe(device)
+        found = None if device == CPU.name else self._probe(device)
         return found if isinstance(found, str) else None
 
     def found(self, device: str) -> Found | None:
-        """What is here of a plugin's device; None where nothing is."""
+        """What is here of a device other than the processor; None where nothing is."""
         found = self._probe(device)
         return found if isinstance(found, Found) else None
 
     def count(self, device: str) -> int:
-        """How many of a device are here."""
-        if device == CUDA.name:
-            return self.hardware.gpus
+        """How many of a device other than the processor are here."""
         found = self.found(device)
         return found.count if found else 0
 
     def _probe(self, device: str) -> Found | str:
         """What a prober finds of a device, or why it finds nothing."""
         if device not in self._probed:
-            with self._probers(f"prober-{device}") as (prober,):
-                try:
-                    told = prober.ask("probe", timeout=IMPORT_TIMEOUT_S, device=asdict(self.options.devices[device]))
-                    self._probed[device] = cattrs.structure(told, Found)
-                except ChildError as error:
-                    self._probed[device] = str(error)
+            self._start_probe(device)
+            prober = self._probing.pop(device)
+            try:
+                self._probed[device] = cattrs.structure(prober.collect(timeout=IMPORT_TIMEOUT_S), Found)
+            except ChildError as error:
+                self._probed[device] = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
+            finally:
+                prober.kill()
         return self._probed[device]
 
-    def _start_probe(self) -> None:
-        """Start a prober for the GPU; `hardware` collects its answer."""
-        if self._hardware is None and self._prober is None:
-            self._prober = self.spawn("prober", "prober")
-            with contextlib.suppress(ChildError):  # `hardware` will get it too
-                self._prober.post("probe", device=asdict(CUDA))
+    def _start_probe(self, device: str) -> None:
+        """Start a prober in the background; `_probe` collects its answer."""
+        if device not in self._probed and device not in self._probing:
+            prober = self._probing[device] = self.spawn("prober", f"prober-{device}")
+            with contextlib.suppress(ChildError):  # `_probe` gets it too
+                prober.post("probe", device=asdict({**self.options.devices, CUDA.name: CUDA}[device]))
 
     @property
     def hardware(self) -> Hardware:
         """The GPU that torch sees."""
-        if self._hardware is None:
-            self._start_probe()
-            assert self._prober is not None
-            try:
-                found = self._prober.collect(timeout=IMPORT_TIMEOUT_S)
-                self._hardware = Hardware(found["name"], found["arch"], found["count"])
-            except ChildError as error:
-                self._no_cuda = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
-                self._hardware = Hardware()
-            self._prober.kill()
-        return self._hardware
+        found = self.found(CUDA.name)
+        return Hardware(found.name, found.arch, found.count) if found else Hardware()
 
     def hardware_of(self, device: str) -> Hardware:
         """The hardware that an implementation's requirements are checked against."""

@@ -64,7 +64,7 @@ class Planner(Machine):
 
         Raises `UsageError` for options that a target does not take.
         """
-        self._start_probe()
+        self._start_probe(CUDA.name)
         plans, skipped = [], []
         describer: Child | None = None
         for selection in selections:

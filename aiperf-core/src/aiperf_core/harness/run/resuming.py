@@ -8,7 +8,6 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -130,8 +129,8 @@ def clear(bundle: Bundle, kept: set[str]) -> None:
                 file.unlink()
         spelled = {file_name(one) for one in kept}
         logs = bundle.path / LOGS
-        for folder in _folders(logs):
-            if folder.name not in spelled:
+        for folder in [] if logs.is_symlink() or not logs.is_dir() else list(logs.iterdir()):
+            if folder.is_dir() and not folder.is_symlink() and folder.name not in spelled:
                 shutil.rmtree(folder)
     except OSError as error:
         raise BundleError(f"cannot clear '{bundle.path}' for resuming: {error.strerror or error}.") from error
@@ -144,12 +143,6 @@ def _files(bundle: Bundle, name: str) -> Iterator[str]:
     samples = jsontext.loads(bundle.file_bytes(document)).get("sample_file")
     if samples is not None:
         yield f"{TARGETS}/{samples['name']}"
-
-
-def _folders(logs: Path) -> list[Path]:
-    if logs.is_symlink() or not logs.is_dir():
-        return []
-    return [one for one in logs.iterdir() if one.is_dir() and not one.is_symlink()]
 
 
 def state(host: str, gpus: list[dict[str, Any]]) -> dict[str, Any]:

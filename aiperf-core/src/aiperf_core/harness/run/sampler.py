@@ -1,7 +1,7 @@
-"""Sampling: passes over all implementations in the order A B B A, until the answer is known.
+"""Sampling: passes over all implementations in the order A B B A.
 
-A pass gives every implementation one block of samples; every second pass runs in reverse, so that what drifts in the
-machine touches all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
+A pass gives every implementation one block of samples. Every second pass runs in reverse, so that a drift of the
+machine affects all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
 share the renewal: within a pass all are given the same new values.
 """
 
@@ -26,41 +26,40 @@ from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
 from aiperf_core.validity.checks.self_check import LEAST_PASSES
 
 WARMUP_SAMPLES = 2
-# An implementation whose calls take so long needs no more of them to be warm.
+# An implementation whose calls take so long is warm after the first two.
 WARMUP_S = 0.1
-# A sample lasts so many times what timing it costs, or a call is timed several times in a row; as one sample only where
-# that changes nothing: not with a cold cache, nor where a call changes its own inputs.
+# A sample lasts at least so many times the cost of its clock; a shorter call is timed several times in a row. That is
+# possible only with a warm cache and without state.
 LEAST_COSTS, MOST_CALLS = 50, 1000
-# Of a sample that cannot be made longer, the clock may be so large a part; above the first, a warning.
+# The part of a sample that the clock may cost where it cannot be made longer; above the first, a warning.
 NOTED_COST, MOST_COST = 0.2, 0.8
-# Short calls are taken in blocks of about this length, after one that is not counted, since a process that was not
-# running needs a moment; longer calls one at a time, which lets all implementations share each renewal of the inputs.
+# Short calls are taken in blocks of about this length, after one that is not counted: a process that has just woken is
+# slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
 MIN_PASSES = LEAST_PASSES
 JUDGED_FRACTION = 0.25
-# Of blocks of short calls so many have one sample more, which is sealed; of calls so long every sample is.
-SEALED_BLOCKS, SEALED_S = 0.3, 0.01
-# Also judged when as many samples went by without: chance must not leave an implementation unexamined.
+# The part of the blocks of short calls that have one sample more, with a fingerprint; longer calls all have one.
+FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
+# A sample is also judged after so many that were not.
 LONGEST_UNJUDGED = 12
-MIN_ISOLATED, MAX_ISOLATED = 5, 200
-# Before a process is accused of work beside its calls, so many samples more are taken, and for about so long.
-LEAST_LOOKS, MOST_LOOKS, LOOK_AGAIN_S = 8, 128, 2.0
-ISOLATED_S = 0.2
+MIN_ISOLATED, MAX_ISOLATED, ISOLATED_S = 5, 200, 0.2
+# Samples that are taken of a suspect before a finding, and for about how long.
+LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S = 8, 128, 2.0
 _SEED_BITS = 62
-# So many seeds, in turn, where nobody guards them.
+# The number of seeds where their guard is switched off.
 _GUESSABLE = 4
 # A single call may be so many times shorter when others precede it; so many are tried then.
 _WOKEN, _TRIED_CALLS = 20, 8
 # Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
 _REPETITIONS, _MOST_REPETITIONS, _FASTER = 6, 30, 0.8
-# What a worker says in the course of a sample.
-_NOTICES = ("start", "stop", "sealed")
+# A worker's notices during a sample, in their order.
+_NOTICES = ("start", "stop", "fingerprinted")
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
 
 
 class JudgeError(Exception):
-    """The judge itself failed: the fault lies with the workload, and no implementation can be measured."""
+    """The judge failed. The fault lies with the workload, and no implementation can be measured."""
 
 
 @define
@@ -77,14 +76,21 @@ class Clockwork:
 class Sampler:
     """Takes samples of a target's implementations and has them judged.
 
-    `clock` is the one that the benchmark is about, and `clock_cost_s` what it adds to a sample. On a GPU a sample has one clock
-    only; with `both_clocks` each block ends with a sample by the other. `after_block` is called while the device is as the
-    block left it. `first_seed` is that of the values that the inputs had when they were made, `off` names the guards that are
-    switched off. `untrusting` is for code that nobody trusts: each sample has values of its own, and delivers its output
-    before anybody knows whether it is judged.
-
-    `seals` says whether a fingerprint of the output can be queued behind the clock's stop. What is queued there can move the stop
-    by microseconds, so that of short calls only some samples are sealed, which are judged and not counted.
+    clock: the clock that the benchmark is about.
+    both_clocks: whether each block ends with a sample by the other clock. A sample on a GPU has one clock only.
+    clock_cost_s: what the clock adds to a sample.
+    has_state: whether a call changes its inputs, so that they are restored before each sample.
+    cold: whether the cache is flushed before each sample.
+    first_seed: the seed of the values that the inputs had when they were made.
+    off: guards that are switched off.
+    untrusting: for untrusted code. Each sample has its own values and delivers its output before anybody knows whether
+        it is judged.
+    fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
+        microseconds, so of short calls only some samples have one, which are judged and not counted.
+    after_block: called while the device is as the block left it.
+    clockwork: where the time goes.
+    order: the implementation of each block.
+    seeds: all that were drawn.
     """
 
     judge: Child
@@ -97,7 +103,7 @@ class Sampler:
     first_seed: int
     off: frozenset[str]
     untrusting: bool
-    seals: bool
+    fingerprints: bool
     timeout_s: float
     rng: random.Random
     after_block: Callable[[ImplementationRun], None]
@@ -120,11 +126,12 @@ class Sampler:
         return [one for one in self.implementations if one.active]
 
     def warm_up(self, on_sample: Callable[[ImplementationRun], None]) -> None:
-        """Take samples that look like timed ones and are not counted; the first of each implementation is judged."""
+        """Take samples that are not counted; the first one of each implementation is judged."""
         for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
-                # The first call may compile, and malloc keeps memory only after it; what the next one takes is what calls take.
+                # The first call may compile, and malloc keeps memory only after it: the second one is like those that
+                # follow.
                 if index <= 1 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
@@ -145,7 +152,7 @@ class Sampler:
             self._take_in_a_row(one)
 
     def _take_in_a_row(self, one: ImplementationRun) -> None:
-        """Find how many calls make a sample long enough. A call by itself, in a process that has just woken, tells too little."""
+        """Find how many calls make a sample long enough. A single call after a pause says too little."""
         least = LEAST_COSTS * self.clock_cost_s
         one.calls = _TRIED_CALLS
         self._warm_up_once(one, self._new_seed(), judged=False)
@@ -156,15 +163,15 @@ class Sampler:
             one.calls = 1
 
     def _refuse_short_calls(self, one: ImplementationRun) -> None:
-        """Warn of, or take out, an implementation whose calls are too short for the clock and cannot be taken in a row."""
+        """Warn of calls that are too short for the clock and cannot be taken in a row, or refuse them."""
         call_s, cost = one.warmup_s[-1], self.clock_cost_s
         share = cost / (max(call_s, 0.0) + cost)
         if share <= NOTED_COST or "clocks_agree" in self.off:
             return
         message = (
-            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of a "
-            "sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then timed "
-            "several at a time"
+            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of "
+            "a sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then "
+            "timed several at a time"
         )
         evidence = {"call_s": call_s, "clock_cost_s": cost}
         if share > MOST_COST:
@@ -173,7 +180,7 @@ class Sampler:
             one.findings.append(Finding("timing.timer_granularity", "warning", message, evidence))
 
     def isolate(self, one: ImplementationRun) -> None:
-        """Take samples of one implementation after the other, to see whether taking turns disturbs it."""
+        """Take samples of one implementation without the others in between, to see whether taking turns disturbs it."""
         until = time.monotonic() + ISOLATED_S
         while one.active and len(one.isolated_samples_s) < MAX_ISOLATED:
             if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
@@ -184,12 +191,14 @@ class Sampler:
             one.isolated_samples_s.append(one.per_call(self.clock, _by_clock(sample), one.calls))
 
     def resample(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
-        """Take samples that are not counted, of an implementation and of the baseline in turns, while they keep it suspected.
+        """Take samples that are not counted of a suspect and of the baseline in turns, while the suspicion holds.
 
-        On a busy machine answers are late by chance, but not all of so many, and the baseline's no less. How long others kept
-        the process, or this one, from running is taken off. For code that nobody trusts, that is between the request and the
-        answer, what the process's own threads did meanwhile is no excuse, and where more is to be taken off than there is,
-        nothing can be told. Other code has the benefit of the doubt: processes may still have been about to stop.
+        On a busy machine answers are late by chance, but not all of so many, and the baseline's are as late. The time
+        in which others kept the process, or the supervisor, from running is taken off.
+
+        Of untrusted code only the time between request and answer counts for that. Work of the process's own threads is
+        no excuse, and a sample of which more would be taken off than there is says nothing. Trusted code has the
+        benefit of the doubt: its processes may still have been about to stop.
         """
         if not suspected():
             return
@@ -199,9 +208,9 @@ class Sampler:
             for looked_at in (baseline, one)
             if looked_at.child is not None
         ]
-        until = time.monotonic() + LOOK_AGAIN_S
-        for number in range(MOST_LOOKS):
-            if number >= LEAST_LOOKS and (not suspected() or time.monotonic() >= until):
+        until = time.monotonic() + RESAMPLING_S
+        for number in range(MOST_RESAMPLED):
+            if number >= LEAST_RESAMPLED and (not suspected() or time.monotonic() >= until):
                 return
             sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
             for side, brackets, looked_at, watcher in sides:
@@ -224,23 +233,23 @@ class Sampler:
                     side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
-        sample = self._sample(one, seed, self.clock, sealed=judged)
+        sample = self._sample(one, seed, self.clock, fingerprinted=judged)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
 
     def repeat(self, one: ImplementationRun) -> None:
-        """Take samples of fresh values, each followed by one that repeats them: code that remembers gives itself away.
+        """Take samples of fresh values, each followed by one that repeats them: code that remembers is faster on those.
 
-        Of one call each: of several in a row only the first has fresh values, and it does not count. Where a few say so, many
-        are asked.
+        Each has one call: of several in a row only the first would have fresh values. Where a few repeated calls are
+        faster, many more are taken.
         """
         for number in range(_MOST_REPETITIONS):
             if number >= _REPETITIONS and not _faster(one.repeated_s, one.fresh_s):
                 return
             for times, fresh in ((one.fresh_s, True), (one.repeated_s, False)):
                 seed = self._new_seed() if fresh else self._present or 0
-                # Written anew even if they are the same: what renewing does to caches and clocks shall be the same too.
+                # Written again even if they are the same: renewing must do the same to caches and clocks.
                 self._present = None
                 sample = self._sample(one, seed, self.clock, fresh=fresh, calls=1)
                 if sample is None or not self._inspect(one, None):
@@ -248,14 +257,14 @@ class Sampler:
                 times.append(one.per_call(self.clock, _by_clock(sample), 1))
 
     def run_steadily(self, one: ImplementationRun, least_s: float) -> None:
-        """Have calls made without a pause for at least so long by the supervisor's clock, a few times."""
+        """Time calls without a pause by the supervisor's clock, a few times, each for at least so long."""
         assert one.child is not None
         calls = max(1, one.calls)
         for _ in range(_STEADY_RUNS):
             before = waiting_s(one.child.pid)
             taken = self.bracket_steady(one, calls)
             while taken is not None and taken < least_s and calls < _MOST_STEADY:
-                # A supervisor that reads both messages late sees next to no time between them: no giant steps.
+                # A supervisor that reads both notices late sees almost no time between them: the steps are limited.
                 wanted = math.ceil(1.2 * calls * least_s / max(taken, 1e-9))
                 calls = min(_MOST_STEADY, _STEADY_STEP * calls, max(2 * calls, wanted))
                 before = waiting_s(one.child.pid)
@@ -267,7 +276,7 @@ class Sampler:
             one.steady.append(Steady(calls, taken, waited))
 
     def run_profiled(self, one: ImplementationRun) -> list[Steady]:
-        """The same runs under CUPTI: as many calls without a pause, as often."""
+        """The same runs under CUPTI: the same number of calls without a pause."""
         runs = []
         for usual in one.steady[-_STEADY_RUNS:]:
             taken = self.bracket_steady(one, usual.calls, profiled=True)
@@ -277,7 +286,7 @@ class Sampler:
         return runs
 
     def bracket_steady(self, one: ImplementationRun, calls: int, *, profiled: bool = False) -> float | None:
-        """How long so many calls without a pause take by the supervisor's clock; None where the worker failed."""
+        """The time of so many calls without a pause by the supervisor's clock; None where the worker failed."""
         assert one.child is not None
         notices = _Notices(one.child.guarded)
         try:
@@ -293,7 +302,7 @@ class Sampler:
         """Give every active implementation one block, or `only` one of them."""
         places = list(enumerate(self.implementations))
         seeds = [self._new_seed() for _ in range(max(one.block_length for one in self.active))]
-        # Of what nobody trusts every sample is judged; of all others some by chance, and one of the first ones for certain.
+        # Of untrusted code every sample is judged; of all other code some by chance, and one of the first for certain.
         judged = [self.untrusting or self.rng.random() < JUDGED_FRACTION for _ in seeds]
         if number == self._surely:
             judged[0] = True
@@ -311,15 +320,15 @@ class Sampler:
     ) -> None:
         if len(seeds) > 1:
             self._warm_up_once(one, self._new_seed(), judged=False)
-        long = bool(one.warmup_s) and one.warmup_s[-1] >= SEALED_S
-        extra = self.seals and not long and self.rng.random() < SEALED_BLOCKS
-        sealed = self.rng.randrange(len(seeds)) if extra else None
+        long = bool(one.warmup_s) and one.warmup_s[-1] >= FINGERPRINTED_S
+        extra = self.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
+        fingerprinted = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
-            if index == sealed and one.active:
+            if index == fingerprinted and one.active:
                 self._warm_up_once(one, self._new_seed(), judged=True)
             if not one.active:
                 return
-            sample = self._sample(one, seed, self.clock, sealed=long)
+            sample = self._sample(one, seed, self.clock, fingerprinted=long)
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
@@ -332,7 +341,7 @@ class Sampler:
             self._other_clock(one, block, first_step)
 
     def _other_clock(self, one: ImplementationRun, block: int, step: int) -> None:
-        """One sample by the clock that the benchmark is not about, so that both are recorded."""
+        """Take one sample by the other clock, so that both are recorded."""
         sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
         if sample is not None:
             one.record((self.round_number, block, step), sample, judged=False)
@@ -348,14 +357,15 @@ class Sampler:
         *,
         fresh: bool = True,
         calls: int | None = None,
-        sealed: bool = False,
+        fingerprinted: bool = False,
         watcher: process_monitor.ProcessMonitor | None = None,
     ) -> dict[str, Any] | None:
-        """Time a sample, of as many calls as usual unless `calls` says otherwise; None where the implementation is out.
+        """Time a sample; None where the implementation's part has ended.
 
-        A `watcher` sees how long others kept the process, and this one, from running between the request and the answer.
-        An untrusted process is given values of its own every time, unless they are not to be `fresh`. The output is `sealed` by a
-        fingerprint that is queued behind the clock's stop.
+        fresh: whether the values are new. An untrusted process is given its own values then.
+        calls: in the sample; None for the implementation's usual number.
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
+        watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
         assert one.child is not None
         notices = _Notices(one.child.guarded, one.child.pid if self.untrusting else None)
@@ -364,9 +374,9 @@ class Sampler:
             watched = self._wait_stopped(one.child)
             stopped = process_monitor.process_s(one.child.pid) if watched else None
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
-            # Without waiting again: one that somebody continued is not given the time to stop.
+            # Without another wait: a process that something continued is given no time to stop.
             continued = process_monitor.process_s(one.child.pid) if watched else None
-            self._wait_stopped(self.judge)  # whose threads would take processors from the call
+            self._wait_stopped(self.judge)  # its threads would take processors from the call
             standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
             asked = time.perf_counter()
             answer = one.child.ask(
@@ -377,7 +387,7 @@ class Sampler:
                 numbers=self._numbers,
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
-                sealed=sealed and self.seals,
+                fingerprinted=fingerprinted and self.fingerprints,
             )
             answered = time.perf_counter()
             told = answers.sample(answer)
@@ -391,7 +401,7 @@ class Sampler:
                 **told,
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
-                "answered_s": notices.sealed(answered) - asked,
+                "answered_s": notices.fingerprinted(answered) - asked,
                 "replied_s": answered - asked if self.untrusting and told["integrity_probe"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
@@ -403,7 +413,7 @@ class Sampler:
             return None
 
     def _wait_stopped(self, child: WorkerHandle | Child) -> bool:
-        """Give a process the time to stop, in a run that trusts nobody. Whether it is one that is to be stopped."""
+        """In a run of untrusted code, wait until a process has stopped. Whether it is one that is stopped."""
         watched = self.untrusting and child.paused
         if watched:
             process_monitor.wait_stopped(child.pid)
@@ -412,7 +422,7 @@ class Sampler:
     def _renew(self, seed: int, *, own: bool) -> None:
         """Put the values of a seed in place, and the caches into the declared state.
 
-        An untrusted process is stopped meanwhile, and never shares its values with another one.
+        Values that are `own` are shared with no other implementation.
         """
         start = time.perf_counter()
         if self.untrusting:
@@ -427,19 +437,19 @@ class Sampler:
         self.clockwork.renew_s += time.perf_counter() - start
 
     def _plausible(self, one: ImplementationRun, sample: dict[str, Any]) -> bool:
-        """Refuse a time that no clock can give, instead of clamping it."""
+        """Refuse a time that is not positive, instead of clamping it."""
         reported = _by_clock(sample)
         if reported > 0 and one.per_call(self.clock, reported, one.calls) > 0:
             return True
         cost_s = one.clock_cost_s.get(self.clock, 0.0)
         message = (
-            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} us; "
-            "a time must be positive"
+            f"a sample took {reported * 1e6:.6g} us by the {self.clock} clock, which itself costs {cost_s * 1e6:.6g} "
+            "us; a time must be positive"
         )
         return not one.find("timing.event_gaps", message, {"reported_s": reported})
 
     def _inspect(self, one: ImplementationRun, chosen: dict[str, Any] | None) -> bool:
-        """Check the inputs after a sample and, of a chosen one, its output. Return whether the implementation stays."""
+        """Check the inputs after a sample, and the output of a chosen one. Return whether the implementation stays."""
         start = time.perf_counter()
         judged = chosen is not None and "judged_output" not in self.off
         try:
@@ -496,10 +506,10 @@ class Sampler:
 
 @define
 class _Notices:
-    """When a worker said that it started and stopped its clock, and had looked at the output, by the supervisor's clock.
+    """The times of a worker's notices by the supervisor's clock: start, stop, fingerprint of the output.
 
-    One that is `guarded` may say each once, in this order; of another the first of each counts. Of a `watched` process it is known
-    what it had used of the processor by the start.
+    _guarded: whether each notice may come once, in this order. Otherwise the first of each counts.
+    _watched: a process whose processor time at the start is kept.
     """
 
     _guarded: bool
@@ -520,9 +530,9 @@ class _Notices:
         """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
         return (self._seen["stop"] - self._seen["start"]) / 1e9
 
-    def sealed(self, answered: float) -> float:
-        """When the output was there, by `time.perf_counter`: before it was delivered, or with the answer."""
-        return self._seen["sealed"] / 1e9 if "sealed" in self._seen else answered
+    def fingerprinted(self, answered: float) -> float:
+        """When the output was ready, by `time.perf_counter`: before it was delivered, or with the answer."""
+        return self._seen["fingerprinted"] / 1e9 if "fingerprinted" in self._seen else answered
 
     def begun_s(self, asked: float) -> float:
         """Seconds from a time of `time.perf_counter` to the start."""
@@ -536,9 +546,9 @@ class _Notices:
 def _kept_waiting(
     watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]
 ) -> tuple[float, float]:
-    """How long others kept a process, and this one, from running since then.
+    """How long others kept a process, and the supervisor, from running since then.
 
-    The process's other threads may have kept this one: what they used is taken off.
+    The process's own threads may have kept the supervisor: their processor time is taken off.
     """
     before, own_before = then
     now, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
@@ -557,7 +567,7 @@ def _by_clock(sample: dict[str, Any]) -> float:
 
 
 def known(implementations: list[ImplementationRun], clock: str, width: float, round_number: int) -> bool:
-    """Whether, by the samples of one round, the speedup of all active implementations is known closely enough to stop."""
+    """Whether the samples of one round give the speedups of all active implementations with intervals this narrow."""
     baseline = implementations[0]
     if not baseline.active:
         return False

@@ -1,4 +1,4 @@
-"""What a target's run is given: what it measures, on which device, with which options. Nothing of it changes in the run."""
+"""The setup of a target's run: what it measures, on which device, with which options. It does not change in the run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -96,8 +96,8 @@ class Setup:
     def watches_calls(self) -> bool:
         """Whether work beside the calls can be found.
 
-        The process must be stopped at other times, and its clock compared with the supervisor's: time that a lying clock
-        leaves out of a call would seem to be work beside it.
+        The process must be stopped at other times, and its clock compared with the supervisor's: time that a lying
+        clock leaves out of a call would seem to be work beside it.
         """
         return self.guards("process_census", "clocks_agree") and self.pausing and not self.world_size
 

@@ -12,7 +12,7 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices import environment
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.executor import BUILT_IN
-from aiperf_core.harness.isolation.mapped_libraries import mapped_libraries
+from aiperf_core.harness.isolation.mapped_code import mapped
 from aiperf_core.harness.isolation.process_monitor import WATCH_S, ProcessMonitor
 from aiperf_core.harness.isolation.scratch import MOST_BYTES
 from aiperf_core.harness.processes import answers
@@ -37,7 +37,8 @@ from aiperf_core.validity.policy import Policy
 _CENSUSES = 4
 # The stopping rule is checked again after so many more passes, as a part of those already taken.
 _CHECK_AGAIN = 0.25
-# What rows say where the worker's process renews its own inputs (see `shared_buffers`), by the guards that this weakens.
+# What rows say where the worker's process renews its own inputs (see `shared_buffers`), by the guards that this
+# weakens.
 _IN_PROCESS = {
     "fresh_values": "the implementation's own process copies new values to the device, and could keep the old ones",
     "inputs_intact": "the implementation's own process tells what its inputs are after a call",
@@ -185,7 +186,7 @@ class TargetRun:
             first_seed=self._first_seed,
             off=setup.options.off,
             untrusting=setup.untrusted,
-            seals=setup.kind.seals,
+            fingerprints=setup.kind.fingerprints,
             timeout_s=setup.options.timeout_s,
             rng=self._rng,
             after_block=lambda one: self._conditions.read(one, self._pids),
@@ -376,8 +377,8 @@ class TargetRun:
         """Let the guards that work after the samples give their findings."""
         if self._workers.disk_was_full:
             self._implementations[-1].reason = (
-                f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or lay in folders too "
-                "deep to count them, and it was ended"
+                f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or lay in "
+                "folders too deep to count them, and it was ended"
             )
         if self.interrupted and self.setup.resamples:
             self._leave_suspects_open()
@@ -394,7 +395,7 @@ class TargetRun:
                 one.not_observed = one.child.not_observed | one.not_observed
 
     def _leave_suspects_open(self) -> None:
-        """Give no verdict where Ctrl-C came before a suspect was resampled: few samples of a busy machine prove nothing."""
+        """Leave a suspect open where Ctrl-C came before it was resampled: few samples of a busy machine prove nothing."""
         for one in self._active:
             suspicion = self._last_round.suspicion(one) if one.looks is None else None
             if suspicion:
@@ -407,7 +408,7 @@ class TargetRun:
         off |= set() if setup.guards("fresh_values", "judged_output") else {"seeds", "versions"}
         checks, baseline = (*built_in(), *setup.options.checks), None
         # An executor of a plugin may start workers that have other libraries than the server here.
-        server_libraries = mapped_libraries([setup.server.pid]) if setup.executor_name in BUILT_IN else None
+        server = mapped([setup.server.pid]) if setup.executor_name in BUILT_IN else None
         for one in self._implementations:
             evidence = evidence_of(
                 one,
@@ -420,7 +421,7 @@ class TargetRun:
                 cache=setup.described.cache,
                 machine=self._facts,
                 wire_bytes=opened["cost"]["wire_bytes"],
-                server_libraries=server_libraries,
+                server_libraries=server.libraries if server else None,
             )
             baseline = baseline or evidence
             if one.active and one.declared.role != "control":

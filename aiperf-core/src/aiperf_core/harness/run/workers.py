@@ -9,7 +9,7 @@ from attrs import asdict, define, field
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.executor import WorkerHandle, WorkerSpec
-from aiperf_core.harness.isolation.mapped_libraries import mapped_libraries
+from aiperf_core.harness.isolation.mapped_code import mapped
 from aiperf_core.harness.isolation.scratch import Scratch, WorkFolder
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
@@ -75,9 +75,9 @@ class Workers:
             one.prepare_s = prepare_s
 
     def note_state(self, implementations: list[ImplementationRun]) -> None:
-        """Keep their processes' own snapshots, made side by side, and the libraries that the kernel shows."""
+        """Keep their processes' own snapshots, made side by side, and the code that the kernel shows in them."""
         for one in implementations:
-            one.libraries = mapped_libraries(one.worker.pids) or one.libraries
+            one.mapped = mapped(one.worker.pids) or one.mapped
             one.post("state")
         for one in implementations:
             if one.active:
@@ -148,7 +148,7 @@ class Workers:
         }
 
     def _folder_for(self, one: ImplementationRun) -> str | None:
-        """An empty folder for an implementation, where the benchmark asks for one. The supervisor removes it at the end."""
+        """An empty folder for an implementation, where the benchmark asks for one. It is removed at the end."""
         if not self.setup.described.folder:
             return None
         if self._folder is None:

@@ -7,7 +7,7 @@ from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.render.report import samples as sampled
 from aiperf_core.render.report.samples import RowSamples
-from aiperf_core.render.svg import Dot, Line, Path, Picture, Scale, Shape, Text, axis_below, log_scale, shortened
+from aiperf_core.render.svg import Dot, Path, Picture, Scale, Shape, Text, axis_below, line, log_scale, shortened
 from aiperf_core.results.models import DISBELIEVED, Row
 
 WIDE = 340.0  # of a picture that stands beside others
@@ -34,8 +34,8 @@ def speedup_strip(estimate: Estimate, scale: Scale, verdict: str) -> Picture:
     middle = STRIP_HIGH / 2
     shown = units.ratio_estimate(estimate)
     shapes = [
-        Line(scale(1), 1, scale(1), STRIP_HIGH - 1, "one"),
-        Line(scale(estimate.low), middle, scale(estimate.high), middle, f"range v-{verdict}"),
+        line(scale(1), 1, scale(1), STRIP_HIGH - 1, "one"),
+        line(scale(estimate.low), middle, scale(estimate.high), middle, f"range v-{verdict}"),
         Dot(scale(estimate.value), middle, 3.6, f"v-{verdict}"),
     ]
     return Picture(STRIP_WIDE, STRIP_HIGH, f"speedup {shown.value} {shown.interval}", shapes, "strip")
@@ -54,14 +54,14 @@ def times(rows: Sequence[RowSamples], best: Row | None) -> Picture:
     shapes = axis_below(scale, 0, bottom, [(tick, units.seconds(tick, 2)) for tick in scale.ticks(5)], "time of a call")
     if light is not None and scale.low <= light <= scale.high:
         told = f"speed of light: {units.seconds(light)}"
-        shapes.append(Line(scale(light), 0, scale(light), bottom, "light", told))
+        shapes.append(line(scale(light), 0, scale(light), bottom, "light", told))
     for index, (row, (p01, p25, p50, p75, p99)) in enumerate(zip(rows, quantiles, strict=True)):
         middle = LANE * index + 21
         kind = _kind(row.row, best)
         shapes += [
             _name(row, LANE * index + 11),
-            Line(scale(p01), middle, scale(p99), middle, f"whisker {kind}"),
-            Line(scale(p25), middle, scale(p75), middle, f"range {kind}"),
+            line(scale(p01), middle, scale(p99), middle, f"whisker {kind}"),
+            line(scale(p25), middle, scale(p75), middle, f"range {kind}"),
             Dot(scale(p50), middle, 3.8, kind),
         ]
     each = ", ".join(f"{row.row.name} {units.seconds(row.median)}" for row in rows)
@@ -85,7 +85,7 @@ def spread(rows: Sequence[RowSamples], best: Row | None) -> Picture:
         top = floor + 6
         for p25, p50, p75 in quartiles if len(quartiles) > 1 else ():
             shapes += [
-                Line(scale(p25), top - 3, scale(p75), top - 3, f"round {kind}"),
+                line(scale(p25), top - 3, scale(p75), top - 3, f"round {kind}"),
                 Dot(scale(p50), top - 3, 1.3, kind),
             ]
             top += 3
@@ -116,14 +116,14 @@ def course(rows: Sequence[RowSamples], best: Row | None) -> Picture:
     reach = _reach([sorted(abs(point.deviation) for point in points)[int(0.98 * len(points))] for points in courses])
     bottom = LANE * len(rows) + 4
     shapes = axis_below(scale, 0, bottom, [(tick, f"{tick:,.0f}") for tick in scale.ticks(5)], "number of the block")
-    shapes += [Line(scale(at), 0, scale(at), bottom, "divider") for at in _divisions(courses)]
+    shapes += [line(scale(at), 0, scale(at), bottom, "divider") for at in _divisions(courses)]
     held = 0
     for index, (row, points) in enumerate(zip(rows, courses, strict=True)):
         up = Scale(-reach, reach, LANE * index + 29, LANE * index + 13)
-        shapes += [_name(row, LANE * index + 11), Line(scale.left, up(0), scale.right, up(0), "zero")]
-        line = [(scale(point.block), up(point.deviation)) for point in points]
-        shapes.append(Path(line, f"course {_kind(row.row, best)}"))
-        throttled = [place for place, point in zip(line, points, strict=True) if point.throttled]
+        shapes += [_name(row, LANE * index + 11), line(scale.left, up(0), scale.right, up(0), "zero")]
+        places = [(scale(point.block), up(point.deviation)) for point in points]
+        shapes.append(Path(places, f"course {_kind(row.row, best)}"))
+        throttled = [place for place, point in zip(places, points, strict=True) if point.throttled]
         shapes += [Dot(x, y, 2.4, "held") for x, y in throttled]
         held += len(throttled)
     alt = f"medians of blocks in the order taken, up to {_percent(reach)} from the median of all; "

@@ -14,7 +14,7 @@ from aiperf_core.names import words
 from aiperf_core.render import notes as noted
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
 from aiperf_core.render.notes import best_of
-from aiperf_core.render.summary import TROUBLED, chosen
+from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
 from aiperf_core.render.table import APART, less_memory, peak_of, rate_of, role_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.filenames import MANIFEST
@@ -50,17 +50,15 @@ class Line:
     best: bool
 
 
-@frozen(kw_only=True)
+@frozen
 class Seen:
-    """The findings of one issue.
+    """The findings of one issue. `known` is its entry in the registry, if there is one.
 
-    title, meaning: of the registry; None for an issue that is not known here.
     messages: each with the rows that it is about.
     """
 
     issue: str
-    title: str | None
-    meaning: str | None
+    known: Issue | None
     messages: list[tuple[str, list[str]]]
 
 
@@ -78,23 +76,11 @@ class Trouble:
 
 
 @frozen(kw_only=True)
-class Headline:
-    """A target at a glance. `row` is the variant that stands for it, `troubled` counts other rows that are not believed."""
-
-    number: int
-    target: str
-    summary: str
-    row: Row | None
-    variant: str
-    speedup: Figure
-    verdict: str
-    troubled: str
-
-
-@frozen(kw_only=True)
 class Section:
     """A target.
 
+    headline: the row of the variant that stands for the target; None where no variant ran.
+    troubled: the counts of other rows that are not trusted.
     lines, apart: the rows of the comparison, and the other rows.
     whys: implementation and its mechanism.
     steps: implementation, the implementation that it builds on, and the speedup between them.
@@ -106,6 +92,8 @@ class Section:
     sizes: str
     how: str
     outcome: str
+    headline: Line | None
+    troubled: str
     lines: list[Line]
     apart: list[Line]
     whys: list[tuple[str, str]]
@@ -121,19 +109,16 @@ class Report:
     """The whole report. `unread` are targets whose files cannot be read, with the reason."""
 
     title: str
-    command: str
+    manifest: Manifest
     facts: list[tuple[str, str]]
     counts: list[tuple[str, int]]
     troubles: list[Trouble]
     skipped: list[Trouble]
-    headlines: list[Headline]
     sections: list[Section]
     environment: list[tuple[str, str]]
     ceilings: list[tuple[str, str]]
-    packages: list[tuple[str, str]]
     files: list[tuple[str, str]]
     seal: str | None
-    complete: bool
     unread: list[tuple[str, str]]
 
 
@@ -153,19 +138,16 @@ def report(
     seal = hashes.pop(MANIFEST, None)
     return Report(
         title=title,
-        command=" ".join(manifest.command),
+        manifest=manifest,
         facts=_facts(manifest, results),
-        counts=_counts(results, skipped),
+        counts=[(verdict.value, count) for verdict, count in counts(verdicts([*results, *skipped]))],
         troubles=[one for one in troubles if one.verdict in TROUBLED],
         skipped=[*(one for one in troubles if one.verdict == Verdict.SKIPPED), *map(_skipped, skipped)],
-        headlines=[_headline(section) for section in sections],
         sections=sections,
         environment=_environment(manifest),
         ceilings=_ceilings(manifest),
-        packages=[*manifest.packages.items()],
         files=[*manifest.files.items(), *manifest.sources.items(), *hashes.items()],
         seal=seal,
-        complete=manifest.complete,
         unread=list(unread),
     )
 
@@ -177,8 +159,8 @@ def _facts(manifest: Manifest, results: Sequence[TargetResult]) -> list[tuple[st
     """Where, when and how the run was made."""
     machine = manifest.machine
     gpus = Counter(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
-    ran = f"{units.plural(len(results), 'target')} in {units.span(sum(one.wall_s for one in results))}"
-    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({units.plural(one.rounds, 'round')})" for one in results))
+    ran = f"{units.plural('target', len(results))} in {units.span(sum(one.wall_s for one in results))}"
+    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({units.plural('round', one.rounds)})" for one in results))
     facts = [
         ("GPU", ", ".join(f"{count} × {name}" if count > 1 else name for name, count in gpus.items())),
         ("processor", f"{machine.cpu}, {machine.cores} logical CPUs"),
@@ -189,30 +171,6 @@ def _facts(manifest: Manifest, results: Sequence[TargetResult]) -> list[tuple[st
     return [(label, value) for label, value in facts if value]
 
 
-def _counts(results: Sequence[TargetResult], skipped: Sequence[SkippedTarget]) -> list[tuple[str, int]]:
-    """The count of each verdict over all variants, as in the last line of a run."""
-    counted = Counter(row.verdict for result in results for row in result.rows if row.role == "variant")
-    counted.update(one.verdict for one in skipped)
-    return [(verdict.value, counted[verdict]) for verdict in Verdict if counted[verdict]]
-
-
-def _headline(section: Section) -> Headline:
-    row = chosen(section.result)
-    troubled = Counter(
-        one.verdict for one in section.troubles if one.verdict in TROUBLED and (not row or one.row != row.name)
-    )
-    return Headline(
-        number=section.number,
-        target=section.result.target,
-        summary=section.result.summary,
-        row=row,
-        variant=row.name if row else "no variant ran",
-        speedup=_speedup(row.speedup) if row else Figure(),
-        verdict=row.verdict.value if row else "",
-        troubled=", ".join(f"{count} {verdict}" for verdict, count in troubled.items()),
-    )
-
-
 def _skipped(one: SkippedTarget) -> Trouble:
     return Trouble(target=one.target, verdict=one.verdict.value, reason=one.reason)
 
@@ -221,7 +179,8 @@ def _skipped(one: SkippedTarget) -> Trouble:
 
 
 def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> Section:
-    best = best_of(result)
+    best, row = best_of(result), chosen(result)
+    troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
     return Section(
         number=number,
         result=result,
@@ -231,6 +190,8 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
             f"{result.tier} tier"
         ),
         outcome=_outcome(result, best),
+        headline=_line(row, best) if row else None,
+        troubled=", ".join(f"{count} {verdict.value}" for verdict, count in troubled.items()),
         lines=[_line(row, best) for row in result.rows if row.role not in APART],
         apart=[_line(row, best) for row in result.rows if row.role in APART],
         whys=[(row.name, row.why) for row in result.rows if row.why and row.verdict not in DISBELIEVED],
@@ -300,18 +261,7 @@ def _seen(rows: Sequence[Row], issues: Mapping[str, Issue]) -> list[Seen]:
     for row in rows:
         for finding in row.findings:
             messages.setdefault(finding.issue, {}).setdefault(words(finding.message), []).append(row.name)
-    found = []
-    for issue, told in messages.items():
-        known = issues.get(issue)
-        found.append(
-            Seen(
-                issue=issue,
-                title=known.title if known else None,
-                meaning=known.happens if known else None,
-                messages=[*told.items()],
-            )
-        )
-    return found
+    return [Seen(issue, issues.get(issue), [*told.items()]) for issue, told in messages.items()]
 
 
 CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power", "clocks held down", "others' load")

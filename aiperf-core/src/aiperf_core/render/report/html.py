@@ -3,7 +3,7 @@
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -19,29 +19,48 @@ from aiperf_core.render.report import charts, samples
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.summary import chosen
 from aiperf_core.results.models import Manifest, TargetResult
 
 Figure = tuple[str, str, Markup]  # title, caption, picture
 
 
-@attrs.frozen
-class Pictures:
-    """The figures of each target by its number, and the roofline of each device."""
+def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> str:
+    """The page. The first `drawn` results have their samples, and get figures. The same results make the same bytes."""
+    style = Markup(page_style())
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            report=report,
+            policy=Markup(policy),
+            style=style,
+            strips=_strips(report),
+            pictures={number: _of_target(result) for number, result in enumerate(results[:drawn], 1)},
+            rooflines=_rooflines(results, manifest) if drawn else [],
+        )
+    )
 
-    targets: Mapping[int, Sequence[Figure]]
-    rooflines: Sequence[tuple[str, Markup]]
+
+def _strips(report: Report) -> dict[int, Markup]:
+    """The interval of the speedup of each target, all on the same scale."""
+    rows = {section.number: chosen(section.result) for section in report.sections}
+    speedups = {number: (row.speedup, row.verdict) for number, row in rows.items() if row and row.speedup}
+    scale = charts.speedup_scale([speedup for speedup, _ in speedups.values()])
+    return {
+        number: svg.markup(charts.speedup_strip(speedup, scale, verdict.value))
+        for number, (speedup, verdict) in speedups.items()
+    }
 
 
-def draw(results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> Pictures:
-    """The pictures of a report. The first `drawn` results have their samples, and get figures of their own."""
-    if not drawn:
-        return Pictures({}, [])
-    pictures = {number: _of_target(result) for number, result in enumerate(results[:drawn], 1)}
+def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, Markup]]:
     try:
         panels = collect(results, manifest).panels
     except AiperfError:  # no result has both traffic and arithmetic
-        panels = ()
-    return Pictures(pictures, [(panel.device, svg.markup(roofline_plot.draw([_fewer(panel)]))) for panel in panels])
+        return []
+    return [(panel.device, svg.markup(roofline_plot.draw([_fewer(panel)]))) for panel in panels]
 
 
 def _fewer(panel: Panel) -> Panel:
@@ -74,32 +93,6 @@ def _of_target(result: TargetResult) -> list[Figure]:
             svg.markup(charts.course(rows, best)),
         ),
     ]
-
-
-def render(report: Report, pictures: Pictures) -> str:
-    """The page. The same report and pictures make the same bytes."""
-    style = Markup(page_style())
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    speedups = {one.number: one.row for one in report.headlines if one.row and one.row.speedup}
-    scale = charts.speedup_scale([row.speedup for row in speedups.values() if row.speedup])
-    strips = {
-        number: svg.markup(charts.speedup_strip(row.speedup, scale, row.verdict.value))
-        for number, row in speedups.items()
-        if row.speedup
-    }
-    return (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            report=report,
-            policy=Markup(policy),
-            style=style,
-            strips={one.number: strips.get(one.number, "") for one in report.headlines},
-            pictures={one.number: pictures.targets.get(one.number, ()) for one in report.sections},
-            rooflines=pictures.rooflines,
-        )
-    )
 
 
 def page_style() -> str:

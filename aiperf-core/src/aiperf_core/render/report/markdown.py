@@ -36,10 +36,15 @@ def code(text: str) -> str:
 
 def _top(report: Report) -> Iterator[str]:
     yield f"# {plain(report.title)}"
-    yield _list([("command", code(report.command)), *((label, plain(value)) for label, value in report.facts)])
+    yield _list(
+        [
+            ("command", code(" ".join(report.manifest.command))),
+            *((label, plain(value)) for label, value in report.facts),
+        ]
+    )
     if report.counts:
         yield ", ".join(f"**{count} {word}**" for word, count in report.counts)
-    if not report.complete:
+    if not report.manifest.complete:
         yield "This run was interrupted or is still going on: the page shows what it measured so far."
     if report.unread:
         yield "## Could not be read"
@@ -47,18 +52,18 @@ def _top(report: Report) -> Iterator[str]:
     if report.troubles:
         yield "## Problems"
         yield "\n".join(map(_reason, report.troubles))
-    if len(report.headlines) > 1:
+    if len(report.sections) > 1:
         yield "## At a glance"
         yield _table(
             ("target", "variant", "speedup", "verdict"),
             (
                 (
-                    code(one.target),
-                    code(one.variant) if one.row else one.variant,
-                    _figure(one.speedup),
-                    ", also ".join(filter(None, (one.verdict, one.troubled))),
+                    code(one.result.target),
+                    code(one.headline.name) if one.headline else "no variant ran",
+                    _figure(one.headline.speedup) if one.headline else "",
+                    ", also ".join(filter(None, (one.headline.verdict if one.headline else "", one.troubled))),
                 )
-                for one in report.headlines
+                for one in report.sections
             ),
             right={2},
         )
@@ -127,11 +132,11 @@ def _trouble(one: Trouble) -> str:
 
 def _seen(one: Seen, indent: str = "", of: Trouble | None = None) -> str:
     """An issue with its messages. Below a trouble, its row and its reason are not repeated."""
-    parts = [plain(one.title)] if one.title else []
+    parts = [plain(one.known.title)] if one.known else []
     for message, rows in one.messages:
         if not of or message != words(of.reason):
             parts.append(plain(message) + ("" if of else f" ({', '.join(map(code, rows))})"))
-    parts += [plain(one.meaning)] if one.meaning else []
+    parts += [plain(one.known.happens)] if one.known else []
     return f"{indent}- {code(one.issue)}: {' – '.join(parts)}"
 
 
@@ -141,9 +146,9 @@ def _end(report: Report) -> Iterator[str]:
         yield "\n".join(map(_reason, report.skipped))
     yield "## Environment"
     yield _list((plain(label), plain(value)) for label, value in (*report.environment, *report.ceilings))
-    if report.packages:
+    if report.manifest.packages:
         yield "### Packages"
-        yield ", ".join(plain(f"{name} {version}") for name, version in report.packages)
+        yield ", ".join(plain(f"{name} {version}") for name, version in report.manifest.packages.items())
     if report.files:
         yield "### SHA-256 of sources and results"
         yield _list((code(name), code(digest)) for name, digest in report.files)

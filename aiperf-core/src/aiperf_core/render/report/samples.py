@@ -62,9 +62,9 @@ def _of_row(result: TargetResult, row: Row) -> RowSamples | None:
 
 
 def density(row: RowSamples, low: float, high: float) -> list[float]:
-    """How thick the samples lie between two deviations from their median (shares), from 0 to 1 at the thickest.
+    """The density of the samples between two deviations from their median (shares); 1 where it is highest.
 
-    Those beyond are in no bin. A count a bin, smoothed over three: enough to see a second mode, too little to invent row.
+    Counts of bins, smoothed over three bins: enough to see a second mode, too little to invent one.
     """
     bins = min(MOST_BINS, max(FEWEST_BINS, int(2 * len(row.times) ** 0.5)))
     counts, _ = np.histogram(row.times / row.median - 1, bins=bins, range=(low, high))

@@ -7,7 +7,7 @@ from aiperf_core.validity.evidence import Evidence
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Report outputs in the memory of inputs that are not state."""
     if evidence.aliases is None:
-        return NotObserved("nobody compared where the output and the inputs lie")
+        return NotObserved("the memory of the output and the inputs was not compared")
     if not evidence.aliases:
         return []
     # A single output has no path.

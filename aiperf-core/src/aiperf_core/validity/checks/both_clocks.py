@@ -1,7 +1,7 @@
-"""Both clocks: that what is faster on the GPU is not slower for whoever calls it, without anybody being told.
+"""Both clocks: whether a variant is faster by the GPU's clock and slower by the caller's.
 
-A benchmark by the GPU's clock leaves out what the driver and the host's code take, by design. Each block has a sample by the
-caller's clock too, so that a variant which only moves work from the one to the other is seen.
+The GPU's clock leaves out the time of the driver and of the host's code. Each block has a sample by the caller's clock
+too, so that a variant which only moves work to the host is found.
 """
 
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
-# Faster by the GPU's clock and slower by the caller's, each by more than its noise: launches alone differ by microseconds.
+# Faster by the GPU's clock and slower by the caller's, each beyond its noise: launches differ by microseconds.
 _FASTER, _SLOWER, _SLOWER_S = 0.99, 1.1, 20e-6
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
-    """What the caller's clock shows beside the GPU's."""
+    """Compare both clocks with the baseline's."""
     if evidence.clock != "device":
         return NotObserved("the benchmark is by the caller's clock")
     if evidence.baseline is None:
@@ -28,8 +28,8 @@ def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     if device > _FASTER or wall < _SLOWER or ours[1] - theirs[1] < _SLOWER_S:
         return []
     message = (
-        f"by the GPU's clock it takes {device:.3g} times the baseline's time, and its caller waits {wall:.3g} times as long as "
-        f"the baseline's: {ours[1]:.3g} s"
+        f"by the GPU's clock it takes {device:.3g} times the baseline's time, and by the caller's clock {wall:.3g} "
+        f"times the baseline's time: {ours[1]:.3g} s"
     )
     figures = {"device_s": ours[0], "wall_s": ours[1], "baseline_device_s": theirs[0], "baseline_wall_s": theirs[1]}
     return [Seen("cuda.driver_overhead", message, figures)]

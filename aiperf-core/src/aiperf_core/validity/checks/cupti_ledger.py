@@ -1,4 +1,4 @@
-"""The ledger of a GPU's work: whether the GPU did the work, within the calls, and whose kernels did it."""
+"""The GPU's work as CUPTI recorded it: whether the GPU did it, within the calls, and whose kernels did it."""
 
 import re
 from collections import Counter
@@ -15,29 +15,28 @@ _LIBRARY = re.compile(
     r"cublas|cudnn|cutlass_\d|_xmma_|nvjet|implicit_convolve|splitKreduce_kernel|gemv2[NT]_kernel|gemvNSP_kernel|gemvx::"
     r"|(maxwell|volta|turing|ampere)_\w*gemm|nccl|cub::|thrust::|at::native|at_cuda|pytorch_flash|fmha_cutlass"
 )
-# Of all time in kernels: what does the work, and what is there for show.
+# Parts of all time in kernels: of the kernels that do the work, and of one that does none.
 _MOST, _SHOW = 0.9, 0.05
-# Copies to and from the host below this carry a flag or a number, and no work.
+# Smaller copies to and from the host carry a flag or a number.
 _LEAST_BYTES = 4096
-# A GPU that has nothing to do for so much of a call waits for something.
+# A GPU that is idle for this part of a call waits for the host.
 _WAITS = 0.5
-# Queueing a piece of work costs the host so much at the most, and a call this much anyway.
+# What queueing a piece of work costs the host at most, and what a call costs it in any case.
 _QUEUE_S, _CALL_S = 50e-6, 200e-6
-# Two times, or two peaks of memory, that are the same for all that a ledger can tell.
+# Two times, or two peaks of memory, that differ by less are the same.
 _SAME = 0.05
-# What a worker says of compiled modules outside the installed packages stands under this name in its state.
-EXTENSIONS = "extensions"
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
-    """What CUPTI saw the GPU do in a call, beside the baseline's."""
+    """Check what CUPTI recorded of a call, against the baseline's."""
     audit = evidence.audit
     if evidence.device.partition(":")[0] != "cuda":
-        return NotObserved("there is a ledger of GPUs only")
+        return NotObserved("CUPTI records the work of GPUs only")
     if audit is None:
-        return NotObserved("CUPTI did not look at this row's calls")
+        return NotObserved("CUPTI did not record calls of this row")
     if not audit.work or not audit.span_s or len(audit.span_s) != len(audit.event_s):
-        message = f"CUPTI's record is not whole: {len(audit.span_s)} of {len(audit.event_s)} calls, {len(audit.work)} kinds of work"
+        calls = f"{len(audit.span_s)} of {len(audit.event_s)} calls"
+        message = f"CUPTI's record is incomplete: {calls}, {len(audit.work)} kinds of work"
         return [Seen("timing.not_audited", message, {"calls": len(audit.event_s), "recorded": len(audit.span_s)})]
     looks: tuple[Callable[[Evidence, Audit], Seen | None], ...] = (_spilled, _outside, _policy)
     return [seen for one in looks if (seen := one(evidence, audit)) is not None]
@@ -47,11 +46,11 @@ def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
 
 
 def _spilled(evidence: Evidence, audit: Audit) -> Seen | None:
-    """Whether the host does the GPU's work.
+    """Find work of the GPU that the host does.
 
-    Either the GPU waits in the middle of a call for what the host makes of the data, or the host takes its time before
-    it queues anything, which the GPU's clock does not see. A host that is slow to queue many kernels does no such thing.
-    Where the baseline exchanges data with the host too, that is what the workload is about.
+    Either the GPU waits within a call for results of the host, or the host computes before it queues anything, which
+    the GPU's clock does not see. A host that is slow to queue many kernels does not count. Where the baseline exchanges
+    data with the host too, the workload needs it.
     """
     if evidence.role == "baseline":
         return None
@@ -81,16 +80,16 @@ def _host_bytes(audit: Audit) -> int:
 
 
 def _host_s(evidence: Evidence) -> float | None:
-    """How much longer than for the GPU a call takes for its caller, in seconds."""
+    """How much longer a call takes by the caller's clock than by the GPU's, in seconds."""
     wall, device = ([time for _, time in call_times(evidence.samples, clock)] for clock in ("wall", "device"))
     return max(0.0, median(wall) - median(device)) if wall and device else None
 
 
 def _outside(evidence: Evidence, audit: Audit) -> Seen | None:
-    """Whether the GPU did work for the row that lies in no call, whatever launched it."""
+    """Find work of the GPU for the row that lies in no call, whatever launched it."""
     if audit.stray <= 0:
         return None
-    message = f"the GPU did {audit.stray} pieces of work that lie in no call: they were launched past the events"
+    message = f"the GPU did {audit.stray} pieces of work that lie in no call and between no events"
     return Seen("cuda.cooperative_launch_abuse", message, {"stray": audit.stray, "threads": audit.threads})
 
 
@@ -98,7 +97,7 @@ def _outside(evidence: Evidence, audit: Audit) -> Seen | None:
 
 
 def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
-    """Whether a variant is a library's work. What a library does for a yardstick or a baseline is no question."""
+    """Find a variant that is a library's work. Yardsticks and baselines may be."""
     baseline = evidence.baseline.audit if evidence.baseline else None
     if evidence.role != "variant" or baseline is None:
         return None
@@ -108,15 +107,16 @@ def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
     figures = {"library_share": share, "kernels": sorted({one.name for one in kernels}), "own": own}
     if not kernels or share < _MOST:
         return None
-    extensions = (evidence.state_after or {}).get(EXTENSIONS)
     if own and 1 - share < _SHOW and not _counts(theirs) - _counts(kernels):
-        message = f"a kernel of its own takes {1 - share:.1%} of the time, beside all kernels of the baseline: {', '.join(own)}"
+        names = ", ".join(own)
+        message = f"a kernel of its own takes {1 - share:.1%} of the time, beside all kernels of the baseline: {names}"
         return Seen("policy.decoy_kernel", message, figures)
     if own:
         return None
-    if extensions:
-        message = f"a compiled extension is loaded ({_listed(extensions)}), and a library's kernels are all that runs"
-        return Seen("policy.wrapper_extension", message, {**figures, "extensions": extensions})
+    if evidence.extensions:
+        loaded = ", ".join(evidence.extensions)
+        message = f"a compiled extension is loaded ({loaded}), and a library's kernels are all that runs"
+        return Seen("policy.wrapper_extension", message, {**figures, "extensions": evidence.extensions})
     if their_share < _MOST:
         message = "a library's kernels do all of the work, where the baseline has kernels of its own"
         return Seen("policy.library_fallback", message, figures)
@@ -148,7 +148,7 @@ def _counts(kernels: list[Work]) -> Counter[str]:
 
 
 def _alike(evidence: Evidence) -> bool:
-    """Whether neither clock tells the two sides apart: a graph runs the same kernels, and spares the caller time."""
+    """Whether both sides take the same time by both clocks. A graph of the same kernels spares the caller time."""
     assert evidence.baseline is not None
     compared = False
     for clock in ("device", "wall"):
@@ -162,14 +162,10 @@ def _alike(evidence: Evidence) -> bool:
 
 
 def _takes_less(evidence: Evidence) -> bool:
-    """Whether it needs less memory than the baseline: the same kernels may write where others have read."""
+    """Whether it needs less memory than the baseline. The same kernels may reuse memory."""
     assert evidence.baseline is not None
     ours, theirs = (one.memory.most_bytes if one.memory else None for one in (evidence, evidence.baseline))
     return ours is not None and theirs is not None and ours < (1 - _SAME) * theirs
-
-
-def _listed(names: object) -> str:
-    return ", ".join(map(str, names)) if isinstance(names, list | tuple) else str(names)
 
 
 CHECK = Check("cupti_ledger", look)

@@ -1,7 +1,7 @@
-"""What an implementation left changed in its process, or set otherwise than the baseline's.
+"""What an implementation changed in its process, or set otherwise than the baseline.
 
-Its process says so itself; what decides a time or an answer is elsewhere. So a difference found is proof, and none found is
-not.
+The snapshots are claims of that process: a difference is proof, and no difference is none. What decides a time or an
+answer is in other processes.
 """
 
 import math
@@ -15,7 +15,7 @@ from aiperf_core.validity.evidence import Evidence
 _PRECISION = "workload.backend_precision_policy_drift"
 _SETTINGS, _COMPILER = "environment.process_settings", "compile.inductor_asymmetry"
 _CODE, _PROFILER = "tamper.code_objects", "timing.profiler_overhead"
-# What a difference of a kind is. Settings of the process that an implementation may like for honest reasons are mild.
+# The issue of a difference, by its kind. Settings that honest code may change are a mild one.
 _ISSUES = {
     "precision": _PRECISION,
     "denormals": "output.denormalized_values",
@@ -45,7 +45,7 @@ _ISSUES = {
 }
 _SAID = {
     _PRECISION: "switches of the process let it compute less exactly",
-    "output.denormalized_values": "the processor flushes subnormal numbers to zero (a library linked with -ffast-math has it do so)",
+    "output.denormalized_values": "the processor flushes subnormal numbers to zero (-ffast-math at link time does so)",
     _SETTINGS: "settings of the whole process differ",
     _COMPILER: "options of the compiler differ",
     "tamper.function_mode": "modes that intercept calls of torch were left on",
@@ -61,27 +61,28 @@ _SAID = {
     "tamper.do_bench": "a library's timer was replaced",
     "tamper.cache_flush": "what flushes the cache was replaced",
 }
-# Kinds of which only a change to the looser side counts: code that asks for more exactness gains nothing by it.
+# Kinds of which only a change to the looser side counts: more exactness gains nothing.
 _LOOSER = ("precision", "denormals")
 # Kinds that must also be alike in the baseline's process.
 _COMPARED = ("precision", "denormals", "libraries", "compiler")
-# How loose a switch is that has more values than two. 'none' leaves it to a switch above, which is watched too.
+# How loose each value of a switch is. 'none' leaves it to another switch, which is watched too.
 _ORDER = {"ieee": 0, "highest": 0, "none": 0, "tf32": 1, "high": 1, "bf16": 2, "medium": 2}
 _ON_GPUS = ("cuda", "cudnn", "sdp", "NVIDIA", "TORCH_ALLOW_TF32")
 _NAMED = 4
-# In so many samples of 256, of code that nobody trusts, the harness's own code is looked at while it is timed.
+# So many of 256 samples of untrusted code come with an integrity probe: a snapshot of the harness's code while it is
+# timed.
 INTEGRITY_PROBES_IN_256 = 96
-# Fewer looks than chance has in one run of a million are no chance.
+# Chance gives so few probes in one run of a million.
 _NO_CHANCE = 1e-6
 
 
 @frozen
 class Difference:
-    """One thing that a snapshot shows otherwise than another; None stands for what is not there.
+    """A difference between two snapshots.
 
-    kind: `precision`, `denormals`, `threads`, `modes`, `libraries`, `settings`, `compiler`, `signals`, `timers`, `hooks`,
-    `process`, `stream`; of functions `clock`, `waiting`, `comparison`, `tensors`, `random`, `statistics`, `writer`, `collector`,
-    `builtins`, `library_timer`, `harness`; and `objects`.
+    key: `group.name`.
+    before, after: the values; None where there is none.
+    kind: of the snapshot, a key of `_ISSUES`.
     """
 
     key: str
@@ -93,7 +94,7 @@ class Difference:
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Compare the worker's state before with that after, and that after with the baseline's."""
     if evidence.state_before is None or evidence.state_after is None:
-        return NotObserved("the worker's process did not tell its state before and after the calls")
+        return NotObserved("there are no snapshots of the worker's process from before and after the calls")
     changed = changes(evidence.state_before, evidence.state_after)
     seen = _told(changed, "after the calls", ("before", "after"))
     known = {one.key for one in changed}
@@ -102,18 +103,18 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
-    """What an implementation changed that counts, by what its process told before and after."""
+    """The differences between two snapshots that count."""
     return _counting(differences(before, after))
 
 
 def integrity_changes(before: dict[str, Any], probe: dict[str, Any]) -> list[Seen]:
-    """What code changed of the harness while its call was timed: the snapshot before and the integrity probe differ."""
+    """What code changed of the harness during a sample, by the snapshot before and an integrity probe."""
     watched = {kind: before.get(kind, {}) for kind in ("harness", "objects")}
     return _told(differences(watched, probe), "in the middle of a sample", ("before", "then"))
 
 
 def is_silent(samples: int, looks: int) -> bool:
-    """Whether so few of the samples were looked at that chance cannot be why (by the binomial distribution)."""
+    """Whether fewer samples had an integrity probe than chance allows (by the binomial distribution)."""
     share, least = INTEGRITY_PROBES_IN_256 / 256, 0.0
     for count in range(looks + 1):
         ways = math.lgamma(samples + 1) - math.lgamma(count + 1) - math.lgamma(samples - count + 1)
@@ -145,13 +146,13 @@ def _counting(found: list[Difference]) -> list[Difference]:
 
 
 def _looser(before: Any, after: Any) -> bool:
-    """Whether a switch was turned to the less exact side, or to a value of which nobody knows the side."""
+    """Whether a switch was turned to the less exact side, or to an unknown value."""
     if isinstance(before, bool) and isinstance(after, bool):
         return after and not before
     ranks = [_ORDER.get(value) if isinstance(value, str) else None for value in (before, after)]
     if ranks[0] is not None and ranks[1] is not None:
         return ranks[1] > ranks[0]
-    # A flag of torch that refuses to tell: a newer switch was used, which tells.
+    # torch refuses to read some flags after the use of a newer switch, which is read instead.
     return after not in (None, "0")
 
 
@@ -185,10 +186,10 @@ def _in_words(one: Difference) -> str:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
-    """What differs between two snapshots, in their order.
+    """The differences between two snapshots, in their order.
 
-    Groups that only the later one has tell of modules imported meanwhile and are no difference; a new name in a group that
-    was there is one, and so is all that has gone.
+    A group that only the later one has is a module imported meanwhile, and no difference. A new name in a known group
+    is a difference, and so is all that is gone.
     """
     found = []
     for kind, groups in before.items():

@@ -1,6 +1,6 @@
-"""What the machine is: whatever makes its figures those of a limit, a neighbour or a setting.
+"""The machine: limits, neighbours and settings that decide its figures.
 
-Facts come from `devices.environment.facts`, read by the supervisor.
+The supervisor reads the facts with `devices.environment.facts`.
 """
 
 from collections.abc import Iterable
@@ -9,18 +9,18 @@ from typing import Any
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 
-# Without one of these there is nothing to look at.
+# The check needs at least one of these.
 _FACTS = ("hypervisor", "governors", "numa_nodes", "overcommit", "cpu_limit", "memory_limit_bytes", "power_limit_w")
 # These raise the clock only after a while of load, and lower it in every pause.
 _SLOW_GOVERNORS = frozenset({"conservative", "ondemand", "powersave", "schedutil"})
-# Where the processor itself chooses, `powersave` is the ordinary governor, and this is what it is told to prefer.
+# Where the processor itself chooses, `powersave` is the usual governor, and these are the fast preferences.
 _EAGER = frozenset({"balance_performance", "default", "performance"})
 # Limits and sizes are rounded to pages, watts to milliwatts.
 _SAME = 0.01
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
-    """What the machine's facts say, alone and beside those of the baseline's machine."""
+    """Check the machine's facts, alone and against those of the baseline's machine."""
     machine = evidence.machine
     if not any(name in machine for name in _FACTS):
         return NotObserved("nothing is known of the machine")
@@ -64,7 +64,7 @@ def _governor(machine: dict[str, Any], baseline: dict[str, Any]) -> Seen | None:
 
 
 def _nodes(evidence: Evidence) -> Seen | None:
-    """Compare where the worker may run with where the baseline's may, and with where memory comes from."""
+    """Compare the nodes that the worker may use with the baseline's, and with those of the memory."""
     nodes = evidence.machine.get("numa_nodes") or {}
     if len(nodes) < 2:
         return None
@@ -82,7 +82,7 @@ def _nodes(evidence: Evidence) -> Seen | None:
 
 
 def _runs_on(evidence: Evidence, nodes: dict[str, list[int]]) -> list[int] | None:
-    """The nodes of the processors that the kernel let a worker use, or this machine's processes where nobody looked."""
+    """The nodes of the processors that a worker may use; without a census those that the supervisor may use."""
     masks = {one.affinity for one in evidence.census or () if one.affinity}
     if not masks:
         return evidence.machine.get("process_nodes")
@@ -96,7 +96,8 @@ def _overcommit(machine: dict[str, Any]) -> Seen | None:
     if machine.get("overcommit") == "always":
         message = "the kernel promises any amount of memory (vm.overcommit_memory = 1)"
     elif committed and memory and committed > memory + swap:
-        message = f"the kernel promised {committed / 2**30:.1f} GiB of memory, of which there are {(memory + swap) / 2**30:.1f}"
+        there_is = (memory + swap) / 2**30
+        message = f"the kernel promised {committed / 2**30:.1f} GiB of memory, of which there are {there_is:.1f}"
     else:
         return None
     figures = {name: machine.get(name) for name in ("overcommit", "committed_bytes", "memory_bytes")}
@@ -104,7 +105,7 @@ def _overcommit(machine: dict[str, Any]) -> Seen | None:
 
 
 def _container(machine: dict[str, Any]) -> Seen | None:
-    """Whether control groups allow less than there is. A limit as large as the machine is none."""
+    """Find limits of control groups below what the machine has."""
     limits = (
         ("cpu_limit", "cpus", "processors' time", 1.0),
         ("cpuset_cpus", "cpus", "processors", 1.0),

@@ -1,6 +1,6 @@
-"""What a worker does besides its calls, as the supervisor saw it from outside.
+"""What a worker does between its calls, as the kernel and the driver show its process to the supervisor.
 
-Of most figures the baseline's are the measure: what its process does too belongs to the harness or to the machine.
+Most figures are compared with the baseline's: what its process does as well belongs to the harness or the machine.
 """
 
 import math
@@ -12,20 +12,19 @@ from aiperf_core.measurements import Census
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 
-# Fewer tell nothing of most.
+# Fewer prove nothing.
 MIN_CENSUSES = 3
-# Processor time that may go by between two calls, beyond twice the baseline's. It is less where calls are short, of which
-# it must remain a part that does not matter.
+# Processor time that may be used between two calls, beyond twice the baseline's: at most a small part of a call.
 MOST_BUSY_S, LEAST_BUSY_S, BUSY_SHARE = 0.002, 0.0003, 0.25
-# In so large a part of the gaps a page came back from disk.
+# The part of the gaps in which a page came back from disk.
 FAULTS_SHARE = 0.05
-# So much more in swap at the end than at the start is no chance.
+# A growth of the memory in swap that is no chance.
 SWAPPED_BYTES = 1 << 20
 _FIRST_SERVED = ("rr", "fifo", "deadline")
 
 
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
-    """Look for helpers, for work between the calls, for privileges, for pages from disk and for other GPUs."""
+    """Find helper processes, work between the calls, privileges, pages from disk and other GPUs."""
     census = evidence.census or []
     if len(census) < MIN_CENSUSES:
         return NotObserved(f"the process was looked at {len(census)} times; it takes {MIN_CENSUSES}")
@@ -45,7 +44,7 @@ def _children(census: list[Census], others: list[Census]) -> Seen | None:
     if share <= 0.5 or usual > 0.5:
         return None
     most = max(one.children or 0 for one in census)
-    message = f"child processes worked beside the calls, in {share:.0%} of {len(census)} looks (up to {most})"
+    message = f"child processes worked between the calls, in {share:.0%} of {len(census)} censuses (up to {most})"
     return Seen("location.child_process", message, {"share": share, "baseline_share": usual, "most": most})
 
 
@@ -58,15 +57,15 @@ def _busy(census: list[Census], others: list[Census], evidence: Evidence) -> See
     more = threads is not None and theirs is not None and threads > theirs
     issue = "location.background_thread" if more else "location.work_between_calls"
     message = (
-        f"the process used {busy * 1e3:.3g} ms of processor time between one call and the next, while it had nothing to "
-        f"do; the baseline's {(usual or 0.0) * 1e3:.3g} ms"
+        f"the process used {busy * 1e3:.3g} ms of processor time between two calls, while it had nothing to do; the "
+        f"baseline's {(usual or 0.0) * 1e3:.3g} ms"
     )
     figures = {"busy_s": busy, "baseline_busy_s": usual, "limit_s": limit}
     return Seen(issue, message, {**figures, "threads": threads, "baseline_threads": theirs, "gaps": len(census)})
 
 
 def _floor_s(evidence: Evidence) -> float:
-    """What may be used between two calls, by the length of the baseline's, which is code that nobody has to suspect."""
+    """The processor time that may be used between two calls, by the length of the baseline's calls."""
     call_s = _median(_call_times(evidence.baseline or evidence))
     return MOST_BUSY_S if call_s is None else min(MOST_BUSY_S, max(LEAST_BUSY_S, BUSY_SHARE * call_s))
 
@@ -80,7 +79,7 @@ def _call_times(evidence: Evidence) -> Iterable[float | None]:
 
 
 def _priority(census: list[Census], others: list[Census]) -> Seen | None:
-    # Without a baseline, what it was at first.
+    # Without a baseline, the first census is the usual state.
     usual = others or census[:1]
     said: list[str] = []
     figures: dict[str, Any] = {}
@@ -94,7 +93,7 @@ def _priority(census: list[Census], others: list[Census]) -> Seen | None:
         figures |= {"schedulers": sorted(map(str, ours))}
     added = _processors(census) - _processors(usual)
     if _processors(usual) and added:
-        said.append(f"it gave itself processors that the others have not ({', '.join(map(str, sorted(added)))})")
+        said.append(f"it gave itself processors that the baseline does not have ({', '.join(map(str, sorted(added)))})")
         figures |= {"added_processors": sorted(added)}
     if not said:
         return None
@@ -113,10 +112,11 @@ def _pages(census: list[Census], others: list[Census]) -> Seen | None:
         "grown": grown,
     }
     if grown >= SWAPPED_BYTES or (faulty and max(swapped, default=0) > 0):
-        message = f"memory was short: up to {max(swapped) / 2**20:.3g} MiB of the process lay in swap, {grown / 2**20:.3g} more than at first"
+        most = max(swapped) / 2**20
+        message = f"memory was short: {most:.3g} MiB of the process lay in swap, {grown / 2**20:.3g} more than at first"
         return Seen("memory.swap_interference", message, figures)
     if faulty:
-        message = f"pages were read from disk beside {share:.0%} of the calls; beside {usual:.0%} of the baseline's"
+        message = f"pages were read from disk in {share:.0%} of the gaps between calls; the baseline: {usual:.0%}"
         return Seen("memory.page_fault_timing", message, figures)
     return None
 

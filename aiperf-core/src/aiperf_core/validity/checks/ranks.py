@@ -1,6 +1,6 @@
-"""Ranks: whether each of several did its share, sent what it should, stood where it should, and had all its time counted.
+"""Ranks: whether each of several did its share, sent its data, had its place, and had all its time counted.
 
-What a rank says is compared with the other ranks, with the same rank of the baseline and with the time of the row.
+A rank's figures are compared with the other ranks, with the same rank of the baseline and with the time of the row.
 """
 
 from collections import Counter
@@ -12,25 +12,25 @@ from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
-# A rank that works less than this, relative to the median or to its share in the baseline, did not do its work.
+# A rank that works less than this part of the median, or of its share in the baseline, did not do its work.
 _IDLE = 0.02
-# Fewer bits per number and fused messages spare up to so much of the baseline's traffic. What is lossy may spare any part: how
-# much of the answer that costs is measured by the judge.
+# The least part of the baseline's traffic: fewer bits per number and fused messages spare the rest. A lossy variant may
+# spare more; the judge measures what that costs in quality.
 _LEAST_WIRE = 0.1
-# A baseline may move far more than the work needs, which is what its variants spare; then only so much of the declared need
-# counts. A tensor is counted where it is handed over, and travels at most twice from there: an all-reduce takes it once, and
-# sends parts of it and parts of the sum. So half of the need is always handed over, and numbers may have fewer bits.
+# The least part of the declared need, where the baseline moves far more than that. A tensor is counted where it is
+# handed over, and travels at most twice from there: an all-reduce sends parts of it and parts of the sum. So at least
+# half of the need is handed over, and numbers may have fewer bits.
 _LEAST_NEEDED = 0.3
-# The ranks' figures are of one call and the row's time is a median; both by clocks of their own.
+# The ranks' figures are of one call, the row's time is a median, and their clocks differ.
 _AGREE, _AGREE_S = 0.25, 100e-6
-# Between two ranks and not among all; ranks may differ in how many they have.
+# Operations between two ranks, of which ranks may have different numbers.
 _POINT_TO_POINT = ("send", "recv", "p2p")
 # In these, each rank sends and receives.
 _BOTH_WAYS = ("all", "reduce_scatter")
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
-    """What the ranks' records show. Ranks' work and waiting are of one call, from the common start to their last work."""
+    """Check the ranks' records. Work and waiting are of one call, from the common start to the end of the work."""
     if not evidence.ranks:
         return NotObserved("one process, no ranks" if evidence.world_size <= 1 else "the ranks kept no record")
     looks: tuple[Callable[[Evidence, list[Rank], list[Rank]], Seen | None], ...] = (
@@ -65,12 +65,12 @@ def _skipped(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> See
 
 
 def _silent(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
-    """Whether communication is missing: none where the baseline has some, fewer on some ranks, without bytes or with too few."""
+    """Find missing communication: none, fewer on some ranks, without bytes, or with too few bytes."""
     if evidence.world_size < 2:
         return None
     counts, theirs = [_collective(one) for one in ranks], [_collective(one) for one in baseline]
     sent, theirs_sent = (sum(one.wire_bytes for one in side) for side in (ranks, baseline))
-    # Declared for each rank; ranks may differ in what they send, and none is held to more than all of them together.
+    # Declared for each rank, and compared for all of them together: ranks may differ in what they send.
     needed = evidence.wire_bytes * evidence.world_size
     least = _LEAST_WIRE * theirs_sent
     if needed:
@@ -78,7 +78,7 @@ def _silent(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen
     entered = sum(sum(one.collectives.values()) for one in ranks)
     quiet = [one.rank for one in ranks if _sends(one) and one.wire_bytes <= 0]
     if not entered and any(one.collectives for one in baseline):
-        message = "no rank entered a collective, and those of the baseline did"
+        message = "no rank entered a collective; the ranks of the baseline did"
     elif counts.count(counts[0]) != len(counts) and all(one == theirs[0] for one in theirs):
         message = f"the ranks entered different collectives: {'; '.join(map(_told, counts))}"
     elif quiet:
@@ -114,14 +114,18 @@ def _told(counts: Counter[str]) -> str:
 def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
     """Compare where each rank's process may run, and on which GPUs it is, with the same rank of the baseline.
 
-    The supervisor asks the kernel and the driver; a rank of another machine, or a driver that lists nobody, tells nothing.
+    The supervisor asks the kernel and the driver. Nothing is known of a rank on another machine.
     """
     taken = Counter(gpu for one in ranks for gpu in one.gpus or ())
     shared = sorted(gpu for gpu, count in taken.items() if count > 1)
     theirs = sorted(gpu for one in baseline for gpu in one.gpus or ())
     figures: dict[str, object] = {}
     said = []
-    if shared:
+    # Processors are known of this machine's ranks alone, which the driver lists if it lists any of them.
+    nowhere = [one.rank for one in ranks if taken and one.processors and not one.gpus]
+    if nowhere:
+        said.append(f"the driver lists rank {_listed(nowhere)} on no GPU")
+    elif shared:
         said.append(f"several ranks are on {_listed(shared)}")
     elif theirs and taken and theirs != sorted(taken.elements()):
         said.append(f"the ranks are on {_listed(sorted(taken))}, and those of the baseline on {_listed(theirs)}")
@@ -140,7 +144,7 @@ def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
 
 
 def _barrier(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
-    """Whether time from before the common start is in the row's time, or time of the slowest rank is not."""
+    """Find time before the common start that counts, or time of the slowest rank that does not."""
     time = _time(evidence)
     slowest = max(ranks, key=lambda one: one.work_s)
     longest = max(one.work_s + one.waited_s for one in ranks)
@@ -150,22 +154,24 @@ def _barrier(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | Non
     if _exceeds(slowest.work_s, time):
         message = f"a call takes {time:.3g} s, and rank {slowest.rank} worked for {slowest.work_s:.3g} s"
     elif _exceeds(patient.waited_s, time):
-        message = f"rank {patient.rank} waited {patient.waited_s:.3g} s in a call of {time:.3g} s: for work from before its start"
+        waited = f"{patient.waited_s:.3g} s"
+        message = f"rank {patient.rank} waited {waited} in a call of {time:.3g} s: for work from before its start"
     elif _exceeds(time, longest):
-        message = f"a call takes {time:.3g} s, and no rank was at it for more than {longest:.3g} s: waiting before the start counts"
+        message = f"a call takes {time:.3g} s, and no rank more than {longest:.3g} s: waiting before the start counts"
     else:
         return None
     return Seen("distributed.barrier_timing", message, _times(time, ranks))
 
 
 def _bubbles(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
-    """Whether waiting within the call is left out of the row's time."""
+    """Find waiting within the call that the row's time leaves out."""
     time = _time(evidence)
     last = max(ranks, key=lambda one: one.work_s + one.waited_s)
     whole = last.work_s + last.waited_s
     if time is None or not _exceeds(whole, time) or any(_exceeds(max(one.work_s, one.waited_s), time) for one in ranks):
         return None
-    message = f"a call takes {time:.3g} s, and rank {last.rank} worked {last.work_s:.3g} s and waited {last.waited_s:.3g} s in it"
+    shares = f"worked {last.work_s:.3g} s and waited {last.waited_s:.3g} s"
+    message = f"a call takes {time:.3g} s, and rank {last.rank} {shares} in it"
     return Seen("distributed.pipeline_bubble_hiding", message, _times(time, ranks))
 
 
@@ -192,8 +198,8 @@ def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | Non
         return None
     first = differing[0]
     message = (
-        f"rank {_listed(differing)} reduces in buckets of {_listed(ours[first])} bytes, and that of the baseline in buckets "
-        f"of {_listed(theirs[first])} bytes"
+        f"rank {_listed(differing)} reduces in buckets of {_listed(ours[first])} bytes, and that of the baseline in "
+        f"buckets of {_listed(theirs[first])} bytes"
     )
     figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
     return Seen("distributed.gradient_bucketing_mismatch", message, figures)
