@@ -1,6 +1,6 @@
 """Compile: compilers keep, change or hide something."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Exclusion, Issue
 
 ISSUES = (
     Issue(
@@ -70,7 +70,6 @@ ISSUES = (
             "No sample is dropped. A call that compiles again stays among the samples, widens the interval and can be seen in the "
             "bundle."
         ),
-        severity=HARD,
         excluded=Exclusion(
             construction=(
                 "The sampler keeps each timed sample as soon as it is answered, before anything looks at its time, and no code "

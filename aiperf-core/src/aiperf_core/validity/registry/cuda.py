@@ -1,6 +1,6 @@
 """CUDA: what CUDA makes easy to miss."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 
 ISSUES = (
     Issue(
@@ -119,7 +119,6 @@ ISSUES = (
             "whatever launched it, and the events enclose it likewise."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         predecessor="CUDA / Cooperative Launch Abuse",
         owed="a machine with a CUDA GPU",
     ),
@@ -133,7 +132,6 @@ ISSUES = (
             "too."
         ),
         needs=("cuda", "compiler"),
-        severity=HARD,
         predecessor="CUDA / Dynamic Parallelism Hidden",
     ),
     Issue(
@@ -148,7 +146,6 @@ ISSUES = (
             "the new values within the timed call, migrations included."
         ),
         needs=("cuda",),
-        severity=HARD,
         predecessor="CUDA / Unified Memory Faults",
     ),
 )

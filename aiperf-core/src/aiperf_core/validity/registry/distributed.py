@@ -1,6 +1,6 @@
 """Distributed: not all ranks do, wait or send what they should."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Exclusion, Issue
 
 ISSUES = (
     Issue(
@@ -40,7 +40,6 @@ ISSUES = (
             "compares ranks with each other and with those of the baseline."
         ),
         needs=("ranks>=2",),
-        severity=HARD,
         predecessor="Distributed / Topology Mismatch",
     ),
     Issue(
@@ -56,7 +55,6 @@ ISSUES = (
             "slowest one's time counts."
         ),
         needs=("ranks>=2",),
-        severity=HARD,
         predecessor="Distributed / Barrier Timing",
         excluded=Exclusion(
             construction="each rank is timed in its own process from the common start, and the time is that of the slowest rank",
@@ -87,7 +85,6 @@ ISSUES = (
             "reduced gradients are part of the output."
         ),
         needs=("cuda", "ranks>=2"),
-        severity=HARD,
         predecessor="Distributed / Async Gradient Timing",
         owed="a machine with two CUDA GPUs",
     ),
@@ -101,7 +98,6 @@ ISSUES = (
             "waiting in it."
         ),
         needs=("ranks>=2",),
-        severity=HARD,
         predecessor="Distributed / Pipeline Bubble Hiding",
         excluded=Exclusion(
             construction="the time is that of the whole call on the slowest rank, so that waiting within it counts",

@@ -1,6 +1,6 @@
 """Environment: the machine is another one for the two sides."""
 
-from aiperf_core.validity.issues import HARD, NOTE, SOFT, Issue
+from aiperf_core.validity.issues import NOTE, SOFT, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -14,7 +14,6 @@ ISSUES = (
             "its context. Outputs must lie on the device of the target."
         ),
         needs=("cuda", "nvml", "gpus>=2"),
-        severity=HARD,
         predecessor="Environment / Device Mismatch",
     ),
     Issue(
@@ -41,7 +40,6 @@ ISSUES = (
             "run. Processes that are not trusted are not allowed to raise them."
         ),
         needs=("linux",),
-        severity=HARD,
         predecessor="Environment / Priority Elevation",
     ),
     Issue(

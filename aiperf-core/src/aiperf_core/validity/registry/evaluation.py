@@ -1,6 +1,6 @@
 """Evaluation: the exam itself is at fault."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, Exclusion, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -73,7 +73,6 @@ ISSUES = (
             "Fitting to values gains nothing, since they are new for each call. Sizes are known and can be fitted to: "
             "`--set` runs others, and what a variant gives up is written under Breaks in its file."
         ),
-        severity=HARD,
         incidents=(met.UNDERSPECIFICATION, met.EPIC_SEPSIS, met.NATURAL_CODE, met.SHIFTED_DATA),
         predecessor="Evaluation / Benchmark Overfitting",
     ),
@@ -164,7 +163,6 @@ ISSUES = (
             "A bundle holds raw samples, seeds, command line, versions and hashes of the sources. `aiperf recheck` "
             "recomputes the verdict from it, and `aiperf reproduce` runs it again and says what differs."
         ),
-        severity=HARD,
         incidents=(met.MLPERF_REPRODUCIBILITY, met.AI_SCIENTIST),
         excluded=Exclusion(
             construction="the schema refuses a result or a manifest without the fields that reproduce it",

@@ -1,6 +1,6 @@
 """Location: the work is done somewhere or sometime else."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -14,7 +14,6 @@ ISSUES = (
             "to and from the host. Within a call the end event cannot come before the host has queued all work."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         predecessor="Location / CPU Spillover",
         owed="a machine with a CUDA GPU",
     ),
@@ -97,7 +96,6 @@ ISSUES = (
             "Every side takes the same uncounted samples by the same path before the counted ones, in each fresh "
             "process. What `prepare` took is recorded and printed."
         ),
-        severity=HARD,
         incidents=(met.PLANNING_COUNTED,),
         predecessor="Location / JIT Compilation Timing",
     ),

@@ -1,6 +1,6 @@
 """Memory: memory does the work, or disturbs it."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 
 ISSUES = (
     Issue(
@@ -40,7 +40,6 @@ ISSUES = (
             "device must be idle before the clock stops."
         ),
         needs=("cuda",),
-        severity=HARD,
         predecessor="Memory / Pinned Memory Timing",
     ),
     Issue(
@@ -55,7 +54,6 @@ ISSUES = (
             "Each implementation has an allocator of its own in its own process. Its free blocks are returned after "
             "`prepare`, and all take the same uncounted samples before the first counted one."
         ),
-        severity=HARD,
         predecessor="Memory / Memory Pool Reuse",
     ),
     Issue(

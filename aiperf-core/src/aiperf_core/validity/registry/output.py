@@ -1,6 +1,6 @@
 """Output: the answer is wrong, or looks like one."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -129,7 +129,6 @@ ISSUES = (
             "All implementations are given the same values. Whether a worker's processor flushes subnormal numbers to "
             "zero is compared before and after its calls."
         ),
-        severity=HARD,
         predecessor="Output / Denormalized Values",
     ),
     Issue(

@@ -1,6 +1,6 @@
 """Statistical: the figures do not carry the conclusion."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, Exclusion, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -34,7 +34,6 @@ ISSUES = (
             "Sides take turns in one plan, so that nobody chooses when the baseline is measured. Medians decide, and "
             "all samples with their place can be looked at."
         ),
-        severity=HARD,
         predecessor="Statistical / Outlier Injection",
     ),
     Issue(
@@ -46,7 +45,6 @@ ISSUES = (
             "The interval is always the same one: 95 % by bootstrap over rounds, blocks and samples, from all samples, "
             "in SI units without rounding."
         ),
-        severity=HARD,
         predecessor="Statistical / Variance Gaming",
         excluded=Exclusion(
             construction="the interval is computed from all samples of the bundle, and `aiperf recheck` computes it again",
@@ -62,7 +60,6 @@ ISSUES = (
             "The speedup is a ratio of medians, and which percentiles are printed is fixed. The choice is no option of "
             "a run or of a benchmark."
         ),
-        severity=HARD,
         excluded=Exclusion(
             construction=(
                 "One function computes the ratio of medians, and no option, benchmark or policy is an argument of it."
@@ -80,7 +77,6 @@ ISSUES = (
             "Sampling goes on until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
             "then is INCONCLUSIVE, which is a verdict and no success."
         ),
-        severity=HARD,
         incidents=(met.CONSTRUCT_VALIDITY, met.SHORT_CACHE_TEST),
         predecessor="Statistical / Insufficient Samples",
         excluded=Exclusion(
@@ -97,7 +93,6 @@ ISSUES = (
             "All sides take uncounted samples by the same rule in every fresh process. Their times are kept apart in "
             "the bundle."
         ),
-        severity=HARD,
         incidents=(met.SHORT_WARM_UP,),
         predecessor="Statistical / Cold Start Inclusion",
     ),
@@ -110,7 +105,6 @@ ISSUES = (
             "The collector is off during every timed call and on again afterwards. What was there before the first "
             "sample is collected after `prepare`."
         ),
-        severity=HARD,
         predecessor="Statistical / GC Interference",
     ),
     Issue(
@@ -122,7 +116,6 @@ ISSUES = (
             "Blocks of all sides alternate in the order A B B A, so that what drifts evenly touches all alike. The "
             "order taken is in the result."
         ),
-        severity=HARD,
         incidents=(met.RUN_ORDER,),
     ),
     Issue(
@@ -137,7 +130,6 @@ ISSUES = (
             "From the tier `standard` on, rounds of fresh processes are pooled, and the bootstrap draws rounds first. "
             "What rounds differ by widens the interval."
         ),
-        severity=HARD,
         incidents=(met.FRESH_PROCESSES, met.WITHIN_RUN),
     ),
     Issue(
@@ -149,7 +141,6 @@ ISSUES = (
             "From the tier `standard` on, the baseline is also compared with itself, in a process of its own. A "
             "difference within that spread is INCONCLUSIVE."
         ),
-        severity=HARD,
         incidents=(met.SAME_CONFIGURATION, met.SAME_MACHINE_CODE),
         excluded=Exclusion(
             construction="a difference within what the baseline differs from itself is INCONCLUSIVE",

@@ -1,6 +1,6 @@
 """Timing: the time is not that of the work."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -67,7 +67,6 @@ ISSUES = (
             "a row, until a sample is many times as long as that; where this cannot be, a warning says how much of the "
             "sample is the clock, and a row that is mostly clock is UNTRUSTED."
         ),
-        severity=HARD,
         incidents=(met.EVENTS_INFLATE,),
         predecessor="Timing / Timer Granularity",
         owed="a machine with a CUDA GPU",
@@ -85,7 +84,6 @@ ISSUES = (
             "flushed again before each. To the code they look like any other sample, so it cannot tell which of them "
             "will count."
         ),
-        severity=HARD,
         incidents=(met.WARM_UP_REPLAY,),
         predecessor="Timing / Warmup Bleed",
     ),
@@ -102,7 +100,6 @@ ISSUES = (
             "also carries the bracket that the supervisor took with its own clock in its own process, and the two must "
             "be consistent."
         ),
-        severity=HARD,
         predecessor="Timing / Clock Drift",
     ),
     Issue(
@@ -118,7 +115,6 @@ ISSUES = (
             "process, before the import of the code and after its last call. CUPTI watches a few more calls afterwards, which are "
             "compared with the samples and never counted among them."
         ),
-        severity=HARD,
         incidents=(met.API_TRACING,),
         predecessor="Timing / Profiler Overhead",
     ),
@@ -137,7 +133,6 @@ ISSUES = (
             "of trusted code keeps its times and says so."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         incidents=(met.TWO_CLOCKS, met.FLUSH_COUNTED),
     ),
     Issue(

@@ -1,6 +1,6 @@
 """Workload: less work is done, or other work."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -32,7 +32,6 @@ ISSUES = (
             "The flags are compared before and after the calls, in every worker. The reference runs in the judge, "
             "whose flags no implementation reaches."
         ),
-        severity=HARD,
         incidents=(met.TF32_DEFAULT,),
         predecessor="Workload / Backend Precision Policy Drift",
     ),
