@@ -1,4 +1,4 @@
-"""The corpus uses the core's public names; an attack may also touch the internals that it attacks, listed here by file."""
+"""The corpus uses the core's public names. An attack may also touch the internals that it attacks, listed by file."""
 
 import ast
 from collections.abc import Iterator

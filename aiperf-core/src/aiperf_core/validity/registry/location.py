@@ -49,10 +49,7 @@ ISSUES = (
         title="The answer is computed in the warm-up",
         happens="Uncounted calls do the work, and the counted ones hand out what is kept.",
         guard="fresh_values",
-        protection=(
-            "No counted call has values that an uncounted one of the same worker had. An answer from the warm-up is "
-            "the answer to another question."
-        ),
+        protection="No timed call has the values of an untimed call of the same worker.",
         severity=ALWAYS,
         incidents=(met.COPY_REPLAY, met.WARM_UP_REPLAY),
         predecessor="Location / Warmup Computation",
@@ -74,10 +71,7 @@ ISSUES = (
     Issue(
         id="location.lazy_evaluation_skip",
         title="An output that computes when it is read",
-        happens=(
-            "The call returns an object that stands for the result, and the work is done when the checker touches it, "
-            "outside the timed window."
-        ),
+        happens="The call returns an object that does the work when the checker touches it, after the clock.",
         guard="judged_output",
         protection=(
             "An output must be exactly a plain tensor with real storage. Its memory is read by pointer right after the "
@@ -102,10 +96,7 @@ ISSUES = (
     Issue(
         id="location.child_process",
         title="A helper process does the work",
-        happens=(
-            "A child started in the setup computes over a pipe, where the processor time and the memory of the worker "
-            "do not show it."
-        ),
+        happens="A child process computes over a pipe; the worker's processor time and memory do not show it.",
         guard="process_census",
         protection=(
             "The wall clock includes the waiting. The supervisor looks for descendants of each worker, and for "
@@ -117,10 +108,7 @@ ISSUES = (
     Issue(
         id="location.work_between_calls",
         title="The answer is ready before the clock starts",
-        happens=(
-            "A thread or a kernel watches the inputs, computes as soon as the new values appear, and the timed call "
-            "only collects the result."
-        ),
+        happens="A thread or a kernel watches the inputs and computes at once; the timed call collects the result.",
         guard="process_census",
         protection=(
             "The device is idle before a call starts, and a worker that uses processor time between the renewal and "

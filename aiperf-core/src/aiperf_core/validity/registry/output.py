@@ -33,9 +33,7 @@ ISSUES = (
     Issue(
         id="output.approximation_drift",
         title="An estimate in the place of the result",
-        happens=(
-            "The code samples, truncates or approximates, and a generous tolerance takes the estimate for the result."
-        ),
+        happens="The code samples, truncates or approximates, and a wide tolerance accepts the estimate.",
         guard="judged_output",
         protection=(
             "Errors against a float64 reference, of the whole output and of each element, are held to a budget that "
@@ -48,15 +46,9 @@ ISSUES = (
     Issue(
         id="output.nan_values",
         title="NaN passes for an answer",
-        happens=(
-            'Comparisons with NaN are false, so a check of the form "fail if the error exceeds the tolerance" accepts '
-            "an output full of them."
-        ),
+        happens='Comparisons with NaN are false: a check "fail if the error exceeds the tolerance" accepts NaN.',
         guard="judged_output",
-        protection=(
-            "Before any error is computed, NaN must stand exactly where the reference has NaN. One more or one fewer "
-            "is a wrong output."
-        ),
+        protection="NaN must stand exactly where the reference has NaN, before any error is computed.",
         severity=ALWAYS,
         incidents=(met.ALL_NAN, met.EXPLOIT_SUITE),
         predecessor="Output / Invalid Values (NaN)",
@@ -76,9 +68,7 @@ ISSUES = (
     Issue(
         id="output.invalid_ground_truth",
         title="The expected answer is itself wrong",
-        happens=(
-            "Labels or stored reference outputs contain errors, and code that is right is called wrong or the reverse."
-        ),
+        happens="Labels or stored reference outputs have errors, so that right code fails or wrong code passes.",
         guard="task_lint",
         protection=(
             "Nothing expected is stored: the judge computes it in float64 from the values of the call. `aiperf lint` "
@@ -92,10 +82,7 @@ ISSUES = (
     Issue(
         id="output.shape_mismatch",
         title="An output of another shape",
-        happens=(
-            "The code returns fewer elements, or a shape that broadcasts in the comparison and so agrees with "
-            "everything."
-        ),
+        happens="The output has fewer elements, or a shape that broadcasts and so agrees with everything.",
         guard="judged_output",
         protection=(
             "Structure and shape must be exactly those of the reference's answer before any value is compared. "
@@ -134,10 +121,7 @@ ISSUES = (
     Issue(
         id="output.uninitialized_memory",
         title="Garbage that happens to be right",
-        happens=(
-            "The code allocates its output and leaves a part unwritten, and the memory still holds the right answer of "
-            "an earlier call."
-        ),
+        happens="A part of the output is never written; its memory still holds the right answer of an earlier call.",
         guard="poison",
         protection=(
             "The last output is filled with the bits of NaN before it goes back to the allocator, which hands the same "
@@ -149,10 +133,7 @@ ISSUES = (
     Issue(
         id="output.wrong_values",
         title="The answer is wrong",
-        happens=(
-            "A judged output differs from the reference by more than the error budget, for whatever reason. Most ways "
-            "to skip work end here."
-        ),
+        happens="A judged output differs from the reference by more than the error budget, for whatever reason.",
         guard="judged_output",
         protection=(
             "The size of the error and what was allowed stand in the finding, and the implementation leaves the run. "
@@ -239,10 +220,7 @@ ISSUES = (
     Issue(
         id="output.data_shortcut",
         title="Data on which a shortcut is right",
-        happens=(
-            "Padded, diagonal, constant or positive test data let code skip work, or take a branch, that is wrong in "
-            "general."
-        ),
+        happens="Padded, diagonal, constant or positive data allow a shortcut that is wrong in general.",
         guard="task_lint",
         protection=(
             "`aiperf lint` checks that outputs for zeroed parts of the inputs and for other seeds are told apart from "

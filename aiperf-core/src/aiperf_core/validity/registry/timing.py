@@ -25,14 +25,12 @@ ISSUES = (
     Issue(
         id="timing.incomplete_async",
         title="Work that goes on after the clock has stopped",
-        happens=(
-            "The call returns early, and a thread, a signal handler or a queue completes the output before anyone "
-            "looks at it."
-        ),
+        happens="The call returns early; a thread, a signal handler or a queue completes the output later.",
         guard="late_write",
         protection=(
             "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
-            "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's stop, "
+            "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's "
+            "stop,"
             "before the launch of a thread that waits for it. Of a large output on a processor a window at a random "
             "place is summed."
         ),
@@ -74,10 +72,7 @@ ISSUES = (
     Issue(
         id="timing.warmup_bleed",
         title="Part of the work is done by the warm-up",
-        happens=(
-            "Warm-up calls and timed calls share values, caches and kept state, so that the timed ones find a part of "
-            "their work done."
-        ),
+        happens="Warm-up calls share values, caches or state with timed calls, which find part of their work done.",
         guard="warm_up",
         protection=(
             "Uncounted samples have values of their own, which are gone before the first counted one, and the cache is "
@@ -90,10 +85,7 @@ ISSUES = (
     Issue(
         id="timing.clock_drift",
         title="The clock itself is moved or drifts",
-        happens=(
-            "A time of day is set, slewed or stepped while it is used to measure, or one clock runs at another rate "
-            "than the rest."
-        ),
+        happens="A clock is set, slewed or stepped while it measures, or runs at another rate than other clocks.",
         guard="clocks_agree",
         protection=(
             "Times come from the monotonic clock and from the GPU's events, never from the time of day. Each sample "
@@ -105,14 +97,13 @@ ISSUES = (
     Issue(
         id="timing.profiler_overhead",
         title="A profiler slows what it observes",
-        happens=(
-            "Tracing adds time to every launch, on one side more than on the other, and the sum is taken for the cost "
-            "of the work."
-        ),
+        happens="Tracing adds time to each launch, more on one side, and that time is reported as the work's.",
         guard="global_state",
         protection=(
-            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch runs in its "
-            "process, before the import of the code and after its last call. CUPTI watches a few more calls afterwards, which are "
+            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch "
+            "runs in its"
+            "process, before the import of the code and after its last call. CUPTI watches a few more calls "
+            "afterwards, which are"
             "compared with the samples and never counted among them."
         ),
         incidents=(met.API_TRACING,),
@@ -128,8 +119,10 @@ ISSUES = (
         guard="clocks_agree",
         protection=(
             "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
-            "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, since "
-            "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the row "
+            "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, "
+            "since"
+            "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the "
+            "row"
             "of trusted code keeps its times and says so."
         ),
         needs=("cuda", "cupti"),
@@ -221,7 +214,8 @@ ISSUES = (
         guard="own_process",
         protection=(
             "The judge renews the values and writes over the cache from a process of its own: while that uses the GPU, "
-            "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, and "
+            "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, "
+            "and"
             "what slips through is held against the memory's bandwidth by the speed of light."
         ),
         needs=("cuda",),
