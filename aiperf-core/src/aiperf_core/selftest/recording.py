@@ -88,9 +88,12 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
+    import cattrs
+
+    wrong = (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError)
     try:
         return _converter().structure(jsontext.loads(data), Recording)
-    except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
+    except wrong as error:
         raise BundleError(f"this is no recording: {error}") from None
 
 
@@ -271,7 +274,7 @@ def header(command: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(command),
         "machine": {
             "cpu": f"{os.cpu_count()} x {host.processor_model()}",
-            "gpus": ", ".join(one.name for one in found),
+            "gpus": ", ".join(str(one.get("name", "GPU")) for one in found),
             "driver": driver or "",
             "system": host.operating_system(),
             "hypervisor": f"hypervisor: {host.hypervisor()}" if host.hypervisor() else "",
