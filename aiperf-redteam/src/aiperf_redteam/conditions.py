@@ -40,7 +40,7 @@ def stepwise(x, steps):
 @bench.variant(device="cpu", why="busy processes that nobody counts as a part of the run")
 class LoadsMachine:
     def prepare(self):
-        for _ in os.sched_getaffinity(os.getppid()):
+        for _ in range(os.cpu_count() or 1):
             subprocess.run([sys.executable, "-c", BUSY, str(os.getpid())], check=True)
 
     def run(self, x, steps):
