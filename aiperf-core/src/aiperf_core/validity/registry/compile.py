@@ -59,7 +59,7 @@ ISSUES = (
         excluded=Exclusion(
             construction=(
                 "The sampler keeps each timed sample as soon as it is answered, before anything looks at its time, and "
-                "no code"
+                "no code "
                 "removes one."
             ),
             test="aiperf-core/tests/harness/test_exclusions.py::test_a_slow_call_stays_among_the_samples",

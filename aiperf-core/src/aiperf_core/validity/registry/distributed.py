@@ -21,7 +21,7 @@ ISSUES = (
         protection=(
             "Values differ between ranks and between calls, so nobody can guess another's share. The collectives that "
             "each rank entered are counted, and the bytes that the ranks handed over are held against what the "
-            "workload"
+            "workload "
             "says must travel and what the baseline moves."
         ),
         needs=("ranks>=2",),
@@ -35,7 +35,7 @@ ISSUES = (
         guard="ranks",
         protection=(
             "The supervisor asks the kernel on which processors each rank may run, and the driver on which GPUs it is, "
-            "and"
+            "and "
             "compares ranks with each other and with those of the baseline."
         ),
         needs=("ranks>=2",),
@@ -66,7 +66,7 @@ ISSUES = (
         guard="ranks",
         protection=(
             "The bytes of each reduction are recorded in every rank. Other shares of the whole than in the baseline "
-            "are a finding;"
+            "are a finding; "
             "the time of a row is that of the whole call."
         ),
         needs=("ranks>=2",),

@@ -114,7 +114,7 @@ ISSUES = (
         guard="versions",
         protection=(
             "Both sides of a speedup run in one session on one machine. The supervisor reads from the kernel which "
-            "file of the"
+            "file of the "
             "driver (libcuda) each worker has mapped, and compares the sides."
         ),
         severity=SOFT,
@@ -127,7 +127,7 @@ ISSUES = (
         guard="versions",
         protection=(
             "Workers are forks of one server that has the libraries loaded. The supervisor reads from the kernel which "
-            "libraries"
+            "libraries "
             "each worker has mapped; another build of one that the baseline or the server has is a finding."
         ),
         severity=SOFT,
@@ -223,13 +223,13 @@ ISSUES = (
         title="Settings of the process on one side only",
         happens=(
             "An implementation changes what its whole process is set to: threads, default dtype or device, grad mode, "
-            "cuDNN's"
+            "cuDNN's "
             "search, signal handlers, the garbage collector, priority. Others are measured without."
         ),
         guard="global_state",
         protection=(
             "The settings of a worker's process are noted before the implementation's code is imported and after its "
-            "last"
+            "last "
             "call, and compared with each other and with those of the baseline's process."
         ),
         severity=SOFT,

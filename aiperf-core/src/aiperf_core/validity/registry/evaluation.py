@@ -24,7 +24,7 @@ ISSUES = (
         guard="self_check",
         protection=(
             "Limits and budgets belong to the supervisor and stand in the manifest. A benchmark can only ask for a "
-            "longer"
+            "longer "
             "preparation, which is excluded from all timings."
         ),
         severity=ALWAYS,
@@ -42,7 +42,7 @@ ISSUES = (
         protection=(
             "There is one definition: the median time of the baseline over that of the variant, on the same values, by "
             "the clock that the benchmark declared before the run. The judge and each worker tell what the benchmark "
-            "declares to"
+            "declares to "
             "them and the hash of its file; a difference is a finding."
         ),
         severity=ALWAYS,
@@ -146,7 +146,7 @@ ISSUES = (
         guard="self_check",
         protection=(
             "A check that raises makes the row of untrusted code UNTRUSTED, and warns in all other rows. An error of "
-            "the judge ends"
+            "the judge ends "
             "the target, a skipped row says so with its reason, and each outcome has its own exit code."
         ),
         severity=ALWAYS,

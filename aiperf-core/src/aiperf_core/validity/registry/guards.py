@@ -36,7 +36,7 @@ GUARDS = (
         by="worker",
         does=(
             "takes a fingerprint of the output when the clock stops, and another one after the copy for the judge was "
-            "made; on"
+            "made; on "
             "a GPU the first one is queued behind the clock's stop, for short calls in samples that chance picks"
         ),
     ),

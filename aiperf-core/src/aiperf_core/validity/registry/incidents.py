@@ -171,7 +171,6 @@ CONTAMINATION_NLP = Incident(
 MLPERF_SELECTION = Incident(
     2022,
     "MLPerf: vendors submit where they shine",
-    ""
     "http://web.archive.org/web/20250813110435/https://www.nextplatform.com/2022/04/08/"
     "the-performance-of-mlperf-as-a-ubiquitous-benchmark-is-lacking/",
 )
@@ -200,7 +199,6 @@ HANS = Incident(2019, "HANS: language inference by shallow heuristics", "https:/
 MLPERF_INFERENCE = Incident(
     2019,
     "MLPerf inference: results chosen for their strengths",
-    ""
     "http://web.archive.org/web/20191112035148/https://www.forbes.com/sites/janakirammsv/2019/11/10/"
     "the-curious-case-of-mlperf-inferencing-benchmark-results/",
 )

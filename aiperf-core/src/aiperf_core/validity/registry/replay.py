@@ -60,7 +60,7 @@ ISSUES = (
         guard="repeat_against_fresh",
         protection=(
             "Only workloads declared warm are timed so, and the number of calls stands in the samples. Where one is, "
-            "in every"
+            "in every "
             "tier, single calls on repeated and on fresh values follow. One that is fast on the former and slow on the "
             "latter shows a gap that the baseline has not, which is a finding."
         ),

@@ -19,7 +19,7 @@ ISSUES = (
         excluded=Exclusion(
             construction=(
                 "The sampler keeps the answer to each request for a timed sample in the order of the requests, and "
-                "scoring reads all"
+                "scoring reads all "
                 "of them."
             ),
             test="aiperf-core/tests/harness/test_exclusions.py::test_every_timed_sample_is_kept_and_scored",

@@ -12,7 +12,7 @@ ISSUES = (
         protection=(
             "The supervisor brackets every call with its own clock, in its own process, from the notices at start and "
             "stop, which may come once each. Times that the bracket cannot contain, or that are a small part of it, "
-            "are a finding. On a GPU,"
+            "are a finding. On a GPU, "
             "CUPTI tells the true duration of the same calls; replaced functions are found by identity and code."
         ),
         severity=ALWAYS,
@@ -51,7 +51,7 @@ ISSUES = (
         protection=(
             "The code of the watched functions is compared, not only their identity. Those that decide anything are in "
             "other processes anyway. Of code that nobody trusts the harness's own functions and objects are looked at "
-            "in the"
+            "in the "
             "middle of samples too, which chance picks behind the call: what is put back before the end is seen."
         ),
         severity=ALWAYS,

@@ -30,7 +30,7 @@ ISSUES = (
         protection=(
             "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
             "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's "
-            "stop,"
+            "stop, "
             "before the launch of a thread that waits for it. Of a large output on a processor a window at a random "
             "place is summed."
         ),
@@ -101,9 +101,9 @@ ISSUES = (
         guard="global_state",
         protection=(
             "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch "
-            "runs in its"
+            "runs in its "
             "process, before the import of the code and after its last call. CUPTI watches a few more calls "
-            "afterwards, which are"
+            "afterwards, which are "
             "compared with the samples and never counted among them."
         ),
         incidents=(met.API_TRACING,),
@@ -120,9 +120,9 @@ ISSUES = (
         protection=(
             "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
             "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, "
-            "since"
+            "since "
             "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the "
-            "row"
+            "row "
             "of trusted code keeps its times and says so."
         ),
         needs=("cuda", "cupti"),
@@ -215,7 +215,7 @@ ISSUES = (
         protection=(
             "The judge renews the values and writes over the cache from a process of its own: while that uses the GPU, "
             "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, "
-            "and"
+            "and "
             "what slips through is held against the memory's bandwidth by the speed of light."
         ),
         needs=("cuda",),
