@@ -71,10 +71,7 @@ ISSUES = (
         title="Tuning picks another kernel each time",
         happens="An autotuner decides by noisy timings, and one lucky choice is reported.",
         guard="own_process",
-        protection=(
-            "Rounds of fresh processes tune anew, and their differences widen the interval. What ran is in the ledger "
-            "by name, so that another choice can be seen."
-        ),
+        protection="Rounds of fresh processes tune anew and widen the interval; the ledger names the kernels that ran.",
         needs=("compiler",),
         severity=SOFT,
         predecessor="Compile / Autotuning Variance",

@@ -54,10 +54,7 @@ ISSUES = (
         title="Other GPUs help",
         happens="Work is spread over GPUs that the benchmark does not name.",
         guard="process_census",
-        protection=(
-            "The supervisor asks NVML on which GPUs the processes of a worker have contexts and memory. One that the "
-            "target was not given makes the row INVALID."
-        ),
+        protection="NVML tells on which GPUs a worker has contexts; one not given to the target makes the row INVALID.",
         needs=("cuda", "nvml", "gpus>=2"),
         severity=ALWAYS,
         predecessor="CUDA / Undeclared Multi-GPU",

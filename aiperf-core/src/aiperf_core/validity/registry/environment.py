@@ -60,10 +60,7 @@ ISSUES = (
         title="Memory near for one side, far for the other",
         happens="Processes run on another node than the one their memory lies on, by chance and not alike.",
         guard="machine",
-        protection=(
-            "Nodes, and where each worker runs, are noted. The inputs are the same pages for all sides, and rounds of "
-            "fresh processes place what else they use anew."
-        ),
+        protection="Workers' nodes are recorded, inputs are shared pages, and fresh processes place the rest anew.",
         needs=("linux",),
         severity=SOFT,
         predecessor="Environment / NUMA Inconsistency",
@@ -74,10 +71,7 @@ ISSUES = (
         title="The processor's clock policy differs",
         happens="A power-saving governor changes the clock during short calls, or differs between two runs.",
         guard="machine",
-        protection=(
-            "Governor and limits of the clocks are noted in the manifest, and clocks are read beside the blocks. "
-            "Comparing two bundles names the difference."
-        ),
+        protection="The manifest has governor and clock limits, blocks have clocks, and comparisons name a difference.",
         needs=("linux", "bare_metal"),
         severity=NOTE,
         predecessor="Environment / CPU Governor Mismatch",
@@ -161,10 +155,7 @@ ISSUES = (
         title="A limit of power holds the clocks down",
         happens="The device reaches its limit of power and slows down, depending on values and on earlier work.",
         guard="conditions",
-        protection=(
-            "Throttling for power is read beside every block and told with its share. A comparison at equal energy "
-            "stands in the row where the machine counts energy."
-        ),
+        protection="Throttling is read beside every block; where energy is counted, the row has it for a comparison.",
         severity=SOFT,
         owed="a machine with a CUDA GPU that reaches its limit of power",
     ),
@@ -204,10 +195,7 @@ ISSUES = (
     Issue(
         id="environment.clock_drift",
         title="Other clocks than the baseline's",
-        happens=(
-            "The GPU ran at other clocks in the blocks of one implementation than in those of the baseline, and a part "
-            "of the difference is that of the clocks."
-        ),
+        happens="The GPU's clocks differed between an implementation's blocks and the baseline's.",
         guard="conditions",
         protection=(
             "The medians of the clocks beside both sides' blocks are compared, and a difference of more than 5 % is "

@@ -73,10 +73,7 @@ ISSUES = (
         title="An output that computes when it is read",
         happens="The call returns an object that does the work when the checker touches it, after the clock.",
         guard="judged_output",
-        protection=(
-            "An output must be exactly a plain tensor with real storage. Its memory is read by pointer right after the "
-            "clock has stopped, through no method of its own."
-        ),
+        protection="An output must be a plain tensor with real storage, read by pointer when the clock has stopped.",
         severity=ALWAYS,
         incidents=(met.LAZY_OUTPUT, met.FABRICATED_TIMES),
         predecessor="Location / Lazy Evaluation Skip",

@@ -31,10 +31,7 @@ ISSUES = (
         title="Copies from pinned memory are not waited for",
         happens="A transfer from or to pinned memory returns at once, and is still on its way when the clock stops.",
         guard="all_streams",
-        protection=(
-            "Transfers are work of a stream, and the end event comes after that of every stream. By the wall clock the "
-            "device must be idle before the clock stops."
-        ),
+        protection="The end event follows every stream's transfers; the wall clock stops when the device is idle.",
         needs=("cuda",),
         predecessor="Memory / Pinned Memory Timing",
     ),
@@ -103,10 +100,7 @@ ISSUES = (
     Issue(
         id="memory.answer_in_input",
         title="The answer is hidden in the input",
-        happens=(
-            "On first sight of a buffer the code rewrites it so that the answer is there to be read, in such a way "
-            "that the reference, computed later, still agrees."
-        ),
+        happens="The code rewrites a buffer that it first sees, so that the reference, computed later, still agrees.",
         guard="inputs_intact",
         protection=(
             "The reference is computed from the judge's own values, never from the memory that the code can write. "

@@ -22,10 +22,7 @@ ISSUES = (
         title="The output of earlier inputs",
         happens="A result computed once is kept and returned again although the inputs have changed since.",
         guard="fresh_values",
-        protection=(
-            "New values lie in the inputs before every sample, so an earlier result is the answer to another question. "
-            "It is found as `output.wrong_values`."
-        ),
+        protection="New values precede every sample, so an old result is wrong: it is found as `output.wrong_values`.",
         severity=ALWAYS,
         incidents=(met.CACHED_OUTPUTS, met.COPY_REPLAY),
         predecessor="Output / Stale Cache",
@@ -96,10 +93,7 @@ ISSUES = (
         title="An output of another dtype",
         happens="Half the bytes are written, and a checker that casts both sides before it compares does not notice.",
         guard="judged_output",
-        protection=(
-            "The dtype must be exactly that of the reference's answer; nothing is cast for the comparison before this "
-            "was checked. Anything else is `output.wrong_form`."
-        ),
+        protection="The dtype must be the reference's before anything is cast; else it is `output.wrong_form`.",
         severity=ALWAYS,
         incidents=(met.DEFENSES,),
         predecessor="Output / Dtype Mismatch",
@@ -112,10 +106,7 @@ ISSUES = (
             "spared such values, does other work."
         ),
         guard="global_state",
-        protection=(
-            "All implementations are given the same values. Whether a worker's processor flushes subnormal numbers to "
-            "zero is compared before and after its calls."
-        ),
+        protection="All get the same values, and a worker's flush-to-zero mode is compared before and after its calls.",
         predecessor="Output / Denormalized Values",
     ),
     Issue(
@@ -146,10 +137,7 @@ ISSUES = (
         title="The answer is not of the required form",
         happens="The output has another structure, type, dtype, shape, layout or device than the reference's answer.",
         guard="judged_output",
-        protection=(
-            "Form is checked before values: exactly plain dense tensors with storage on the right device, in exactly "
-            "the structure of the reference's answer."
-        ),
+        protection="Form comes before values: plain dense tensors on the right device, in the reference's structure.",
         severity=ALWAYS,
         incidents=(met.LAZY_OUTPUT,),
     ),
@@ -158,19 +146,13 @@ ISSUES = (
         title="A lossy variant loses more than it declared",
         happens="A variant that trades accuracy for speed on purpose gives up more than its benchmark allows.",
         guard="judged_output",
-        protection=(
-            "Its metric is computed on the same judged outputs as everyone else's. The worst value stands beside the "
-            "speedup, and one beyond the budget makes the row INVALID."
-        ),
+        protection="The metric uses the same judged outputs; a value beyond the budget makes the row INVALID.",
         severity=ALWAYS,
     ),
     Issue(
         id="output.zeros_within_tolerance",
         title="Zeros are close enough",
-        happens=(
-            "The right values are so small, or the tolerance so wide, that an output of zeros passes. A long softmax "
-            "under an absolute tolerance is the usual case."
-        ),
+        happens="The right values are so small, or the tolerance so wide, that zeros pass, as for a long softmax.",
         guard="task_lint",
         protection=(
             "Errors are relative to the reference's own size. `aiperf lint` hands zeros, a constant, the input and "

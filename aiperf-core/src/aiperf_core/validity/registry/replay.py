@@ -42,10 +42,7 @@ ISSUES = (
     Issue(
         id="replay.by_value",
         title="Remembered by content",
-        happens=(
-            "All input values are compared with kept ones, and on a match the kept result is returned. It is never "
-            "wrong, and cheaper than the work wherever values repeat."
-        ),
+        happens="Input values are compared with kept ones; on a match the kept result, which is right, is returned.",
         guard="repeat_against_fresh",
         protection=(
             "Values do not repeat from sample to sample. The same values again and again are also timed against fresh "
@@ -91,10 +88,7 @@ ISSUES = (
         title="Results kept in a file",
         happens="Results are written to disk in one process and read back in another.",
         guard="fresh_values",
-        protection=(
-            "What is on disk was computed from values of other seeds. Code that is not trusted can write only to a "
-            "folder of its own, which is empty when it starts."
-        ),
+        protection="Files hold results of other seeds; untrusted code writes to a folder that is empty at the start.",
         severity=ALWAYS,
         incidents=(met.FABRICATED_TIMES,),
     ),
@@ -115,10 +109,7 @@ ISSUES = (
         title="Telling a check from a timed call",
         happens="The code inspects its callers, the environment or the clock, and works only while it is checked.",
         guard="judged_output",
-        protection=(
-            "There is one kind of call, from one place in the code, with the same preparation. The question for its "
-            "output comes after the clock has stopped."
-        ),
+        protection="There is one kind of call from one place; the request for its output follows the clock's stop.",
         severity=ALWAYS,
         incidents=(met.METR,),
     ),
@@ -127,10 +118,7 @@ ISSUES = (
         title="Working only when the buffer is poisoned",
         happens="The code looks for NaN in its kept buffer and recomputes only then, as only checked calls have it.",
         guard="fresh_values",
-        protection=(
-            "Poison precedes every sample, counted or not, so its presence tells nothing. A buffer that escaped it "
-            "would still hold an answer to old values."
-        ),
+        protection="Poison precedes every sample, judged or not; a buffer that escaped it holds an old answer.",
         severity=ALWAYS,
         incidents=(met.POISON_PROBE,),
     ),
@@ -158,10 +146,7 @@ ISSUES = (
         title="Working only sometimes",
         happens="A part of the calls returns the last result, in the hope that the checked ones are among the others.",
         guard="judged_output",
-        protection=(
-            "About a quarter of the timed calls are judged, at random, and one wrong output ends the row. Skipping a "
-            "third of the work is found within a few judged calls."
-        ),
+        protection="About a quarter of timed calls is judged at random, and one wrong output ends the row.",
         severity=ALWAYS,
     ),
     Issue(

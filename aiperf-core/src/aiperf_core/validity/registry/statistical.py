@@ -31,10 +31,7 @@ ISSUES = (
         title="Slow samples for the baseline",
         happens="A few very slow samples are added to one side, whose mean then grows.",
         guard="interleaved",
-        protection=(
-            "Sides take turns in one plan, so that nobody chooses when the baseline is measured. Medians decide, and "
-            "all samples with their place can be looked at."
-        ),
+        protection="Sides take turns in one plan, medians decide, and all samples are kept with their place.",
         predecessor="Statistical / Outlier Injection",
     ),
     Issue(
@@ -123,10 +120,7 @@ ISSUES = (
         title="The luck of one process",
         happens="Addresses and page colours are drawn once a process: more samples are no truer.",
         guard="own_process",
-        protection=(
-            "From the tier `standard` on, rounds of fresh processes are pooled, and the bootstrap draws rounds first. "
-            "What rounds differ by widens the interval."
-        ),
+        protection="From tier `standard` on, the bootstrap draws rounds of fresh processes, which widens the interval.",
         incidents=(met.FRESH_PROCESSES, met.WITHIN_RUN),
     ),
     Issue(
@@ -134,10 +128,7 @@ ISSUES = (
         title="A gain that the baseline has over itself",
         happens="Two runs of the same code differ by as much as is claimed for the variant.",
         guard="self_check",
-        protection=(
-            "From the tier `standard` on, the baseline is also compared with itself, in a process of its own. A "
-            "difference within that spread is INCONCLUSIVE."
-        ),
+        protection="From tier `standard` on, a difference within the baseline's own from itself is INCONCLUSIVE.",
         incidents=(met.SAME_CONFIGURATION, met.SAME_MACHINE_CODE),
         excluded=Exclusion(
             construction="a difference within what the baseline differs from itself is INCONCLUSIVE",

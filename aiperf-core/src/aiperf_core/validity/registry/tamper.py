@@ -171,10 +171,7 @@ ISSUES = (
         title="Files left beside the harness",
         happens="The code leaves modules or start-up files where later processes of the harness will load them.",
         guard="sandbox",
-        protection=(
-            "Confined code writes to a folder of its own only, and the harness's processes do not import from the "
-            "working directory. Sources are hashed before and after."
-        ),
+        protection="Untrusted code writes to one folder, which no other process imports from; sources are hashed.",
         needs=("linux",),
         severity=ALWAYS,
     ),
@@ -192,10 +189,7 @@ ISSUES = (
     Issue(
         id="tamper.global_flags",
         title="Flags that loosen the reference",
-        happens=(
-            "Importing the code changes precision, threads or the default dtype of the whole process, so that a sloppy "
-            "result agrees with a sloppy reference."
-        ),
+        happens="Importing the code changes precision, threads or dtype of the process, also for a reference in it.",
         guard="own_process",
         protection="The reference runs elsewhere, in float64. Flags that changed in the worker are a finding.",
         severity=ALWAYS,
@@ -203,10 +197,7 @@ ISSUES = (
     Issue(
         id="tamper.function_mode",
         title="A mode that intercepts every call",
-        happens=(
-            "The code enters a torch function or dispatch mode and never leaves it, so that the harness's own calls go "
-            "through it, and no function looks replaced."
-        ),
+        happens="The code enters a torch mode and never leaves it, so that the harness's calls go through the mode.",
         guard="global_state",
         protection=(
             "The stacks of modes are compared before and after the calls. The comparison of outputs happens in a "

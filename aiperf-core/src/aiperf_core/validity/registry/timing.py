@@ -41,10 +41,7 @@ ISSUES = (
     Issue(
         id="timing.event_gaps",
         title="Events that do not enclose the work",
-        happens=(
-            "Events are recorded in the wrong order, on the wrong stream or before the work is queued, so that their "
-            "difference is too small, zero or negative."
-        ),
+        happens="Events in the wrong order, on the wrong stream or too early give a difference too small or negative.",
         guard="clocks_agree",
         protection=(
             "A time that is not positive makes the row INVALID and is never clamped. From the tier `standard` on, the "
@@ -112,10 +109,7 @@ ISSUES = (
     Issue(
         id="timing.clocks_disagree",
         title="Two clocks contradict each other",
-        happens=(
-            "The time by events and the duration that CUPTI recorded differ by more than clocks do. At least one of "
-            "them measures something else than the work."
-        ),
+        happens="The times by events and by CUPTI differ too much: at least one does not measure the work.",
         guard="clocks_agree",
         protection=(
             "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
@@ -176,10 +170,7 @@ ISSUES = (
     Issue(
         id="timing.interference",
         title="Taking turns changes what is measured",
-        happens=(
-            "Implementations that alternate leave each other caches, clocks and memory in another state than they "
-            "would find alone, and the comparison is of something else."
-        ),
+        happens="Implementations that alternate find other caches, clocks and memory than each would find alone.",
         guard="interleaved",
         protection=(
             "From the tier `standard` on, every implementation is also sampled alone. Intervals that lie apart by more "
@@ -191,10 +182,7 @@ ISSUES = (
     Issue(
         id="timing.cache_not_cold",
         title="Inputs that still lie in the cache",
-        happens=(
-            "The inputs were written or read a moment ago and lie in the last-level cache, or a flush leaves them "
-            "there, and a benchmark of memory measures the cache."
-        ),
+        happens="Inputs used a moment ago, or left by a flush, lie in the last-level cache, which is measured.",
         guard="cold_cache",
         protection=(
             "Before each sample twice the last-level cache is written, unless the working set evicts itself or the "
@@ -207,10 +195,7 @@ ISSUES = (
     Issue(
         id="timing.persisting_cache",
         title="Lines made to persist in the cache",
-        happens=(
-            "The code reserves a part of the L2 and marks its operands as persisting there. A flush by writing cannot "
-            "evict them, so a cold measurement runs warm."
-        ),
+        happens="The code marks operands as persisting in the L2; a flush by writing cannot evict them.",
         guard="own_process",
         protection=(
             "The judge renews the values and writes over the cache from a process of its own: while that uses the GPU, "

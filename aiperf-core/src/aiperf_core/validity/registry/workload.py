@@ -68,10 +68,7 @@ ISSUES = (
         title="Shorter sequences",
         happens="Tokens at the end of a sequence, or beyond a window, are dropped.",
         guard="judged_output",
-        protection=(
-            "Each position of the output is compared with the reference for the whole sequence. `aiperf lint` shows "
-            "that an answer for truncated inputs would be refused."
-        ),
+        protection="Each position of the whole sequence is compared; `aiperf lint` tries truncated inputs.",
         severity=ALWAYS,
         predecessor="Workload / Sequence Truncation",
     ),
