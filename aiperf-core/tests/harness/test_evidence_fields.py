@@ -47,7 +47,13 @@ def seen(shared_measure: Callable[..., TargetResult], tmp_path_factory: pytest.T
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_run, "assess", noted)
         results = [
-            shared_measure("aiperf_core.practice.sum_rows", size="smoke", candidate=check_candidate(file, "aiperf")),
+            shared_measure(
+                "aiperf_core.practice.sum_rows",
+                size="smoke",
+                candidate=check_candidate(file, "aiperf"),
+                # On a busy machine it would refuse the candidate.
+                off=frozenset({"clocks_agree"}),
+            ),
             shared_measure("features"),
             shared_measure("extension"),
             shared_measure("several_ranks", "gathered"),

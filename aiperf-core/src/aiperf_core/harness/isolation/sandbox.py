@@ -36,10 +36,7 @@ import aiperf_core
 
 # Environment: paths of programs and libraries, numbers of threads, GPUs, the language. No secrets.
 _KEPT_NAMES = frozenset(
-    """
-    PATH LANG LANGUAGE TZ LD_LIBRARY_PATH CC CXX TORCH_CUDA_ARCH_LIST NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES
-    PYTORCH_CUDA_ALLOC_CONF TRITON_PTXAS_PATH TRITON_LIBCUDA_PATH OPENBLAS_NUM_THREADS
-    """.split()
+    ["PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_CUDA_ALLOC_CONF", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "OPENBLAS_NUM_THREADS"]
 )
 _KEPT_PREFIXES = ("LC_", "CUDA_", "OMP_", "MKL_", "KMP_", "GOMP_")
 # Variables that name a folder for a program's files; each becomes a folder in the scratch folder.
@@ -55,11 +52,7 @@ _CACHE_FOLDERS = {
 _SYSTEM_CODE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
 # In /sys, what describes processors and memory. In /etc, which holds secrets too, what loaders and C libraries read.
 _SYSTEM_DATA = tuple(
-    """
-    /sys/devices /sys/bus /sys/class /sys/module /sys/fs/cgroup /sys/kernel/mm /etc/ld.so.cache /etc/ld.so.conf
-    /etc/ld.so.conf.d /etc/passwd /etc/group /etc/OpenCL /etc/nsswitch.conf /etc/localtime /etc/locale.alias
-    /etc/os-release /etc/nvidia
-    """.split()
+    ["/sys/devices", "/sys/bus", "/sys/class", "/sys/module", "/sys/fs/cgroup", "/sys/kernel/mm", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/OpenCL", "/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias", "/etc/os-release", "/etc/nvidia"]
 )
 # All of /proc: the kernel loses rules for single files in it when it drops them from its cache. Landlock still denies memory,
 # environment and descriptors of other processes, since reading them counts as tracing.

@@ -149,14 +149,12 @@ class LastRound:
             else:
                 one.audit = answers.audit(answer)
             return True
-        except ValueError as error:
-            one.fail(ChildError("protocol", f"sent an audit that cannot be read: {error}"))
-        except ChildError as error:
-            if error.kind == "skip":
+        except (ChildError, ValueError) as error:
+            if isinstance(error, ChildError) and error.kind == "skip":
                 one.find("timing.not_audited", f"{one.name} could not be audited: {error}", {})
             else:
-                one.fail(error)
-        return False
+                one.fail(error, "sent an audit that cannot be read")
+            return False
 
     def _slowed_by_profiler(self, one: ImplementationRun) -> float | None:
         self.setup.reporter.phase("run under CUPTI", one.name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 
 from aiperf_core.measurements import Rank
-from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.check import Check, NotObserved, Seen, listed
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
 
@@ -58,8 +58,8 @@ def _skipped(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> See
             idle.append(one.rank)
     if not missing and not idle:
         return None
-    said = [f"nothing came from rank {_listed(missing)}"] if missing else []
-    said += [f"rank {_listed(idle)} did as good as no work"] if idle else []
+    said = [f"nothing came from rank {listed(missing)}"] if missing else []
+    said += [f"rank {listed(idle)} did as good as no work"] if idle else []
     figures = {"missing": missing, "idle": idle, "work_s": [one.work_s for one in ranks]}
     return Seen("distributed.rank_skipping", f"of {evidence.world_size} ranks, {' and '.join(said)}", figures)
 
@@ -82,7 +82,7 @@ def _silent(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen
     elif counts.count(counts[0]) != len(counts) and all(one == theirs[0] for one in theirs):
         message = f"the ranks entered different collectives: {'; '.join(map(_told, counts))}"
     elif quiet:
-        message = f"rank {_listed(quiet)} entered collectives and moved no byte, with {evidence.world_size} ranks"
+        message = f"rank {listed(quiet)} entered collectives and moved no byte, with {evidence.world_size} ranks"
     elif not evidence.lossy and sent < least:
         declared = f" where the work needs {needed:.4g}" if needed else ""
         message = f"the ranks moved {sent:.4g} bytes{declared}, and those of the baseline {theirs_sent:.4g}"
@@ -124,19 +124,19 @@ def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
     # Processors are known of this machine's ranks alone, which the driver lists if it lists any of them.
     nowhere = [one.rank for one in ranks if taken and one.processors and not one.gpus]
     if nowhere:
-        said.append(f"the driver lists rank {_listed(nowhere)} on no GPU")
+        said.append(f"the driver lists rank {listed(nowhere)} on no GPU")
     elif shared:
-        said.append(f"several ranks are on {_listed(shared)}")
+        said.append(f"several ranks are on {listed(shared)}")
     elif theirs and taken and theirs != sorted(taken.elements()):
-        said.append(f"the ranks are on {_listed(sorted(taken))}, and those of the baseline on {_listed(theirs)}")
+        said.append(f"the ranks are on {listed(sorted(taken))}, and those of the baseline on {listed(theirs)}")
     if said:
         figures |= {"gpus": [one.gpus for one in ranks], "baseline_gpus": [one.gpus for one in baseline]}
     usual = {one.rank: one.processors for one in baseline}
     moved = [one for one in ranks if one.processors and usual.get(one.rank) and one.processors != usual[one.rank]]
     if moved:
         said += [
-            f"rank {one.rank} may run on processors {_listed(one.processors or ())}, and that of the baseline on "
-            f"{_listed(usual[one.rank] or ())}"
+            f"rank {one.rank} may run on processors {listed(one.processors or ())}, and that of the baseline on "
+            f"{listed(usual[one.rank] or ())}"
             for one in moved
         ]
         figures |= {"processors": [one.processors for one in ranks], "baseline_processors": list(usual.values())}
@@ -198,8 +198,8 @@ def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | Non
         return None
     first = differing[0]
     message = (
-        f"rank {_listed(differing)} reduces in buckets of {_listed(ours[first])} bytes, and that of the baseline in "
-        f"buckets of {_listed(theirs[first])} bytes"
+        f"rank {listed(differing)} reduces in buckets of {listed(ours[first])} bytes, and that of the baseline in "
+        f"buckets of {listed(theirs[first])} bytes"
     )
     figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
     return Seen("distributed.gradient_bucketing_mismatch", message, figures)
@@ -209,10 +209,6 @@ def _shares(buckets: list[int]) -> list[float]:
     """Each bucket's part of all bytes, in percent."""
     whole = sum(buckets) or 1
     return [round(100 * one / whole) for one in buckets]
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(str, names))
 
 
 CHECK = Check("ranks", look)
