@@ -25,13 +25,22 @@ GROUPS = nox.project.load_toml("pyproject.toml")
 SHARED = ROOT / ".nox" / "environment"
 
 
-# What pytest leaves out unless it is told otherwise; see its markers in pyproject.toml.
+# What pytest leaves out unless it is told otherwise, and what has a session of its own; see the markers in pyproject.toml.
 CHOSEN = "not gpu and not long"
+APART = "(proof or quiet or docs)"
+
+# Exit codes of pytest.
+SOME_FAILED, NONE_CHOSEN = 1, 5
 
 
 def run(session: nox.Session, program: str, *arguments: str, success_codes: Sequence[int] = (0,)) -> None:
     """Run a program of the shared environment."""
     session.run(str(SHARED / "bin" / program), *arguments, external=True, success_codes=success_codes)
+
+
+def every_target(session: nox.Session) -> list[str]:
+    """The option that tests every target, unless the session is told what to test."""
+    return [] if session.posargs else ["--aiperf=all"]
 
 
 @nox.session
@@ -49,18 +58,37 @@ def environment(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["environment"])
 def tests(session: nox.Session) -> None:
-    """Test every package, without what needs a GPU. Some of it: nox -s tests -- aiperf-ch07 -k wide."""
-    # What may share the machine with other tests runs two at a time; then, alone, what times something.
-    none_chosen = 5
-    alone = [0, none_chosen] if session.posargs else [0]
-    shared = ["-n", "2", "--dist", "loadfile", "-m", f"{CHOSEN} and not quiet"]
-    quiet = ["-m", f"{CHOSEN} and quiet"]
-    run(session, "pytest", *shared, *session.posargs, success_codes=alone)
-    some_failed = 1
-    run(session, "pytest", *quiet, *session.posargs, success_codes=[*alone, some_failed])
-    # What failed, if any did, once more in a new process: something else may have run beside it. Twice is a failure.
-    again = ["--last-failed", "--last-failed-no-failures", "none"]
-    run(session, "pytest", *again, *quiet, *session.posargs, success_codes=[0, none_chosen])
+    """Test every package and every target on the CPU. Some tests only: nox -s tests -- aiperf-ch07 -k wide."""
+    # Two processes. None of these tests depends on times: the others are those of the sessions below.
+    run(
+        session,
+        "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-m",
+        f"{CHOSEN} and not {APART}",
+        *every_target(session),
+        *session.posargs,
+    )
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def proof(session: nox.Session) -> None:
+    """Prove every guard on the CPU: the selftest whole, and the corpora of attacks through the judge. Needs a quiet machine."""
+    run(session, "pytest", "-m", "proof and not gpu", *session.posargs)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def timing(session: nox.Session) -> None:
+    """Test what depends on times, one test after the other. Needs a quiet machine."""
+    chosen = ["-m", f"{CHOSEN} and quiet", *session.posargs]
+    run(session, "pytest", *chosen, success_codes=[0, SOME_FAILED])
+    # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
+    run(
+        session, "pytest", "--last-failed", "--last-failed-no-failures", "none", *chosen, success_codes=[0, NONE_CHOSEN]
+    )
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -68,12 +96,12 @@ def gpu(session: nox.Session) -> None:
     """Test what needs a GPU. Fails where there is none."""
     answer = "from aiperf_core.devices.probe import has_cuda_device as found; raise SystemExit(not found())"
     run(session, "python", "-c", answer)
-    run(session, "pytest", "-m", "gpu", *session.posargs)
+    run(session, "pytest", "-m", "gpu", *every_target(session), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def long(session: nox.Session) -> None:
-    """Test what takes minutes and says more of the same: models of the lessons' sizes, hundreds of kills."""
+    """Test what takes minutes and shows more of the same: the sizes of the lessons, hundreds of killed processes."""
     run(session, "pytest", "-m", "long", *session.posargs)
 
 
@@ -94,13 +122,17 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["environment"])
 def kernels(session: nox.Session) -> None:
-    """Compile every kernel of every package. Needs no GPU."""
-    run(session, "aiperf", "kernels", *session.posargs)
+    """Compile every kernel of every package, two at a time; what has not changed comes from the cache. Needs no GPU."""
+    run(session, "aiperf", "kernels", "--jobs", "2", *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def docs(session: nox.Session) -> None:
-    """Build the site of docs/ into build/docs. A warning, such as a broken link, or a page that loads from elsewhere fails."""
+    """Run every block of the documentation, and build its site into build/docs without a warning.
+
+    A page of the site that loads anything from elsewhere fails.
+    """
+    run(session, "pytest", "-n", "2", "--dist", "worksteal", "-m", "docs", *session.posargs)
     site = ROOT / "build" / "docs"
     run(session, "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "docs", str(site))
     # What a browser fetches by itself; a link that a reader may follow is another thing.

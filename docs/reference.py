@@ -109,7 +109,7 @@ def _short(text: str) -> str:
 
 
 def fields() -> str:
-    """The fields of the two documents of a bundle, record by record, from their JSON Schema."""
+    """The fields of the documents of a bundle, record by record, from their JSON Schema."""
     documents = [schema.generate(kind) for kind in schema.ROOTS]
     parts: dict[str, dict[str, Any]] = {}
     for document in documents:
@@ -124,10 +124,9 @@ def _record(record: dict[str, Any]) -> Iterator[str]:
     if "properties" not in record:
         yield f"One of {_type(record)}.\n"
         return
-    required = set(record.get("required", ()))
-    yield "| field | type |\n| --- | --- |"
+    yield "| field | type | |\n| --- | --- | --- |"
     for name, one in record["properties"].items():
-        yield f"| `{name}` | {_type(one)}{'' if name in required else '; may be missing'} |"
+        yield f"| `{name}` | {_type(one)} | {_cell(one.get('description', ''))} |"
     yield ""
 
 

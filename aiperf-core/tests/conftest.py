@@ -17,8 +17,8 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
-# Where `measured.py` lies, which makes results up for tests of several folders.
-sys.path.append(str(Path(__file__).parent / "results"))
+# The folders of `measured.py` and `made_up.py`, which make up results and evidence for tests of several folders.
+sys.path += [str(Path(__file__).parent / name) for name in ("results", "validity")]
 
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command

@@ -230,6 +230,16 @@ MISTAKES = {
         "@bench.variant(device='cpu'",
         "FILE:LINE (second): has the metric 'los'; accepted are rel_l2, max_abs_error, one_minus_cosine, loss.",
     ),
+    "a mechanism that is no name": (
+        {"tail": SECOND.format("mechanisms=('tiling', 'two words')")},
+        "@bench.variant(device='cpu'",
+        "FILE:LINE (second): has mechanisms=('tiling', 'two words'); accepted are different names such as 'tiling'.",
+    ),
+    "a mechanism given twice": (
+        {"tail": SECOND.format("mechanisms=['tiling', 'tiling']")},
+        "@bench.variant(device='cpu'",
+        "FILE:LINE (second): has mechanisms=['tiling', 'tiling']; accepted are different names such as 'tiling'.",
+    ),
     "lossy without a budget": (
         {"tail": SECOND.format("lossy='rel_l2'")},
         "@bench.variant(device='cpu'",

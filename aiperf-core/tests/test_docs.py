@@ -140,6 +140,7 @@ def home(new_cache):
     return new_cache()
 
 
+@pytest.mark.docs
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_of_a_page_does_what_it_says(page, offline, home, tmp_path):

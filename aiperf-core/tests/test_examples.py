@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.quiet
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "aiperf-example"
 
@@ -46,6 +44,7 @@ def test_the_example_runs_is_observed_and_has_a_command(example, tmp_path):
     assert environment.run("aiperf example", folder, AIPERF_EXAMPLE_NOTES=str(notes)) == "1 of 2 rows were FASTER\n"
 
 
+@pytest.mark.proof
 def test_the_example_s_issue_is_proven(example):
     environment, folder = example
     told = environment.run("aiperf validity example.unfinished_rows", folder)
@@ -63,4 +62,4 @@ def test_the_example_conforms(example):
     code = "from aiperf_core.testing import conformance; print(conformance('aiperf-example'))"
     assert environment.run(f'python -c "{code}"', folder) == "[]\n"
     told = environment.run("pytest --aiperf=example -q", folder)
-    assert re.search(r"^6 passed, 6 skipped", told, re.MULTILINE) or re.search(r"^12 passed", told, re.MULTILINE)
+    assert re.search(r"^(1 passed, 1 skipped|2 passed)", told, re.MULTILINE)

@@ -19,7 +19,6 @@ from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import load_plugins
-from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
 
@@ -47,7 +46,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
             patch.syspath_prepend(str(path))
         patch.setenv("PYTHONPATH", os.pathsep.join([*map(str, FOLDERS), *filter(None, sys.path)]))
         with Planner(Options(), folder) as planner:
-            planner._hardware, planner._no_cuda = Hardware(), "the tests hide it"
+            planner._probed["cuda"] = "the tests hide it"
             planner._ceilings["cpu"] = None
             patch.setattr(Planner, "ceilings", lambda *_: None)
             yield planner
@@ -126,7 +125,7 @@ def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
     with pytest.raises(UsageError) as caught:
         planner._unfit("nice", {})
     assert str(caught.value) == (
-        "Code that nobody trusts cannot be judged by the executor 'nice': nothing confines it there. "
+        "Untrusted code cannot be judged by the executor 'nice': nothing confines it there. "
         "Leave out --executor to judge it here."
     )
 

@@ -146,17 +146,31 @@ def test_aiperf_attacks(site):
         ("output.wrong_values", "reordered", True),
     ]
     shown = CliRunner().invoke(Shell(plugins), ["validity", "output.wrong_values"]).stdout
-    assert "aiperf_acme.sums:rounded (cpu)\n" in shown
-    assert "aiperf_acme.sums:reordered (cpu)\n" in shown
+    assert "attack      sums:rounded (cpu)\n" in shown
+    assert "look-alike  sums:reordered (cpu)\n" in shown
 
 
 def test_aiperf_recordings(site):
     site.install("aiperf-acme", example("aiperf_recordings"))
     plugins = site.load()
     assert plugins.set_aside == []
-    (recorded,) = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
-    assert recorded.issue == "serving.work_put_off"
-    assert recorded.guilty().samples.wall_s[-1] > recorded.honest().samples.wall_s[-1]
+    (one,) = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
+    assert (one.issue, one.file, one.honest) == (
+        "environment.virtualization_overhead",
+        "aiperf_acme:recordings/virtual.json",
+        False,
+    )
+
+
+def test_aiperf_recordings(site):
+    site.install("aiperf-acme", example("aiperf_recordings"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    recorded = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
+    assert [(one.issue, one.file, one.honest) for one in recorded] == [
+        ("serving.work_put_off", "aiperf_acme:recordings/put_off.json", False),
+        ("serving.work_put_off", "aiperf_acme:recordings/batches.json", True),
+    ]
 
 
 def test_aiperf_profilers(site):

@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ PACKAGES = {path.name: path for path in sorted(ROOT.glob("aiperf-*/src/aiperf_*"
 SOURCES = [(name, path) for name, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))]
 
 
-def sources(name=None):
-    chosen = [(package, path) for package, path in SOURCES if name in (None, package)]
-    assert chosen
-    return [(package, path, ast.parse(path.read_text(), str(path))) for package, path in chosen]
+@cache
+def sources():
+    assert SOURCES
+    return [(package, path, ast.parse(path.read_text(), str(path))) for package, path in SOURCES]
 
 
 def imported(tree):

@@ -1,6 +1,7 @@
 """`pytest --aiperf` and `aiperf_core.testing.conformance`, on made-up packages: good, wrong, broken, slow to import."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -8,7 +9,7 @@ from importlib.metadata import entry_points
 import pytest
 
 from aiperf_core.errors import UsageError
-from aiperf_core.pytest_plugin import prime_after
+from aiperf_core.target_check import prime_after
 from aiperf_core.testing import conformance
 
 # The plugin is loaded by its entry point, unless the core was installed before it had one.
@@ -55,20 +56,12 @@ def cost(n):
 def product(a):
     return 2 * a
 '''
-# Each is right at the sizes of `smoke`; the second is wrong where vectors of four overhang, and says nothing of it.
-VARIANTS = """
+# Right at all sizes; one declines some of them, one needs what is not there.
+FEW = """
 
 @bench.variant(device="cpu", why="no product")
 def sum(a):
     return a + a
-
-
-@bench.variant(device="cpu", why="whole vectors")
-def vectors(a):
-    whole = a.numel() // 4 * 4
-    out = torch.zeros_like(a)
-    out[:whole] = 2 * a[:whole]
-    return out
 
 
 @bench.variant(device="cpu", why="whole vectors, and says so")
@@ -81,16 +74,29 @@ class Declining:
         return 2 * a
 
 
-@bench.variant(device="cpu", why="it crashes")
-def crash(a):
-    import os
-    os.abort()
-
-
 @bench.variant(device="cpu", why="for other machines", requires="package:no_such_package")
 def elsewhere(a):
     return 2 * a
 """
+# And one that is wrong where vectors of four overhang, and says nothing of it, and one that crashes.
+VARIANTS = (
+    FEW
+    + """
+
+@bench.variant(device="cpu", why="whole vectors")
+def vectors(a):
+    whole = a.numel() // 4 * 4
+    out = torch.zeros_like(a)
+    out[:whole] = 2 * a[:whole]
+    return out
+
+
+@bench.variant(device="cpu", why="it crashes")
+def crash(a):
+    import os
+    os.abort()
+"""
+)
 RANKS = '''"""All-reduce."""
 import torch
 import torch.distributed as dist
@@ -128,6 +134,22 @@ def alone(x):
 '''
 
 
+# A test that an author writes.
+OWN = """
+import pytest
+
+from aiperf_core.testing import problems
+
+
+@pytest.mark.parametrize("n", [3])
+def test_measured(aiperf_measure, n):
+    result = aiperf_measure("acme.both", n=n)
+    assert problems(result) == []
+    assert [row.name for row in result.rows] == ["product"]
+    assert result.problem.params == {"n": 3, "bits": 4}
+"""
+
+
 @pytest.fixture(autouse=True)
 def found_by_children(site, monkeypatch):
     """Let the processes that a test starts find what is installed in the site."""
@@ -159,103 +181,120 @@ def run(site, *arguments):
     return done, told
 
 
-def test_every_implementation_is_a_test(acme):
-    done, told = run(acme, "--aiperf=acme")
-    needs = "SKIPPED (needs a device 'cuda'; here is cpu)"
-    expected = {
-        "acme.double[cpu-lint]": "PASSED",
-        "acme.double[cpu-result]": "PASSED",
-        "acme.double:product[cpu-smoke]": "PASSED",
-        "acme.double:product[cpu-awkward]": "PASSED",
-        "acme.double:sum[cpu-smoke]": "PASSED",
-        "acme.double:sum[cpu-awkward]": "PASSED",
-        "acme.double:vectors[cpu-smoke]": "PASSED",
-        "acme.double:vectors[cpu-awkward]": "FAILED",
-        "acme.double:declining[cpu-smoke]": "PASSED",
-        "acme.double:declining[cpu-awkward]": "SKIPPED (needs whole vectors of 4)",
-        "acme.double:crash[cpu-smoke]": "FAILED",
-        "acme.double:crash[cpu-awkward]": "FAILED",
+@pytest.fixture(scope="module")
+def conformed(tmp_path_factory, make_site):
+    """One run of pytest over targets that are right, wrong, broken and of several ranks: what it says, and the site."""
+    site = make_site(tmp_path_factory.mktemp("conformed"))
+    names = ("double", "good", "priced", "broken", "ranked", "lost")
+    lines = "".join(f"    yield Target({name!r}, {name!r}, 'speed', 'cpu')\n" for name in names)
+    both = "    yield Target('both', 'both', 'speed', ('cpu', 'cuda'))\n    yield Target('odd', 'odd', 'speed', 'abacus')\n"
+    site.install("aiperf-acme", f"@hookimpl\ndef aiperf_targets():\n{lines}{both}")
+    on_cpu = HEAD.replace('device=("cpu", "cuda")', 'device="cpu"')
+    site.write("aiperf_acme/double.py", on_cpu + VARIANTS)
+    site.write("aiperf_acme/good.py", on_cpu + FEW)
+    site.write("aiperf_acme/priced.py", on_cpu.replace("bytes_read=4 * n", "bytes_read=40 * n"))
+    site.write("aiperf_acme/broken.py", "1 / 0\n")
+    site.write("aiperf_acme/ranked.py", RANKS)
+    site.write(
+        "aiperf_acme/lost.py", on_cpu.replace('device="cpu"', 'device="cpu", requires="package:no_such_package"')
+    )
+    site.write("aiperf_acme/both.py", HEAD)
+    site.write("aiperf_acme/odd.py", on_cpu)
+    site.write(
+        "conftest.py",
+        "def pytest_aiperf_awkward():\n    return {'acme.good': [{'n': 1}, {'n': 4099}], 'acme.ranked': [{'n': 3, 'world_size': 3}]}\n",
+    )
+    site.write("test_own.py", OWN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
+        return site, *run(site, "--aiperf=acme")
+
+
+def test_every_target_is_a_test_on_each_of_its_devices(conformed):
+    _, done, told = conformed
+    on_a_gpu = told.pop("acme.both[cuda]")
+    assert on_a_gpu in ("SKIPPED (needs a device 'cuda'; here is cpu)", "PASSED")
+    assert told == {
+        "test_own.py::test_measured[3]": "PASSED",
+        "acme.double[cpu]": "FAILED",
+        "acme.good[cpu]": "PASSED",
+        "acme.priced[cpu]": "FAILED",
+        "acme.broken[cpu]": "FAILED",
+        "acme.ranked[cpu]": "FAILED",
+        "acme.lost[cpu]": "SKIPPED (product: needs the package 'no_such_package' (pip install it))",
+        "acme.both[cpu]": "PASSED",
+        "acme.odd[abacus]": "FAILED",
     }
-    package = "SKIPPED (needs the package 'no_such_package' (pip install it))"
-    expected |= {f"acme.double:elsewhere[cpu-{size}]": package for size in ("smoke", "awkward")}
-    on_gpu = {name: state for name, state in told.items() if "[cuda-" in name}
-    assert {name: state for name, state in told.items() if name not in on_gpu} == expected
-    assert list(on_gpu) == [
-        "acme.double[cuda-lint]",
-        "acme.double[cuda-result]",
-        "acme.double:product[cuda-smoke]",
-        "acme.double:product[cuda-awkward]",
-    ]
-    assert set(on_gpu.values()) in ({needs}, {"PASSED"})
     assert done.returncode == 1
-    # What failed and where, without our frames. The workload takes no other `bits`.
-    assert "acme.double:vectors on cpu at n=4099, bits=4: gives a wrong answer on draw 1 of 5: " in done.stdout
+
+
+def test_a_failure_says_what_is_wrong_and_where_without_our_frames(conformed):
+    site, done, _ = conformed
+    said = done.stdout.partition("short test summary")[0]
+    # The workload takes no other `bits`. Each wrong implementation is told, and only those.
+    assert "acme.double:vectors on cpu at n=4099, bits=4: gives a wrong answer on draw 1 of 5: " in said
     line = (HEAD + VARIANTS).splitlines().index('@bench.variant(device="cpu", why="whole vectors")') + 1
-    assert f"\n    {acme.folder}/aiperf_acme/double.py:{line} (vectors)\n" in done.stdout
-    assert "acme.double:crash on cpu at n=4096, bits=4: " in done.stdout
-    assert "SIGABRT" in done.stdout
-    assert "pytest_plugin.py" not in done.stdout.partition("short test summary")[0]
+    assert f"\n    {site.folder}/aiperf_acme/double.py:{line} (vectors)\n" in said
+    # What crashes costs neither the other implementations nor the other sizes.
+    for n in (4096, 4099):
+        assert re.search(rf"acme\.double:crash on cpu at n={n}, bits=4: .*SIGABRT", said)
+    assert set(re.findall(r"acme\.double:(\w+) on cpu", said)) == {"vectors", "crash"}
+    assert "cost.bytes_read: declares 163,840 bytes read; the inputs have 16,384\n" in said
+    assert f"ZeroDivisionError at {site.folder}/aiperf_acme/broken.py:1: division by zero" in said
+    assert "no plugin provides the device 'abacus'; known are cpu, cuda" in said
+    # Ranks are measured together, at the awkward sizes too.
+    assert re.search(r"acme\.ranked:alone on cpu at n=8, world_size=2: INVALID: ", said)
+    assert re.search(r"acme\.ranked:alone on cpu at n=3, world_size=3: INVALID: ", said)
+    assert "acme.ranked:all_reduce" not in said
+    assert "pytest_plugin.py" not in said
 
 
-def test_it_runs_beside_an_author_s_tests_and_is_chosen_from_by_name(acme):
+def test_what_was_skipped_in_a_target_that_passed_is_listed(conformed):
+    _, done, _ = conformed
+    listed = done.stdout.partition("implementations that this machine cannot test")[2]
+    assert "acme.good[cpu] elsewhere: needs the package 'no_such_package' (pip install it)\n" in listed
+    assert "acme.good[cpu] declining: needs whole vectors of 4\n" in listed
+
+
+def test_one_implementation_chosen_by_name_beside_an_author_s_tests(acme):
     acme.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
-    _, told = run(acme, "--aiperf=acme", "-k", "sum and smoke or test_own")
-    assert told == {"test_own.py::test_one[1]": "PASSED", "acme.double:sum[cpu-smoke]": "PASSED"}
-
-
-def test_one_implementation(acme):
-    done, told = run(acme, "--aiperf=acme.double:sum")
-    assert [name for name in told if "cuda" not in name] == [
-        "acme.double[cpu-lint]",
-        "acme.double:sum[cpu-smoke]",
-        "acme.double:sum[cpu-awkward]",
-    ]
+    done, told = run(acme, "--aiperf=acme.double:sum", "-k", "cpu or test_own")
+    assert told == {"test_own.py::test_one[1]": "PASSED", "acme.double[cpu]": "PASSED"}
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"),
+    ("pattern", "awkward", "message"),
     [
-        ("acme.duble", "'acme.duble' is not a target. Did you mean 'acme.double'?"),
-        (
-            "acme.double:sun",
-            "'acme.double' has no implementation named 'sun'; it has crash, declining, elsewhere, product, sum, vectors.",
-        ),
+        ("acme.duble", "acme.double", "--aiperf: 'acme.duble' is not a target. Did you mean 'acme.double'?"),
+        ("acme", "acme.duble", "pytest_aiperf_awkward names 'acme.duble', which is not a target here"),
     ],
 )
-def test_what_is_not_there(acme, pattern, message):
+def test_what_is_not_there(acme, pattern, awkward, message):
+    acme.write("conftest.py", f"def pytest_aiperf_awkward():\n    return {{{awkward!r}: []}}\n")
     done, _ = run(acme, f"--aiperf={pattern}")
-    assert (done.returncode, done.stderr) == (4, f"ERROR: --aiperf: {message}\n\n")
+    assert (done.returncode, done.stderr) == (4, f"ERROR: {message}\n\n")
 
 
-def test_a_target_that_cannot_be_imported_and_one_that_lints_badly(acme):
-    acme.install("aiperf-acme", TARGET + "    yield Target('broken', 'Broken', 'speed', 'cpu')\n")
-    acme.write("aiperf_acme/broken.py", "1 / 0\n")
-    acme.write("aiperf_acme/double.py", HEAD.replace("bytes_read=4 * n", "bytes_read=40 * n"))
-    done, told = run(acme, "--aiperf=acme", "-k", "not cuda and not awkward")
-    assert told == {
-        "acme.double[cpu-lint]": "FAILED",
-        "acme.double[cpu-result]": "PASSED",
-        "acme.double:product[cpu-smoke]": "PASSED",
-        "acme.broken[import]": "FAILED",
-    }
-    assert "cost.bytes_read: declares 163,840 bytes read; the inputs have 16,384\n" in done.stdout
-    assert f"ZeroDivisionError at {acme.folder}/aiperf_acme/broken.py:1: division by zero" in done.stdout
+def test_an_implementation_that_is_not_there(acme):
+    done, told = run(acme, "--aiperf=acme.double:sun", "-k", "cpu")
+    assert told == {"acme.double[cpu]": "FAILED"}
+    known = "crash, declining, elsewhere, product, sum, vectors"
+    assert f"'acme.double' has no implementation named 'sun'; it has {known}.\n" in done.stdout
 
 
-def test_ranks_are_measured_together(acme):
-    acme.write("aiperf_acme/double.py", RANKS)
-    _, told = run(acme, "--aiperf=acme.double", "-k", "not lint")
-    assert told == {
-        "acme.double[cpu-result]": "PASSED",
-        "acme.double:all_reduce[cpu-smoke]": "PASSED",
-        "acme.double:all_reduce[cpu-awkward]": "PASSED",
-        "acme.double:alone[cpu-smoke]": "FAILED",
-        "acme.double:alone[cpu-awkward]": "FAILED",
-    }
+def test_a_note_fails_where_it_is_not_accepted(acme):
+    acme.write("aiperf_acme/double.py", HEAD.replace("Breaks ", "Limits "))
+    acme.write("pytest.ini", "[pytest]\naiperf_strict = true\n")
+    done, told = run(acme, "--aiperf=acme", "-k", "cpu")
+    assert told == {"acme.double[cpu]": "FAILED"}
+    assert "form.docstring: the file's docstring has no Breaks\n" in done.stdout
+    accepted = {"acme.double": ["form.docstring", "form.sizes"]}
+    acme.write("conftest.py", f"def pytest_aiperf_accepted():\n    return {accepted}\n")
+    assert run(acme, "--aiperf=acme", "-k", "cpu")[1] == {"acme.double[cpu]": "PASSED"}
 
 
-def test_a_result_that_is_another_one_when_it_is_read(acme):
+def test_a_result_that_changes_when_it_is_read(acme):
     acme.write("aiperf_acme/double.py", HEAD)
     acme.write(
         "conftest.py",
@@ -263,24 +302,9 @@ def test_a_result_that_is_another_one_when_it_is_read(acme):
         "read = Bundle.target\n"
         "Bundle.target = lambda self, name: attrs.evolve(read(self, name), seed=0)\n",
     )
-    done, told = run(acme, "--aiperf=acme", "-k", "cpu and result")
-    assert told == {"acme.double[cpu-result]": "FAILED"}
-    assert "acme.double on cpu: its result is another one when it is read again" in done.stdout
-
-
-def test_the_fixture_measures(acme):
-    acme.write("aiperf_acme/double.py", HEAD)
-    acme.write(
-        "test_own.py",
-        "import pytest\nfrom aiperf_core.testing import problems\n"
-        "@pytest.mark.parametrize('n', [3])\n"
-        "def test_measured(aiperf_measure, n):\n"
-        "    result = aiperf_measure('acme.double', n=n)\n"
-        "    assert problems(result) == []\n"
-        "    assert [row.name for row in result.rows] == ['product']\n"
-        "    assert result.problem.params == {'n': 3, 'bits': 4}\n",
-    )
-    assert run(acme)[1] == {"test_own.py::test_measured[3]": "PASSED"}
+    done, told = run(acme, "--aiperf=acme", "-k", "cpu")
+    assert told == {"acme.double[cpu]": "FAILED"}
+    assert "\nacme.double on cpu: the result changes when it is written and read\n" in done.stdout
 
 
 def test_it_costs_nothing_when_it_is_not_asked_for(site):
@@ -333,7 +357,7 @@ def aiperf_attacks():
     yield Case(issue="acme.odd", module="aiperf_acme.lost", implementation="sum")
 """,
     )
-    site.write("aiperf_acme/double.py", HEAD + VARIANTS[: VARIANTS.index('@bench.variant(device="cpu", why="whole')])
+    site.write("aiperf_acme/double.py", HEAD + FEW[: FEW.index('@bench.variant(device="cpu", why="whole')])
     site.write(
         "aiperf_acme/again.py", HEAD.replace("return 2 * a\n", "return 3 * a\n").replace("return 3", "return 2", 1)
     )

@@ -34,20 +34,22 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "executor",
         "profiler",
         "pytree",
+        "version",
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),
-    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*", "__init__"),
+    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*"),
     "results": ("results/*",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
     "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),
-    "practice": ("practice/*",),
     "processes": ("harness/__init__", "harness/processes/*"),
     "isolation": ("harness/isolation/*",),
     "roles": ("harness/roles/*",),
     "ranks": ("harness/ranks/*",),
     "run": ("harness/run/*",),
+    "public": ("__init__", "results/__init__"),
+    "practice": ("practice/*",),
     "selftest": ("selftest/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
@@ -66,9 +68,10 @@ FILES = {module_of(file): file for file in sorted(SOURCE.rglob("*.py")) if "temp
 
 
 def rooms_of(module: str) -> list[str]:
-    """The rooms whose patterns name a module: by its name, or by its folder."""
+    """The rooms whose patterns name a module by its name, or else by its folder."""
     folder, _, _ = module.rpartition("/")
-    return [name for name, patterns in ROOMS.items() if module in patterns or (folder and f"{folder}/*" in patterns)]
+    named = [name for name, patterns in ROOMS.items() if module in patterns]
+    return named or [name for name, patterns in ROOMS.items() if folder and f"{folder}/*" in patterns]
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -208,3 +211,36 @@ def test_what_the_page_names_is_there(module: str, name: str) -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:\w+/)*\w+(?:\.py|/))`", PAGE))))
 def test_the_files_of_the_page_are_there(path: str) -> None:
     assert (SOURCE / path).exists()
+
+
+def test_only_what_shows_results_imports_rich() -> None:
+    """`render/` and `cli/` lay out and print; the other files return values."""
+    wrong = [
+        f"{module} imports {name}"
+        for module, file in FILES.items()
+        if rooms_of(module) not in (["render"], ["cli"])
+        for name in outside(ast.parse(file.read_text(), str(file)))
+        if name == "rich"
+    ]
+    assert wrong == []
+
+
+def outside(tree: ast.Module) -> Iterator[str]:
+    """The packages that a file imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_render_does_not_import_the_harness() -> None:
+    below = ("processes", "isolation", "roles", "ranks", "run", "selftest")
+    wrong = [
+        f"{module} imports {target}"
+        for module, targets in ARROWS.items()
+        if rooms_of(module) == ["render"]
+        for target in targets
+        if rooms_of(target)[0] in below
+    ]
+    assert wrong == []

@@ -14,8 +14,6 @@ from attrs import evolve
 from aiperf_core.measurements import Samples
 from aiperf_core.results import example
 
-pytestmark = pytest.mark.quiet
-
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "trust.py"
 
 

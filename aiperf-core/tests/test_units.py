@@ -150,3 +150,15 @@ def test_ratio_estimate(estimate, value):
 )
 def test_energies(value, shown):
     assert units.joules(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("iso", "shown"), [("2026-11-21T14:25:30+00:00", "2026-11-21 14:25 UTC"), ("yesterday", "yesterday")]
+)
+def test_moments(iso, shown):
+    assert units.moment(iso) == shown
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, "0 targets"), (1, "1 target"), (1200, "1,200 targets")])
+def test_plurals(count, shown):
+    assert units.plural("target", count) == shown

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "validity_cost.py"
 
 
@@ -34,6 +36,7 @@ def test_a_target_that_is_not_there(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.quiet
 def test_ctrl_c_ends_all_runs() -> None:
     command = [sys.executable, str(SCRIPT), "practice.sum_rows", "--device", "cpu", "--budget", "60"]
     script = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

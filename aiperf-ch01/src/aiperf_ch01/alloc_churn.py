@@ -1,15 +1,15 @@
 """Allocation: memory that is given back after a step is paid for again in the next.
 
-Workload   Steps over the first rows of a matrix of float16, a different number in each. A step scales them, clips them at
-           zero and adds the result to a total, which takes two temporary matrices.
-Baseline   The temporaries' memory goes back to the system after every step, as `empty_cache()` in a training loop does on a
-           GPU, and `malloc_trim` on a CPU. The next step asks for it again: a device allocation, or new pages that the
-           kernel must clear.
-Variants   `cached`: the allocator keeps what is freed.  `preallocated`: two buffers for the largest step, of which each step
-           takes a view.  `in_place`: one buffer, which each operation overwrites.  `graph` (cuda): the steps of
+Workload   Steps over the first rows of a matrix of float16, a different number in each. A step scales them, clips them
+           at zero and adds the result to a total, which takes two temporary matrices.
+Baseline   The temporaries' memory goes back to the system after every step, as `empty_cache()` in a training loop does
+           on a GPU, and `malloc_trim` on a CPU. The next step asks for it again: a device allocation, or new pages that
+           the kernel must clear.
+Variants   `cached`: the allocator keeps what is freed.  `preallocated`: two buffers for the largest step, of which each
+           step takes a view.  `in_place`: one buffer, which each operation overwrites.  `graph` (cuda): the steps of
            `preallocated` in one launch, the floor of what is left.
-Breaks     Steps that take far longer than an allocation. Memory that is kept is missing elsewhere: a cache of blocks of many
-           sizes fragments, and one buffer for the largest step is large for all.
+Breaks     Steps that take far longer than an allocation. Memory that is kept is missing elsewhere: a cache of blocks of
+           many sizes fragments, and one buffer for the largest step is large for all.
 """
 
 import ctypes

@@ -4,9 +4,10 @@ Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many req
 Baseline   Calls of four requests each. Every call reads all weights again.
 Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until all of them are in one.
            `roofline`: the smallest batch whose arithmetic for each byte passes the ridge that `prepare` measures here.
-Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits for the
-           last. At the ridge itself only a machine that reads while it computes is near its best; one that does not is at
-           half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured here.
+Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits
+           for the last. At the ridge itself only a machine that reads while it computes is near its best; one that does
+           not is at half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured
+           here.
 """
 
 import math
@@ -113,7 +114,7 @@ def intensity(batch, width, hidden):
 
 
 def batch_at_ridge(width, hidden, flop_per_byte):
-    """The smallest power of two whose intensity reaches the ridge; no batch comes further than it does at 4 x hidden."""
+    """The smallest power of two whose intensity reaches the ridge; at most 4 x hidden."""
     batch = 1
     while intensity(batch, width, hidden) < flop_per_byte and batch < 4 * hidden:
         batch *= 2
@@ -121,7 +122,7 @@ def batch_at_ridge(width, hidden, flop_per_byte):
 
 
 def ridge(x, up, down):
-    """Operations that this machine does, with all requests in a call, in the time in which a call of one reads a byte."""
+    """The measured ridge: the operation rate of a call with all requests, by the byte rate of a call with one."""
     whole, single = Whole(), Whole()
     whole.prepare(x, up, down)
     single.prepare(x[:1], up, down)

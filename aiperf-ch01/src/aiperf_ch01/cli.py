@@ -67,11 +67,11 @@ def _way(one: Any) -> dict[str, Any]:
 def goodput_report(
     plugins: Plugins, bundle: Path, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
 ) -> None:
-    """Say of each result in BUNDLE how much useful work it did: in units a second, against the ceilings, by energy and price.
+    """Show the useful work of each result in BUNDLE: units a second, against the ceilings, by energy and by price.
 
-    Units are what a target's cost declares: samples, requests or tokens, and calls where it declares none. Goodput is the
-    time that the work needs at least at this machine's ceilings, as a part of the time that it took. Energy was counted
-    by the device while the benchmark ran (tiers standard and audit); without it there is no price of energy.
+    Units are what a target's cost declares: samples, requests or tokens, and calls where it declares none. Goodput is
+    the time that the work needs at least at this machine's ceilings, as a part of the time that it took. Energy was
+    counted by the device while the benchmark ran (tiers standard and audit); without it there is no price of energy.
     """
     from aiperf_ch01 import goodput
 
@@ -103,8 +103,8 @@ def goodput_report(
 def scaling(device: str | None, ranks: str, width: int | None, samples: int | None, steps: int, as_json: bool) -> None:
     """Train on several ranks with an all-reduce of the gradients, and show how well that scales.
 
-    Weak: each rank has as many samples as one alone. Strong: all ranks together have as many. A step takes as long as it
-    does on its slowest rank, measured within the ranks. More ranks than there are GPUs are left out, and named.
+    Weak: each rank has as many samples as one alone. Strong: all ranks together have as many. A step takes as long as
+    it does on its slowest rank, measured within the ranks. More ranks than there are GPUs are left out, and named.
     """
     from aiperf_ch01 import scaling as study
 

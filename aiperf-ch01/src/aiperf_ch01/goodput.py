@@ -7,8 +7,7 @@ from attrs import frozen
 from aiperf_core.errors import AiperfError
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import Plugins
-from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Row, TargetResult
+from aiperf_core.results import Bundle, Row, TargetResult
 
 HOUR_S = 3600.0
 KWH_J = 3.6e6
@@ -33,8 +32,9 @@ class Prices:
 class Useful:
     """The useful work of one implementation.
 
-    `unit` is `items` (samples, requests, tokens) where the target's cost counts them, otherwise `calls`. `goodput` is the
-    least time for the work at this machine's ceilings, as a part of the time it took; None where no ceiling bounds it.
+    `unit` is `items` (samples, requests, tokens) where the target's cost counts them, otherwise `calls`. `goodput` is
+    the least time for the work at this machine's ceilings, as a part of the time it took; None where no ceiling bounds
+    it.
     """
 
     target: str

@@ -1,6 +1,7 @@
 """Inference memory: a forward pass under autograd keeps every activation for a backward pass that never comes.
 
-Workload   A stack of blocks x = silu(x W) in bfloat16, for inference. Weights are parameters, as a trained model has them.
+Workload   A stack of blocks x = silu(x W) in bfloat16, for inference. Weights are parameters, as a trained model has
+           them.
 Baseline   The forward pass with gradients enabled, as a model is called where nobody says otherwise: of every block the
            product and its activation stay alive until the output is let go.
 Variants   `inference_mode`: nothing is recorded, and an activation is freed once the next block has read it.

@@ -1,12 +1,13 @@
 """Launch overhead: a chain of short kernels costs its launches, not its work.
 
-Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|, over and over,
-           with a new constant c each time. The folds cannot be collapsed into fewer operations.
+Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|,
+           repeated with a new constant c each time. The folds cannot be collapsed into fewer operations.
 Baseline   One torch operation after the other, in place.
 Variants   `graph` (cuda): the same kernels, launched as one.  `fused_triton` (cuda): one kernel, whose values stay in
            registers.  `fused_graph` (cuda): that kernel in a graph, which takes away what Python spends on its launch.
            `fused_loop` (cpu): one loop in C, whose values stay in registers.
-Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves traffic.
+Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves
+           traffic.
 """
 
 import torch

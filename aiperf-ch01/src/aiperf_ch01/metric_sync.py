@@ -1,7 +1,7 @@
 """Metrics: reading or storing one in every step makes the training wait for it.
 
-Workload   Training steps of a small network, 2 matrices and mean squared error, by gradient descent. The loss of every step
-           is recorded: on a GPU the host must know it in the end, on a CPU it must stand in a file on disk.
+Workload   Training steps of a small network, 2 matrices and mean squared error, by gradient descent. The loss of every
+           step is recorded: on a GPU the host must know it in the end, on a CPU it must stand in a file on disk.
 Baseline   cuda: `.item()` in every step, so that the host launches the next step only when this one is over.
            cpu: each record is written and flushed to the disk (fsync) before the next step begins.
 Variants   `every_tenth` (cuda): the losses stay on the GPU and are read ten at a time.  `pinned_ring` (cuda): they are
@@ -9,9 +9,9 @@ Variants   `every_tenth` (cuda): the losses stay on the GPU and are read ten at 
            are read when all steps are done.
            `buffered` (cpu): written at once when all steps are done.  `background_thread` (cpu): another thread writes
            and flushes what has come together, while the steps go on.
-Breaks     Steps that take far longer than a launch: the wait is then a small part. Steps that take less than their own launches
-           (`--set batch=64`): the GPU waits for the host anyway. What has not been read or written is
-           lost in a crash, and a loss that explodes is seen later. Where temporary files lie in memory, fsync is free.
+Breaks     Steps that take far longer than a launch: the wait is then a small part. Steps that take less than their own
+           launches (`--set batch=64`): the GPU waits for the host anyway. What has not been read or written is lost in
+           a crash, and a loss that explodes is seen later. Where temporary files lie in memory, fsync is free.
 """
 
 import math

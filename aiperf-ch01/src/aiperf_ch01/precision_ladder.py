@@ -1,13 +1,13 @@
 """Precision ladder: each step down buys rate and costs accuracy; both stand in the result.
 
-Workload   A multi-layer perceptron, relu(x Wup) Wdown. What goes in and comes out is float32; the weights are known ahead, so
-           that every rung may convert them once.
+Workload   A multi-layer perceptron, relu(x Wup) Wdown. What goes in and comes out is float32; the weights are known
+           ahead, so that every rung may convert them once.
 Baseline   float32 throughout. On a GPU that is not what tensor cores are for.
-Variants   `tf32` (cuda): operands rounded to 10 bits of mantissa on their way into the tensor cores.  `bf16`: half the bytes,
-           and 7 bits.  `fp8_rowwise` (cuda): a quarter of the bytes, 3 bits and a scale for each row; finding the scales and
-           rounding is part of the call.  `int8_rowwise` (cpu): whole numbers with a scale for each row.
-Breaks     Products too small to be limited by arithmetic: converting then costs more than it saves. Values with outliers:
-           a scale for a row of which one element is large leaves few bits for the others.
+Variants   `tf32` (cuda): operands rounded to 10 bits of mantissa on their way into the tensor cores.  `bf16`: half the
+           bytes, and 7 bits.  `fp8_rowwise` (cuda): a quarter of the bytes, 3 bits and a scale for each row; finding
+           the scales and rounding is part of the call.  `int8_rowwise` (cpu): whole numbers with a scale for each row.
+Breaks     Products too small to be limited by arithmetic: converting then costs more than it saves. Values with
+           outliers: a scale for a row of which one element is large leaves few bits for the others.
 """
 
 import contextlib

@@ -1,14 +1,16 @@
 """Training step: what counts is samples a second, and most of a step is not arithmetic.
 
-Workload   Steps of stochastic gradient descent with momentum on a multi-layer perceptron with a cross-entropy loss, in which
-           every step sees new samples. A call does several steps; all weights and momenta after it are judged.
-Baseline   float32, and the samples of a step in micro-batches of a few, whose gradients are accumulated, as is done to save
-           memory.
+Workload   Steps of stochastic gradient descent with momentum on a multi-layer perceptron with a cross-entropy loss, in
+           which every step sees new samples. A call does several steps; all weights and momenta after it are judged.
+Baseline   float32, and the samples of a step in micro-batches of a few, whose gradients are accumulated, as is done to
+           save memory.
 Variants   `fused_batch`: all samples of a step at once.  `bf16` (cuda): autocast, micro-batches as in the baseline.
-           `fused_bf16` (cuda): both.  `graph` (cuda): and all steps launched as one.  `fused_update` (cuda): and one kernel
-           that reads gradient, momentum and weight once and writes both, and the bfloat16 copy for the next step.
-Breaks     Batches whose activations do not fit: then micro-batches are what makes the step possible. Bfloat16 gradients lose
-           what is small beside their sum; the weights stay in float32, and the error of the momenta is in the result.
+           `fused_bf16` (cuda): both.  `graph` (cuda): and all steps launched as one.  `fused_update` (cuda): and one
+           kernel that reads gradient, momentum and weight once and writes both, and the bfloat16 copy for the next
+           step.
+Breaks     Batches whose activations do not fit: then micro-batches are what makes the step possible. Bfloat16 gradients
+           lose what is small beside their sum; the weights stay in float32, and the error of the momenta is in the
+           result.
 """
 
 import math
@@ -77,8 +79,9 @@ def reference(x, labels, weights, momenta):
 
 @bench.cost
 def cost(steps, samples, width):
-    # A multiply-add each for a weight and a sample: forward, for the weight's gradient, and for what lies below it, which
-    # the first layer does not need. Bytes are those of a call; its steps need not all find the weights in a cache.
+    # A multiply-add each for a weight and a sample: forward, for the weight's gradient, and for what lies below it,
+    # which the first layer does not need. Bytes are those of a call; its steps need not all find the weights in a
+    # cache.
     first, parameters = width * width, 2 * width * width + CLASSES * width
     return Cost(
         bytes_read=steps * samples * (4 * width + 8) + 8 * parameters,

@@ -1,14 +1,14 @@
 """First touch: the kernel hands out a page when it is first written, and that is part of the write.
 
 Workload   Write n 64-bit words, first + i * step, into memory of the caller's own.
-Baseline   A fresh mapping, as malloc makes it for a large block: the first write to each page is a trap into the kernel, which
-           finds a page, clears it and maps it.
-Variants   `populated`: one call maps all pages ahead (MAP_POPULATE).  `two_threads`: two threads touch a word of each page
-           before the write.  `huge_pages`: pages of 2 MiB, if they are to be had (MADV_HUGEPAGE).  `pooled`: the
+Baseline   A fresh mapping, as malloc makes it for a large block: the first write to each page is a trap into the
+           kernel, which finds a page, clears it and maps it.
+Variants   `populated`: one call maps all pages ahead (MAP_POPULATE).  `two_threads`: two threads touch a word of each
+           page before the write.  `huge_pages`: pages of 2 MiB, if they are to be had (MADV_HUGEPAGE).  `pooled`: the
            memory of the call before, whose pages are there already.
-Breaks     Where the kernel gives huge pages to everybody (`always`), the baseline has them too. A pool keeps memory that
-           others could use; its gain ends where blocks come and go in so many sizes that it cannot keep them. Giving memory
-           back costs as well, and is not timed here.
+Breaks     Where the kernel gives huge pages to everybody (`always`), the baseline has them too. A pool keeps memory
+           that others could use; its gain ends where blocks come and go in so many sizes that it cannot keep them.
+           Giving memory back costs as well, and is not timed here.
 """
 
 import mmap
@@ -44,7 +44,7 @@ def cost(n):
 
 
 def mapped(n, flags=0):
-    """Pages for n words that nobody has touched, and that go back to the kernel with the last tensor that is made of them."""
+    """Untouched pages for n words; the kernel gets them back with the last tensor that uses them."""
     return mmap.mmap(-1, WORD_BYTES * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
 
 

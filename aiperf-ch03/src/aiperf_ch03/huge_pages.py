@@ -1,13 +1,13 @@
 """Huge pages: a random access is fast only as far as the TLB reaches.
 
 Workload   The sum of `reads` random words of a table of n 64-bit words; which words is new in every call.
-Baseline   The table in pages of 4 KiB: the TLB knows some thousand of them, a few MiB, and most reads first walk the page
-           tables, which are memory too.
-Variants   `huge`: the same table in pages of 2 MiB, of which a TLB entry reaches 512 times as far.  `huge_prefetched`: and
-           the words that come 16 reads later are asked for now.
-Breaks     Tables that the TLB reaches anyway, and reads in order, of which a page serves 512. Huge pages are cleared and kept
-           whole: memory that is used here and there takes more. A processor that has many reads under way by itself
-           leaves less to prefetching.
+Baseline   The table in pages of 4 KiB: the TLB knows some thousand of them, a few MiB, and most reads first walk the
+           page tables, which are memory too.
+Variants   `huge`: the same table in pages of 2 MiB, of which a TLB entry reaches 512 times as far.  `huge_prefetched`:
+           and the words that come 16 reads later are asked for now.
+Breaks     Tables that the TLB reaches anyway, and reads in order, of which a page serves 512. Huge pages are cleared
+           and kept whole: memory that is used here and there takes more. A processor that has many reads under way by
+           itself leaves less to prefetching.
 """
 
 import mmap
@@ -46,7 +46,7 @@ def cost(reads, n):
 
 
 class Table:
-    """A copy of the table in pages of a kind, and a loop over it. The copy is made once: an index that is built ahead."""
+    """A copy of the table in pages of one kind, made once as an index built ahead, and a loop over it."""
 
     loop, advice = "", 0
 

@@ -1,13 +1,14 @@
 """All-to-all: send tokens to their experts and back, and no padding with them.
 
-Workload   Each rank has `tokens` tokens of `width` bfloat16, and `experts` experts, which multiply by a vector of their own.
-           Each token goes to two experts, and some experts are asked much more often than others (Zipf). Each rank shall
-           hold what both made of its tokens, in the order of the tokens.
+Workload   Each rank has `tokens` tokens of `width` bfloat16, and `experts` experts, which multiply by a vector of their
+           own. Each token goes to two experts, and some experts are asked much more often than others (Zipf). Each rank
+           shall hold what both made of its tokens, in the order of the tokens.
 Baseline   Every rank sends every expert as many rows as the fullest queue has anywhere; most of them are zeros.
-Variants   `exact_splits`: ranks tell each other how many rows will come, and send only rows.  `send_once`: a token whose two
-           experts lie on one rank goes there once.  `puts` (cuda): what gathers the rows writes them into the peers' memory.
-Breaks     Few tokens: telling the sizes is a meeting of its own, for which on GPUs the host waits as well. Experts that are
-           all asked alike.
+Variants   `exact_splits`: ranks tell each other how many rows will come, and send only rows.  `send_once`: a token
+           whose two experts lie on one rank goes there once.  `puts` (cuda): what gathers the rows writes them into the
+           peers' memory.
+Breaks     Few tokens: telling the sizes is a meeting of its own, for which on GPUs the host waits as well. Experts that
+           are all asked alike.
 """
 
 import torch

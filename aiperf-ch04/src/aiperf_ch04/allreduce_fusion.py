@@ -3,9 +3,9 @@
 Workload   Each rank has `count` gradients of n float32; all ranks shall hold their sums. 256 of 32 KiB on GPUs, or with
            `--size large` 64 of 256 KiB; 64 of 8 KiB on a processor, where two processes talk through gloo.
 Baseline   One all-reduce for each gradient, as soon as it is there: each pays for the ranks to find each other.
-Variants   `async_batch`: all of them are started before one is waited for.  `coalesced` (cuda): NCCL takes them as one group,
-           one launch for all.  `flat`: they are copied into one buffer, reduced at once, and copied back; both copies are
-           timed.
+Variants   `async_batch`: all of them are started before one is waited for.  `coalesced` (cuda): NCCL takes them as one
+           group, one launch for all.  `flat`: they are copied into one buffer, reduced at once, and copied back; both
+           copies are timed.
 Yardstick  `one_tensor`: one all-reduce of the same bytes, which lie in one tensor from the start.
 Breaks     Gradients of many megabytes: then each call is bandwidth already, and the copies of `flat` are a loss.
 """

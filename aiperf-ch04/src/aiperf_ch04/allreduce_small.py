@@ -3,12 +3,12 @@
 Workload   Each rank has n bfloat16 numbers; all ranks shall hold their sums, in place. 64 KiB; `--size tiny` is 1 KiB,
            `--size large` 64 MiB. On a processor the ranks talk through gloo.
 Baseline   The library's all-reduce with its defaults, which picks an algorithm itself.
-Variants   `one_shot`: every rank sends what it has to all others and adds: one exchange, n - 1 times the bytes.  `two_shot`:
-           each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n times the bytes. On GPUs they
-           are kernels that write into the peers' memory, beside the data what tells that they are there, which doubles the
-           bytes; on a processor messages.  `pipelined` (cuda): two shots part by part, several under way at once, with a flag
-           behind each.  `auto`: one of these by size, and on a processor the library for much. Sums are made in the order of
-           the ranks, so that all ranks hold the same bits.
+Variants   `one_shot`: every rank sends what it has to all others and adds: one exchange, n - 1 times the
+           bytes.  `two_shot`: each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n
+           times the bytes. On GPUs they are kernels that write into the peers' memory, beside the data what tells that
+           they are there, which doubles the bytes; on a processor messages.  `pipelined` (cuda): two shots part by
+           part, several under way at once, with a flag behind each.  `auto`: one of these by size, and on a processor
+           the library for much. Sums are made in the order of the ranks, so that all ranks hold the same bits.
 Yardstick  `symm_mem` (cuda): the one-shot operation that comes with torch's symmetric memory.
 Breaks     Messages of many megabytes: there the bytes count and not the exchanges, and `one_shot` moves most. GPUs that
            cannot write to each other's memory.
@@ -35,8 +35,8 @@ bench = Benchmark(
 )
 source = cuda_source("allreduce_small.cu")
 
-# All but the third as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at two on a
-# multiprocessor, GPUs with 48 of them.
+# All but the third as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at
+# two on a multiprocessor, GPUs with 48 of them.
 WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 4, 256, 96, 8
 BLOCKS_PER_SM, AHEAD, PIECES = 2, 4, 8
 # Up to these bytes `auto` takes one shot, then two, and above them parts in flight or the library.

@@ -28,8 +28,8 @@ def ch04() -> None:
 def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes: int | None, as_json: bool) -> None:
     """Time collectives against the size of their message, and fit what a call costs beside its bytes.
 
-    Times are those of the slowest rank, by its own clock. ALG is the message over the time; BUS is what a link carries, to be
-    compared with the link. ALPHA is what a call costs without bytes, RATE what each further byte costs, inverted.
+    Times are those of the slowest rank, by its own clock. ALG is the message over the time; BUS is what a link carries,
+    to be compared with the link. ALPHA is what a call costs without bytes, RATE what each further byte costs, inverted.
     """
     from aiperf_ch04 import comm_sweep as study
 

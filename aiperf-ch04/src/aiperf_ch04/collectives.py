@@ -1,7 +1,7 @@
 """Collectives under one name for every torch, on GPUs and on processors.
 
-Tensors must be contiguous; their shapes do not matter. With `async_op=True` the first two return the work to wait for, as
-those of torch.distributed do.
+Tensors must be contiguous; their shapes do not matter. With `async_op=True` the first two return the work to wait for,
+as those of torch.distributed do.
 """
 
 from typing import Any

@@ -1,13 +1,13 @@
 """A collective and an independent product at once: the longer one should hide the other.
 
-Workload   Each rank multiplies a matrix with `products` others, of m x m bfloat16, and n bfloat16 numbers are summed over the
-           ranks. Neither needs the other.
+Workload   Each rank multiplies a matrix with `products` others, of m x m bfloat16, and n bfloat16 numbers are summed
+           over the ranks. Neither needs the other.
 Baseline   The sum first, then the products.
-Variants   `at_once`: the sum is started, the products run, the sum is waited for.  `chunked`: a part of the sum is started
-           before each product.  `few_blocks` (cuda): at once, and the collective may take 8 thread blocks, so that it leaves
-           more multiprocessors to the products.
-Breaks     Where one of both is much longer: there is little to hide. On a processor the collective runs in a thread that
-           wants a core, and without a spare one nothing is hidden.
+Variants   `at_once`: the sum is started, the products run, the sum is waited for.  `chunked`: a part of the sum is
+           started before each product.  `few_blocks` (cuda): at once, and the collective may take 8 thread blocks, so
+           that it leaves more multiprocessors to the products.
+Breaks     Where one of both is much longer: there is little to hide. On a processor the collective runs in a thread
+           that wants a core, and without a spare one nothing is hidden.
 """
 
 import torch

@@ -29,8 +29,8 @@ class Point:
 
     message_bytes: the whole message: of a gather or scatter, that of all ranks together.
     time_s: the median over samples of the time of the slowest rank.
-    alg_bytes_per_s: message bytes over time. bus_bytes_per_s: what a link carries for it, which can be compared with the
-        link's rate whatever the number of ranks (NVIDIA, nccl-tests, PERFORMANCE.md).
+    alg_bytes_per_s: message bytes over time. bus_bytes_per_s: what a link carries for it, which can be compared with
+        the link's rate whatever the number of ranks (NVIDIA, nccl-tests, PERFORMANCE.md).
     """
 
     collective: str
@@ -57,7 +57,7 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 def sweep(device: str | None, ranks: int, collectives: Iterable[str], largest: int | None) -> list[Point]:
-    """Time each collective at sizes from 1 KiB, each four times the last. Raises `UsageError` without devices for the ranks."""
+    """Time each collective at sizes from 1 KiB on, in steps of four. Raises `UsageError` when devices are missing."""
     on_gpu = has_cuda_device() if device is None else device == "cuda"
     if on_gpu and torch.cuda.device_count() < ranks:
         found = torch.cuda.device_count()

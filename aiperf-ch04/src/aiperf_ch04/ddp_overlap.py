@@ -1,11 +1,11 @@
 """Overlapped gradients: send those of the last layers while the backward pass of the first still runs.
 
-Workload   Each rank has `rows` samples of its own and a copy of a model, `layers` residual layers of Linear and GELU of `width`,
-           in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
+Workload   Each rank has `rows` samples of its own and a copy of a model, `layers` residual layers of Linear and GELU
+           of `width`, in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
 Baseline   An all-reduce for each parameter, after the backward pass.
-Variants   `flat_buckets`: gradients are copied into buckets of `bucket_bytes`, which are reduced after the backward pass.
-           `overlapped`: a bucket is reduced as soon as its last gradient is there.  `copy_engines` (cuda): the same, but
-           ranks write into each other's memory by copies, and only sums are left to the multiprocessors.
+Variants   `flat_buckets`: gradients are copied into buckets of `bucket_bytes`, which are reduced after the backward
+           pass. `overlapped`: a bucket is reduced as soon as its last gradient is there.  `copy_engines` (cuda): the
+           same, but ranks write into each other's memory by copies, and only sums are left to the multiprocessors.
 Yardstick  `ddp`: torch's DistributedDataParallel with buckets of the same size.
 Breaks     Few or small layers: the last bucket has nothing left to hide behind. On GPUs the collective takes
            multiprocessors and memory bandwidth from the products beside it.

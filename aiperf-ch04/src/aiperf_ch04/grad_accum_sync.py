@@ -1,12 +1,12 @@
 """Gradient accumulation: synchronise once for each optimizer step, not for each micro-batch.
 
-Workload   Each rank has `micro` micro-batches of `rows` samples and a copy of a model, `layers` residual layers of Linear and
-           GELU of `width`, in bfloat16. All ranks shall hold the sum of the gradients of all micro-batches, over all ranks,
-           divided by the number of ranks, in float32.
+Workload   Each rank has `micro` micro-batches of `rows` samples and a copy of a model, `layers` residual layers of
+           Linear and GELU of `width`, in bfloat16. All ranks shall hold the sum of the gradients of all micro-batches,
+           over all ranks, divided by the number of ranks, in float32.
 Baseline   The gradients of every micro-batch are reduced over the ranks, and then added to the sum.
-Variants   `once`: each rank adds up in float32, and the sums are reduced.  `once_bf16`: they are rounded to bfloat16 before
-           they are sent, as the baseline's are.  `last_overlapped`: and those of the last layers are sent while the last
-           micro-batch is still in its backward pass.
+Variants   `once`: each rank adds up in float32, and the sums are reduced.  `once_bf16`: they are rounded to bfloat16
+           before they are sent, as the baseline's are.  `last_overlapped`: and those of the last layers are sent while
+           the last micro-batch is still in its backward pass.
 Yardstick  `no_sync`: torch's DistributedDataParallel, which adds up in bfloat16.
 Breaks     A single micro-batch: then there is nothing to save, and the sums cost memory.
 """

@@ -1,14 +1,14 @@
 """Compressed gradients: fewer bytes on the wire, plus the price of making them.
 
-Workload   In each of `rounds`, every rank has n float32 gradients (heavy-tailed, as gradients are). All ranks shall hold the
-           total of the mean gradients after every round: the way that the weights go. Compressing and decompressing are
-           timed.
+Workload   In each of `rounds`, every rank has n float32 gradients (heavy-tailed, as gradients are). All ranks shall
+           hold the total of the mean gradients after every round: the way that the weights go. Compressing and
+           decompressing are timed.
 Baseline   An all-reduce in float32.
-Variants   `bf16`: rounded to bfloat16.  `int8`, `fp8`: blocks of 256 with a scale each; shares go to the ranks that add them,
-           and the sums back, so that no sum is limited to 8 bits.  `top_k`: the largest 1 in 32, with their places. The last
-           three add what they left out to the next round, so that the total does not drift.
-Breaks     Fast links: the passes over memory that compressing takes cost more than they save. Each variant is lossy; its
-           error of the totals stands beside its time.
+Variants   `bf16`: rounded to bfloat16.  `int8`, `fp8`: blocks of 256 with a scale each; shares go to the ranks that add
+           them, and the sums back, so that no sum is limited to 8 bits.  `top_k`: the largest 1 in 32, with their
+           places. The last three add what they left out to the next round, so that the total does not drift.
+Breaks     Fast links: the passes over memory that compressing takes cost more than they save. Each variant is lossy;
+           its error of the totals stands beside its time.
 """
 
 import torch

@@ -1,13 +1,14 @@
 """KV transfer: hand a paged cache from the rank that made it to the one that goes on with it.
 
-Workload   Each rank has the cache of a prompt, `blocks` blocks of `block_bytes` in each of `layers` layers, scattered over a pool
-           of twice as many (bfloat16). The next rank, in a ring, needs it in a pool of its own, in blocks of its own choice:
-           its table is not known to the sender. Each rank shall hold its pool with what the rank before had, and the rest as it was.
-Baseline   On GPUs, over the hosts: the blocks are gathered and copied to the host, sent by gloo, and copied to the GPU. On a
-           processor `per_block`.
-Variants   `per_block` (cuda): a message for each block of each layer.  `gathered`: blocks are copied together, sent at once,
-           and dealt out.  `by_layer`: a message a layer, so that one is gathered while another is sent.  `puts` (cuda): what
-           gathers the blocks writes them into memory of the peer.
+Workload   Each rank has the cache of a prompt, `blocks` blocks of `block_bytes` in each of `layers` layers, scattered
+           over a pool of twice as many (bfloat16). The next rank, in a ring, needs it in a pool of its own, in blocks
+           of its own choice: its table is not known to the sender. Each rank shall hold its pool with what the rank
+           before had, and the rest as it was.
+Baseline   On GPUs, over the hosts: the blocks are gathered and copied to the host, sent by gloo, and copied to the GPU.
+           On a processor `per_block`.
+Variants   `per_block` (cuda): a message for each block of each layer.  `gathered`: blocks are copied together, sent at
+           once, and dealt out.  `by_layer`: a message a layer, so that one is gathered while another is sent.  `puts`
+           (cuda): what gathers the blocks writes them into memory of the peer.
 Breaks     Blocks of a megabyte: then a message each is bandwidth already.
 """
 

@@ -64,7 +64,7 @@ class Setting:
 
 
 def settings(environment: Mapping[str, str] = os.environ, files: tuple[Path, ...] | None = None) -> list[Setting]:
-    """All settings that are known or set, as a run of ranks would get them; in the order of `KNOWN`, others at the end."""
+    """All known or set settings for a run of ranks, in the order of `KNOWN`; others come last."""
     if files is None:
         files = (Path("/etc/nccl.conf"), Path.home() / ".nccl.conf")
     found: dict[str, tuple[str, str]] = {}

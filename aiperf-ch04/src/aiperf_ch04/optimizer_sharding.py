@@ -1,13 +1,14 @@
 """Sharded optimizer: do not keep n copies of Adam's state.
 
-Workload   `steps` steps of AdamW on `layers` tensors of float32 parameters, of which each rank brings a share of n. In each
-           step every rank has gradients of all of them, which may be overwritten. All ranks shall hold all parameters, moved by
-           the mean of the gradients. What counts is the most memory that a rank takes beside its inputs.
+Workload   `steps` steps of AdamW on `layers` tensors of float32 parameters, of which each rank brings a share of n. In
+           each step every rank has gradients of all of them, which may be overwritten. All ranks shall hold all
+           parameters, moved by the mean of the gradients. What counts is the most memory that a rank takes beside its
+           inputs.
 Baseline   Every rank gathers the parameters, reduces all gradients and keeps both moments of all parameters: with P
            parameters, 12 P bytes.
-Variants   `sharded`: a rank keeps the moments of its share, is given the sums of its share of the gradients, updates its
-           share and sends it to the others (ZeRO, stage 1): 4 P + 12 P / ranks.  `in_place`: the sums are written over the
-           gradients: 4 P + 8 P / ranks.
+Variants   `sharded`: a rank keeps the moments of its share, is given the sums of its share of the gradients, updates
+           its share and sends it to the others (ZeRO, stage 1): 4 P + 12 P / ranks.  `in_place`: the sums are written
+           over the gradients: 4 P + 8 P / ranks.
 Yardstick  `zero_redundancy`: torch's ZeroRedundancyOptimizer, which deals out whole tensors.
 Breaks     One rank. As many bytes travel as in an all-reduce, so that time is not what is gained.
 """
@@ -23,9 +24,10 @@ from aiperf_core import Benchmark, Cost, fp32_reduction
 bench = Benchmark(goal="memory", clock="wall")
 
 RATE, FIRST, SECOND, DECAY = 1e-2, 0.9, 0.999, 0.01
-# Where the ranks' gradients cancel, the float32 sum depends on the order in which it is made: by some 2e-7, of gradients around 1.
-# A step divides by what is left, so that the error of a weight is RATE * 2e-7 / EPS. With Adam's usual 1e-8 that would be more
-# than the weight; here it is a hundred thousandth of the weights' root mean square, a tenth of what an element may be off.
+# Where the ranks' gradients cancel, the float32 sum depends on the order in which it is made: by some 2e-7, of
+# gradients around 1. A step divides by what is left, so that the error of a weight is RATE * 2e-7 / EPS. With Adam's
+# usual 1e-8 that would be more than the weight; here it is a hundred thousandth of the weights' root mean square, a
+# tenth of what an element may be off.
 EPS = 1e-2
 
 

@@ -1,7 +1,7 @@
 """Memory that every GPU of a group can read and write: torch's symmetric memory, without multicast.
 
-Kernels that reach the memory of other GPUs are registered as operations on symmetric memory (`register`), so that whoever
-counts what ranks send sees them as it sees torch's own.
+Kernels that reach the memory of other GPUs are registered as operations on symmetric memory (`register`), so that
+whoever counts what ranks send sees them as it sees torch's own.
 """
 
 import os
@@ -17,7 +17,7 @@ _LIBRARY = torch.library.Library("symm_mem", "FRAGMENT")
 
 @frozen(eq=False)
 class Peers:
-    """A tensor on each rank of one shape: this rank's own (`mine`), and a view of every rank's (`all`), its own included.
+    """Tensors of one shape on all ranks: this rank's own (`mine`), and a view of every rank's (`all`).
 
     `addresses` holds the addresses of all of them, as int64 on this GPU, for kernels.
     """

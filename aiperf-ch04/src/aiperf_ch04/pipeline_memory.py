@@ -2,8 +2,8 @@
 
 Workload   That of `ch04.pipeline_schedule`. What counts is the most memory that a rank takes beside its inputs.
 Baseline   GPipe: all forward passes, then all backward passes; activations of m micro-batches are kept.
-Variants   `one_forward_one_backward` (1F1B): a stage goes back as soon as it can, and keeps those of at most p, the number of
-           ranks; the last rank those of one.
+Variants   `one_forward_one_backward` (1F1B): a stage goes back as soon as it can, and keeps those of at most p, the
+           number of ranks; the last rank those of one.
 Breaks     As many ranks as micro-batches. On a processor the process's own memory hides what small activations take.
 """
 

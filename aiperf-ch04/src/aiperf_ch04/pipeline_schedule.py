@@ -1,14 +1,14 @@
 """Pipeline schedules: what a stage does while it waits for its neighbours.
 
-Workload   A model of residual blocks, Linear and GELU, in bfloat16, `blocks` of them of `width` on each rank, one rank after another.
-           `micro` micro-batches of `rows` samples go forward through all ranks and their gradients back. Each rank shall
-           hold the gradients of its weights, summed over the micro-batches in float32.
-Baseline   GPipe: all forward passes, then all backward passes. With p ranks and m micro-batches, (p - 1) / (m + p - 1) of the
-           time is bubble, and m micro-batches' activations are kept.
+Workload   A model of residual blocks, Linear and GELU, in bfloat16, `blocks` of them of `width` on each rank, one rank
+           after another. `micro` micro-batches of `rows` samples go forward through all ranks and their gradients back.
+           Each rank shall hold the gradients of its weights, summed over the micro-batches in float32.
+Baseline   GPipe: all forward passes, then all backward passes. With p ranks and m micro-batches, (p - 1) / (m + p - 1)
+           of the time is bubble, and m micro-batches' activations are kept.
 Variants   `one_forward_one_backward` (1F1B): a stage goes back as soon as it can, and keeps activations of at most p
-           micro-batches. The bubble is the same: its gain is the memory.  `inputs_first`: the gradients that the stage before
-           waits for are computed and sent before those of the weights, which fill the wait (Qi et al., Zero Bubble Pipeline
-           Parallelism, 2023).
+           micro-batches. The bubble is the same: its gain is the memory.  `inputs_first`: the gradients that the stage
+           before waits for are computed and sent before those of the weights, which fill the wait (Qi et al., Zero
+           Bubble Pipeline Parallelism, 2023).
 Breaks     Many micro-batches: there is little bubble left. Stages of unequal work.
 """
 

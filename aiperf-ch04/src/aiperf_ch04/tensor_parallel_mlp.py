@@ -1,15 +1,15 @@
 """Tensor-parallel MLP: one pair of collectives for each block, and then hide it.
 
-Workload   y = gelu(x U) D in bfloat16. Each rank has `tokens` tokens of `width`, and `hidden` of the hidden units: as many
-           columns of U and rows of D. Each rank shall hold y for its own tokens.
-Baseline   Both layers by columns: tokens are gathered for the first, all hidden values for the second, and its columns are
-           exchanged for the tokens' rows.
-Variants   `column_row`: the second layer by rows, so that hidden values stay where they are; partial sums of all tokens are
-           all-reduced.  `sequence_parallel`: they are reduce-scattered, since a rank needs only those of its tokens.
-           `chunked`: in four parts, so that one is sent while another is computed.
+Workload   y = gelu(x U) D in bfloat16. Each rank has `tokens` tokens of `width`, and `hidden` of the hidden units: as
+           many columns of U and rows of D. Each rank shall hold y for its own tokens.
+Baseline   Both layers by columns: tokens are gathered for the first, all hidden values for the second, and its columns
+           are exchanged for the tokens' rows.
+Variants   `column_row`: the second layer by rows, so that hidden values stay where they are; partial sums of all tokens
+           are all-reduced.  `sequence_parallel`: they are reduce-scattered, since a rank needs only those of its
+           tokens. `chunked`: in four parts, so that one is sent while another is computed.
 Yardstick  `symm_mem` (cuda): the fused gather-product and product-scatter of torch's symmetric memory.
-Breaks     Few tokens: then the collectives are latency, and parts make it worse. Partial sums are rounded to bfloat16 before
-           they are added.
+Breaks     Few tokens: then the collectives are latency, and parts make it worse. Partial sums are rounded to bfloat16
+           before they are added.
 """
 
 import importlib
@@ -32,12 +32,14 @@ bench = Benchmark(
 
 summed_in_bf16 = Tolerance(
     1e-2,
-    reason="hidden values are rounded to bfloat16 twice, partial sums once, and once more by each of up to eight ranks that adds "
-    f"its own: ten roundings of {ONE_ROUNDING:.2%} are off by {10**0.5 * ONE_ROUNDING:.2%}, with as much again to spare",
+    reason="hidden values are rounded to bfloat16 twice, partial sums once, and once more by each of up to eight "
+    f"ranks that adds its own: ten roundings of {ONE_ROUNDING:.2%} are off by {10**0.5 * ONE_ROUNDING:.2%}, with as "
+    "much again to spare",
 )
 
 PARTS = 4
-# The fused operations of `torch.ops.symm_mem`, and what they want sizes to be multiples of: eight bfloat16 are 16 bytes.
+# The fused operations of `torch.ops.symm_mem`, and what they want sizes to be multiples of: eight bfloat16 are 16
+# bytes.
 FUSED = "fused_all_gather_matmul", "fused_matmul_reduce_scatter"
 WHOLE = 8
 

@@ -1,7 +1,8 @@
 """A checkpoint in a folder: parts with the bytes of tensors, and a manifest that names the parts.
 
-Whatever ends the process, and whenever, the manifest is that of a whole checkpoint: parts are on disk before a manifest names
-them, a new manifest takes the place of the old one in a single step, and parts go only when no manifest on disk names them.
+Whatever ends the process, and whenever, the manifest is that of a whole checkpoint: parts are on disk before a manifest
+names them, a new manifest takes the place of the old one in a single step, and parts go only when no manifest on disk
+names them.
 """
 
 import json
@@ -28,8 +29,8 @@ class CheckpointError(AiperfError):
 def write_part(folder: Path, tensors: Sequence[torch.Tensor], first: int) -> Part:
     """Write tensors into a file of their own and wait until they are on disk; return what the manifest says of it.
 
-    `first` is the place of the first of them in the state. Raises `CheckpointError` where the disk is full or fails, and leaves
-    nothing of the file then.
+    `first` is the place of the first of them in the state. Raises `CheckpointError` where the disk is full or fails,
+    and leaves nothing of the file then.
     """
     path = folder / f"{first:06d}-{secrets.token_hex(6)}.part"
     try:
@@ -142,6 +143,7 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
 
 def _refused(folder: Path, error: OSError, size: int) -> CheckpointError:
     return CheckpointError(
-        f"{size:,} bytes could not be saved in '{folder}': {error.strerror}. A checkpoint that was there before is still "
+        f"{size:,} bytes could not be saved in '{folder}': {error.strerror}. A checkpoint that was there before "
+        "is still "
         "whole; make room, or name another folder"
     )

@@ -1,16 +1,18 @@
 """Checkpoints: the training stands still for a copy, not for the disk.
 
-Workload   The state of a model that is tuned, float32 tensors that are trained beside int8 ones that stay as they are, is saved
-           so that a crash at any moment leaves a whole checkpoint: the new one or the one before. What is timed is how long
-           the training stands still. The checkpoint counts when it is on disk; it is read back then, and words that are made
-           of all its bits are compared.
-Baseline   All tensors are written to a file, the disk is waited for (fsync), and the file takes the place of the old one.
-Variants   `sharded`: four files, written at once.  `snapshot`: all tensors are copied, and a thread writes the copy while the
-           training goes on.  `incremental`: the tensors that do not change were written once; the others are.
+Workload   The state of a model that is tuned, float32 tensors that are trained beside int8 ones that stay as they are,
+           is saved so that a crash at any moment leaves a whole checkpoint: the new one or the one before. What is
+           timed is how long the training stands still. The checkpoint counts when it is on disk; it is read back then,
+           and words that are made of all its bits are compared.
+Baseline   All tensors are written to a file, the disk is waited for (fsync), and the file takes the place of the old
+           one.
+Variants   `sharded`: four files, written at once.  `snapshot`: all tensors are copied, and a thread writes the copy
+           while the training goes on.  `incremental`: the tensors that do not change were written once; the others are.
            `incremental_snapshot`: a copy of those that change, which a thread writes.
 Breaks     Where saves follow each other faster than the disk writes, each waits for the one before. A snapshot takes as
            much memory again, and what the thread takes of processor and disk is missing elsewhere. Where temporary
-           files lie in memory, fsync is free. What is on its way when the power fails is lost, the checkpoint before not.
+           files lie in memory, fsync is free. What is on its way when the power fails is lost, the checkpoint before
+           not.
 """
 
 import os

@@ -1,14 +1,14 @@
 """Reading a file: a disk wants large requests, and several at once.
 
-Workload   A file of n bytes that is not in the page cache, read once from its start to its end: the sum of its 64-bit words,
-           for each piece of 64 KiB.
-Baseline   read() of 4 KiB at a time: a system call for each page, and one request to the disk after the other, as far ahead
-           as the kernel reads by itself.
-Variants   `large_requests`: 1 MiB a call.  `mapped`: no calls; the pages are read as they are touched, further ahead than
-           usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is copied.  `direct_queue`:
-           four threads of that, which keep four requests with the disk.
-Breaks     A file that is in the page cache already, which no disk limits. A disk whose limit is reached by one request after
-           the other. Direct reads leave nothing in the cache: who reads twice pays twice.
+Workload   A file of n bytes that is not in the page cache, read once from its start to its end: the sum of its 64-bit
+           words, for each piece of 64 KiB.
+Baseline   read() of 4 KiB at a time: a system call for each page, and one request to the disk after the other, as far
+           ahead as the kernel reads by itself.
+Variants   `large_requests`: 1 MiB a call.  `mapped`: no calls; the pages are read as they are touched, further ahead
+           than usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is
+           copied.  `direct_queue`: four threads of that, which keep four requests with the disk.
+Breaks     A file that is in the page cache already, which no disk limits. A disk whose limit is reached by one request
+           after the other. Direct reads leave nothing in the cache: who reads twice pays twice.
 """
 
 import mmap

@@ -52,7 +52,7 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 
 
 def command(ncu: str, target: str, module: str, implementation: str, params: Sequence[str]) -> list[str]:
-    """The command line of a report. The clocks are left alone: locking them needs rights, and counters do not need it."""
+    """The command line of a report. It leaves the clocks alone: locking needs rights, and counters work without."""
     metrics = ",".join(metric for _, metric, _ in METRICS)
     options = ["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--metrics", metrics]
     # Only what the implementation launches, not what makes its inputs.

@@ -1,9 +1,9 @@
 """Layout of records: use every byte that you fetch.
 
-Workload   Particles of sixteen floats, of which a step changes three: v = v / 2 + 1/4, in place. The same particles lie in
-           memory in three layouts, and each implementation steps those in its own; the three fields are compared.
-Baseline   Array of structures: a particle is 64 bytes in a row. 12 bytes are read and written of each sector of 32 (on a
-           processor: of each line of 64).
+Workload   Particles of sixteen floats, of which a step changes three: v = v / 2 + 1/4, in place. The same particles lie
+           in memory in three layouts, and each implementation steps those in its own; the three fields are compared.
+Baseline   Array of structures: a particle is 64 bytes in a row. 12 bytes are read and written of each sector of 32 (on
+           a processor: of each line of 64).
 Variants   `staged` (cuda): the same layout, where it is not ours to change, fetched by neighbouring 16-byte pieces and
            turned in shared memory.  `tiles`: 32 particles at a time as a structure of arrays.  `arrays`: an array a
            field.  `arrays_wide` (cuda): four particles a thread.
@@ -49,7 +49,7 @@ def whole(n):
 
 
 def by_tiles(structures):
-    """The three fields of structures as (tile, field, particle), in which form each layout can be seen without a copy."""
+    """The three fields of structures as (tile, field, particle): each layout has such a view without a copy."""
     return structures.view(-1, TILE, FLOATS)[:, :, FIRST : FIRST + FIELDS].transpose(1, 2)
 
 

@@ -38,7 +38,8 @@ RESIDENT = 2  # blocks a multiprocessor, the same for all, which go from tile to
 def inputs(n, degree, device, generator):
     return {
         "a": 2 * torch.rand(n, device=device, generator=generator) - 1,
-        # They fall off, as those of a series do: sums of terms that are all alike may nearly cancel, and lose their digits.
+        # They fall off, as those of a series do: sums of terms that are all alike may nearly cancel, and lose their
+        # digits.
         "coefficients": torch.randn(degree + 1, device=device, generator=generator)
         / torch.arange(1, degree + 2, device=device),
     }

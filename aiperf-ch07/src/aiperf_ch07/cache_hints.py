@@ -3,11 +3,11 @@
 Workload   out[i] = the sum of eight int32 of a table, named by a stream of indices: 32 bytes of stream an element, each
            read once, and a table of 24 MiB, which would fit in the L2 of a GPU if the stream did not pass through it.
 Baseline   Loads and stores without a hint.
-Variants   `past_l1`: the stream takes no lines of the L1.  `stream_first`: nor does it stay in L2: its lines are the first
-           to be evicted.  `table_last`: the table's lines are the last.  `both`.
-Breaks     Tables that are small against the cache, which stay there anyway, and ones that are larger than it. Each look-up
-           moves a sector of 32 bytes from L2 for 4 of use, eight times the stream: L2 is what binds, and a hint can only
-           win back what missed there.
+Variants   `past_l1`: the stream takes no lines of the L1.  `stream_first`: nor does it stay in L2: its lines are the
+           first to be evicted.  `table_last`: the table's lines are the last.  `both`.
+Breaks     Tables that are small against the cache, which stay there anyway, and ones that are larger than it. Each
+           look-up moves a sector of 32 bytes from L2 for 4 of use, eight times the stream: L2 is what binds, and a hint
+           can only win back what missed there.
 """
 
 import torch

@@ -114,7 +114,8 @@ def _implementations(bench: Any, target: "InstalledTarget", asked: frozenset[str
     unknown = sorted(asked - set(names))
     if unknown or not names:
         raise UsageError(
-            f"{target.name!r} has no implementation {', '.join(map(repr, unknown))} on cuda; it has {', '.join(names) or 'none'}"
+            f"{target.name!r} has no implementation {', '.join(map(repr, unknown))} on cuda; "
+            f"it has {', '.join(names) or 'none'}"
         )
     return [name for name in names if name in (asked or names)]
 

@@ -22,7 +22,8 @@ device_code = cuda_source("gather.cu")
 host_code = host_source("gather.c")
 
 THREADS, WARP = 256, 32
-# Of the copy engine's kernel: groups under way in a block, bytes of a group (if rows are no longer), blocks on a processor.
+# Of the copy engine's kernel: groups under way in a block, bytes of a group (if rows are no longer), blocks on a
+# processor.
 STAGES, GROUP_BYTES, RESIDENT = 4, 4096, 12
 
 

@@ -1,15 +1,16 @@
 """Histogram: private copies before atomics.
 
-Workload   counts[key] += 1 over 2^28 keys: bytes for up to 256 bins, else 16 bits. `skew` is the part of the keys that are
-           one and the same (which one is drawn too); all others are equally likely.
+Workload   counts[key] += 1 over 2^28 keys: bytes for up to 256 bins, else 16 bits. `skew` is the part of the keys that
+           are one and the same (which one is drawn too); all others are equally likely.
 Baseline   All threads add to one set of counters in memory, atomically.
-Variants   cuda: `by_block`: counters in shared memory, added up once a block.  `by_warp`: a set for each warp, as far as
-           48 KiB go.  `by_matches`: lanes with one key send one addition.  `by_pieces`: 16 bytes of keys a load.
+Variants   cuda: `by_block`: counters in shared memory, added up once a block.  `by_warp`: a set for each warp, as far
+           as 48 KiB go.  `by_matches`: lanes with one key send one addition.  `by_pieces`: 16 bytes of keys a load.
            `by_runs`: and equal keys in a row are added up in a register.  cpu: `by_core`: a set for each core.
            `four_copies`: four, so that an addition need not wait for the one before.
-Breaks     More bins than shared memory holds. Uniform byte keys are bound by atomics in shared memory long before memory
-           is, so that wider loads save instructions and little time. Adding the constant 1 the chip already does once for all
-           equal lanes (ATOMS.POPC.INC), so that `by_matches` pays for what it would get anyway: it is for other sums.
+Breaks     More bins than shared memory holds. Uniform byte keys are bound by atomics in shared memory long before
+           memory is, so that wider loads save instructions and little time. Adding the constant 1 the chip already does
+           once for all equal lanes (ATOMS.POPC.INC), so that `by_matches` pays for what it would get anyway: it is for
+           other sums.
 """
 
 import torch

@@ -1,13 +1,13 @@
 """Packed weights: wide accesses, and bits in place of conversions.
 
-Workload   bfloat16 weights from packed ones of `bits` 4 (0 to 15, less 8, two a byte) or 8 (e4m3), times a bfloat16 scale
-           for every 128 of them.
+Workload   bfloat16 weights from packed ones of `bits` 4 (0 to 15, less 8, two a byte) or 8 (e4m3), times a bfloat16
+           scale for every 128 of them.
 Baseline   A byte a thread, so that each lane loads one byte and stores two or four (cpu: a byte after the other).
 Variants   `wide`: eight weights a thread, stored in one 16-byte access (cpu: a group at a time, in SIMD).
            `by_bits` (cuda): prmt and lop3 write the weights into the last bits of a bfloat16, two at once.
-Breaks     Memory is the bound as soon as stores are wide; fewer instructions then only leave room for other work, such as
-           the product that should take the weights without ever writing them. On sm_89 and later e4m3 has a conversion of
-           its own, and bits win nothing over it. `by_bits` needs scales below 256.
+Breaks     Memory is the bound as soon as stores are wide; fewer instructions then only leave room for other work, such
+           as the product that should take the weights without ever writing them. On sm_89 and later e4m3 has a
+           conversion of its own, and bits win nothing over it. `by_bits` needs scales below 256.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""`python -m aiperf_ch07.one_call TARGET MODULE IMPLEMENTATION [NAME=VALUE]...`: one call on the GPU, for a profiler to see."""
+"""One call on the GPU for a profiler: `python -m aiperf_ch07.one_call TARGET MODULE IMPLEMENTATION [NAME=VALUE]...`."""
 
 import sys
 

@@ -124,8 +124,8 @@ class KernelCode:
 def kernels_of(target: str, module: str, arch: str) -> list[KernelCode]:
     """Compile the CUDA files of a target's module and read their kernels, in the order of the code.
 
-    A promise that holds for a later architecture only (bulk copies and tensor maps: sm_90) is not asked of earlier ones.
-    Raises `SkipError` where nvdisasm or NVRTC is missing, `KernelError` where the code cannot be read.
+    A promise that holds for a later architecture only (bulk copies and tensor maps: sm_90) is not asked of earlier
+    ones. Raises `SkipError` where nvdisasm or NVRTC is missing, `KernelError` where the code cannot be read.
     """
     promises = PROMISES.get(target.partition(".")[2], {})
     found = []
@@ -140,7 +140,7 @@ def kernels_of(target: str, module: str, arch: str) -> list[KernelCode]:
 
 
 def read(listing: str) -> dict[str, Counter[str]]:
-    """Count the watched instructions of each kernel in a listing of nvdisasm, loads and stores by their width in bits."""
+    """Count the watched instructions of each kernel in nvdisasm's listing; loads and stores by width in bits."""
     kernels: dict[str, Counter[str]] = {}
     counts: Counter[str] = Counter()
     for line in listing.splitlines():
@@ -159,11 +159,12 @@ def _named(opcode: str, modifiers: list[str]) -> str:
 
 
 def disassemble(cubin: bytes) -> str:
-    """Return nvdisasm's listing of machine code. Raises `SkipError` where it is missing, `KernelError` where it fails."""
+    """Return nvdisasm's listing of machine code. Raises `SkipError` when it is missing, `KernelError` when it fails."""
     tool = _nvdisasm()
     if tool is None:
         raise SkipError(
-            "needs nvdisasm, which is looked for on the path, in $CUDA_HOME, in /usr/local/cuda and in triton's package; "
+            "needs nvdisasm, which is looked for on the path, in $CUDA_HOME, in /usr/local/cuda and in triton's "
+            "package; "
             "install it with: pip install triton"
         )
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:

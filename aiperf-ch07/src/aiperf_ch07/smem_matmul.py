@@ -86,7 +86,8 @@ class Tiled(Kernel):
     requires="sm_80",
     name="wide_fill",
     builds_on="tiled",
-    why="16-byte accesses fill the tiles: a quarter of the loads, of the stores to shared memory, and of their addresses",
+    why="16-byte accesses fill the tiles: a quarter of the loads, of the stores to shared memory, and of their "
+    "addresses",
 )
 class WideFill(Kernel):
     name = "wide_fill"

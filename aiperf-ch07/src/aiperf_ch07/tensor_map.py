@@ -1,7 +1,7 @@
 """Tensor maps: the 128 bytes by which the copy engine (TMA) of sm_90 and later knows an array in global memory.
 
-A kernel takes one as `const __grid_constant__ CUtensorMap`. It holds the array's address, sizes and pitches, the box that
-one instruction moves, and how the box lies in shared memory.
+A kernel takes one as `const __grid_constant__ CUtensorMap`. It holds the array's address, sizes and pitches, the box
+that one instruction moves, and how the box lies in shared memory.
 """
 
 import ctypes

@@ -1,13 +1,13 @@
 """Tile copies: let the copy engine do the addressing.
 
-Workload   Tiles of 128 x 64 float32 out of a 32768 x 8192 matrix, each to 32 KiB in a row, as a product by tiles wants its
-           operands. The matrix has a pitch: its rows are at least one element longer than what is used of them, and
+Workload   Tiles of 128 x 64 float32 out of a 32768 x 8192 matrix, each to 32 KiB in a row, as a product by tiles wants
+           its operands. The matrix has a pitch: its rows are at least one element longer than what is used of them, and
            start at multiples of 16 bytes. Tiles at the edges are filled up with zeros.
 Baseline   256 threads a tile: 16-byte loads, shared memory, 16-byte stores.
 Variants   `cp_async`: the loads go to shared memory past the registers.  `tensor_copy`: one lane asks the copy engine
            (TMA) for the tile and sends it off.  `tensor_ring`: three tiles a block in a grid that fills the chip.
-Breaks     Bandwidth is the bound of all four, so that time tells little: what the copy engine saves is instructions, and
-           they are worth something to a kernel that has other things to do. Rows at other addresses it cannot take.
+Breaks     Bandwidth is the bound of all four, so that time tells little: what the copy engine saves is instructions,
+           and they are worth something to a kernel that has other things to do. Rows at other addresses it cannot take.
 """
 
 import torch
@@ -88,7 +88,8 @@ class LoadStore(Kernel):
     device="cuda",
     requires="sm_80",
     name="cp_async",
-    why="cp.async writes shared memory by itself: no register waits for data, and a thread has all its copies under way",
+    why="cp.async writes shared memory by itself: no register waits for data, and a thread has all its copies under "
+    "way",
 )
 class CpAsync(Kernel):
     name = "cp_async"

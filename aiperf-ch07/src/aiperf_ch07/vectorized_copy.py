@@ -6,8 +6,8 @@ Baseline   cuda: one word a thread, coalesced; a good first version, near the en
 Variants   `wide`: 16 bytes an access (cpu: 64).  cuda: `unrolled`: four such loads a thread before its first store.
            `persistent`: the same in a grid that just fills the chip.  `bulk_ring`: the copy engine moves pieces through
            shared memory, and no thread sees the data.  cpu: `streamed`: stores that do not read what they overwrite.
-Breaks     A GPU whose threads cover the latency already: 2048 threads with 4 bytes each are 8 KiB a multiprocessor. With
-           fewer threads, or a longer latency, width counts for more. Expect little here; the lesson is how little.
+Breaks     A GPU whose threads cover the latency already: 2048 threads with 4 bytes each are 8 KiB a multiprocessor.
+           With fewer threads, or a longer latency, width counts for more. Expect little here; the lesson is how little.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Reduction: shuffles instead of barriers.
 
-Workload   The sum of each row: 2^17 rows of 2048 float32, or with `--size long` 16 rows of 2^24. Elements are drawn evenly
-           between -1 and 1, so that most of a sum cancels.
+Workload   The sum of each row: 2^17 rows of 2048 float32, or with `--size long` 16 rows of 2^24. Elements are drawn
+           evenly between -1 and 1, so that most of a sum cancels.
 Baseline   cuda: a block a row; its 256 sums meet in a tree in shared memory, with a barrier at each of eight levels.
            cpu: one sum a row, in which every addition waits for the one before.
 Variants   cuda: `shuffle`: lanes read each other's registers; one barrier is left.  `shuffle_wide`: 16-byte loads.
@@ -65,7 +65,7 @@ class BlockSums:
 
 
 class WarpSums:
-    """Launches a kernel with a warp for each part of a row, and a kernel with a block a row for the sums of the parts."""
+    """Launches a kernel with a warp for each part of a row, and one with a block a row that adds the parts."""
 
     name = ""
 

@@ -1,11 +1,12 @@
 """Prefix sums: one pass over the data is enough.
 
 Workload   out[i] = a[0] + ... + a[i] for int32, which wraps around.
-Baseline   cuda: three steps. Blocks scan tiles of 1024, the tiles' sums are scanned, and are added to the tiles: the data
-           is read twice and written twice.  cpu: one core, an element after the other.
-Variants   cuda: `shuffle`: within a tile lanes read each other's registers, without barriers.  `look_back`: one pass, in
-           which a block asks those before it for their sums while they are at work.  cpu: `two_passes`: each core adds
-           up its piece and scans it once the cores have met.  `two_passes_cached`: by pieces that stay in the cache.
+Baseline   cuda: three steps. Blocks scan tiles of 1024, the tiles' sums are scanned, and are added to the tiles: the
+           data is read twice and written twice.  cpu: one core, an element after the other.
+Variants   cuda: `shuffle`: within a tile lanes read each other's registers, without barriers.  `look_back`: one pass,
+           in which a block asks those before it for their sums while they are at work.  cpu: `two_passes`: each core
+           adds up its piece and scans it once the cores have met.  `two_passes_cached`: by pieces that stay in the
+           cache.
 Breaks     Arrays that fit in the last-level cache: the second pass of the three steps costs little there. The look-back
            needs blocks that begin in the order of their tiles; it takes its numbers from a counter for that.
 """

@@ -1,16 +1,19 @@
 """Graphs: a chain of short kernels is as fast as it is launched; a graph launches it at once.
 
-Workload   Six element-wise operations on float32 values, over and over: x is pushed, goes through sin, grows, is squashed by tanh
-           and pulled back, and is added to a total, which is the answer. Every step counts in it.
+Workload   Six element-wise operations on float32 values, over and over: x is pushed, goes through sin, grows, is
+           squashed by tanh and pulled back, and is added to a total, which is the answer. Every step counts in it.
 Baseline   cuda: a loop in C that launches one kernel an operation, without Python between them.
            cpu: one torch operation after the other, in place.
-Variants   `graph` (cuda): the same kernels, as one graph.  `programmatic_graph` (cuda): a graph whose edges let a kernel's blocks be
-           placed before the kernel before it is over; each waits itself for what it reads.  `torch_graph` (cuda): the torch
-           operations, captured.  `fused` (cuda): one kernel, with the values in registers.
-           `recorded` (cpu): the list of calls is made ahead, and one call replays it.  `fused_loop` (cpu): one loop in C.
-Breaks     Long kernels: a launch is then over before the kernel before it is, and the graph saves nothing. Fusion still saves
-           what goes to memory in between. A graph repeats the same calls on the same addresses; what changes costs an update.
-           On a processor torch takes the sine of several values at once, C of one: from some hundred values on torch is ahead.
+Variants   `graph` (cuda): the same kernels, as one graph.  `programmatic_graph` (cuda): a graph whose edges let a
+           kernel's blocks be placed before the kernel before it is over; each waits itself for what it
+           reads.  `torch_graph` (cuda): the torch operations, captured.  `fused` (cuda): one kernel, with the values in
+           registers.
+           `recorded` (cpu): the list of calls is made ahead, and one call replays it.  `fused_loop` (cpu): one loop in
+           C.
+Breaks     Long kernels: a launch is then over before the kernel before it is, and the graph saves nothing. Fusion still
+           saves what goes to memory in between. A graph repeats the same calls on the same addresses; what changes
+           costs an update. On a processor torch takes the sine of several values at once, C of one: from some hundred
+           values on torch is ahead.
 """
 
 import torch

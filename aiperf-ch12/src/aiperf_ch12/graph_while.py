@@ -1,16 +1,17 @@
 """A loop in a graph: who tests on the device does not ask the host whether to go on.
 
-Workload   Conjugate gradients in float64 for (1 + k L) x = b on a square grid, L the five-point Laplacian: an implicit step of
-           heat conduction. It goes on until the residual is 1e-8 of the right-hand side, which is new in every call. The
-           solution is judged, to so many digits that an iteration more or less is wrong.
+Workload   Conjugate gradients in float64 for (1 + k L) x = b on a square grid, L the five-point Laplacian: an implicit
+           step of heat conduction. It goes on until the residual is 1e-8 of the right-hand side, which is new in every
+           call. The solution is judged, to so many digits that an iteration more or less is wrong.
 Baseline   cuda: four kernels an iteration, launched from C; then the host reads whether to go on.
            cpu: the same loop over numpy arrays.
-Variants   `every_32` (cuda): the host looks once in 32 iterations; kernels beyond the last one return at once.  `while_graph` (cuda):
-           the iteration is the body of a loop in a CUDA graph, and its last kernel says whether there is another.
-           `cooperative` (cuda): one kernel, whose blocks wait for each other.
+Variants   `every_32` (cuda): the host looks once in 32 iterations; kernels beyond the last one return at
+           once.  `while_graph` (cuda): the iteration is the body of a loop in a CUDA graph, and its last kernel says
+           whether there is another. `cooperative` (cuda): one kernel, whose blocks wait for each other.
            `c_loop` (cpu): the loop in C.
-Breaks     Iterations far longer than a wait for the host. `cooperative` keeps the whole chip, and its grid is no larger than that.
-           A loop in a graph repeats the same kernels; what each iteration needs anew must be found on the device.
+Breaks     Iterations far longer than a wait for the host. `cooperative` keeps the whole chip, and its grid is no larger
+           than that. A loop in a graph repeats the same kernels; what each iteration needs anew must be found on the
+           device.
 """
 
 import numpy

@@ -1,7 +1,7 @@
 """CUDA graphs made by hand: kernels as nodes, what follows what, and a loop that the device decides about.
 
-torch captures what is launched on a stream. Edges that let a kernel start early, and loops, it does not offer; so these are
-built through the CUDA driver.
+torch captures what is launched on a stream. Edges that let a kernel start early, and loops, it does not offer; so these
+are built through the CUDA driver.
 """
 
 import ctypes
@@ -87,7 +87,7 @@ class Graph:
         self._executable: Any = None
 
     def chain(self, calls: Iterable[Prepared], block: int, *, early: bool = False) -> list[Any]:
-        """Add kernels that follow each other; their nodes. With `early`, each may start before the one before it is over.
+        """Add a chain of kernels; return their nodes. With `early`, a kernel may start before the previous one ends.
 
         Such a kernel has to wait by itself (`griddepcontrol.wait`), for which the GPU must be sm_90 or later.
         """

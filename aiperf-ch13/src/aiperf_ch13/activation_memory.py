@@ -1,14 +1,15 @@
 """Activation memory: a training step need not keep what it can compute again or put elsewhere.
 
-Workload   Losses and gradients of a stack of transformer blocks with a cross-entropy over a vocabulary. Weights and the stream
-           between blocks are float32, products take bfloat16 operands, as mixed-precision training has them.
+Workload   Losses and gradients of a stack of transformer blocks with a cross-entropy over a vocabulary. Weights and the
+           stream between blocks are float32, products take bfloat16 operands, as mixed-precision training has them.
 Baseline   Autograd keeps what it wants for the backward pass: of every block about 36 bytes an element of the stream.
-Variants   `every_kth`: of each so many blocks one is computed again.  `selective`: every block is, except for its products and
-           its attention, which are kept.  `full`: only what goes into a block is kept, 4 bytes.  `offloaded` (cuda): and
-           waits in the host's memory.  `offloaded_ahead` (cuda): which it travels to and from while other blocks are computed.
-Breaks     What counts is the peak, not the time: computing a block again costs a forward pass of it. The peak cannot fall
-           below weights, gradients and the loss's logits, which no variant here touches. Short sequences and few blocks have
-           little to save.
+Variants   `every_kth`: of each so many blocks one is computed again.  `selective`: every block is, except for its
+           products and its attention, which are kept.  `full`: only what goes into a block is kept, 4
+           bytes.  `offloaded` (cuda): and waits in the host's memory.  `offloaded_ahead` (cuda): which it travels to
+           and from while other blocks are computed.
+Breaks     What counts is the peak, not the time: computing a block again costs a forward pass of it. The peak cannot
+           fall below weights, gradients and the loss's logits, which no variant here touches. Short sequences and few
+           blocks have little to save.
 """
 
 import importlib
@@ -23,9 +24,9 @@ from aiperf_core import Benchmark, Cost, Tolerance
 
 bench = Benchmark(goal="memory", clock="wall")
 
-# A product's operands and its result are rounded to bfloat16, each by about 2^-9 / sqrt(3) in the root mean square, and a
-# gradient has come through several products of each block above it. Depth adds little: the stream between the blocks is
-# float32, and each block adds a small part to it.
+# A product's operands and its result are rounded to bfloat16, each by about 2^-9 / sqrt(3) in the root mean square, and
+# a gradient has come through several products of each block above it. Depth adds little: the stream between the blocks
+# is float32, and each block adds a small part to it.
 rounded_products = Tolerance(1.5e-2, reason="operands rounded to bfloat16 in every product, forward and backward")
 
 
@@ -65,16 +66,17 @@ def parameters(blocks, width, vocabulary, device, generator):
 @bench.reference(tolerance=rounded_products)
 @torch.enable_grad()
 def reference(stream, labels, weights, head, heads):
-    # In float64, what all blocks keep is several times what they keep in an implementation: more than a GPU may have left.
+    # In float64, what all blocks keep is several times what they keep in an implementation: more than a GPU may have
+    # left.
     weights, head = leaves_of(weights, head)
     return step(stream, labels, weights, head, heads, run_block=recomputed if stream.is_cuda else block)
 
 
 @bench.cost
 def cost(blocks, width, batch, length, vocabulary):
-    # A multiply-add for each weight and token forward, and two backward; but nobody asks for the gradient of what goes into
-    # the first product. Attention, not causal, has two products forward and four backward. What is computed again is no
-    # work that must be done.
+    # A multiply-add for each weight and token forward, and two backward; but nobody asks for the gradient of what goes
+    # into the first product. Attention, not causal, has two products forward and four backward. What is computed again
+    # is no work that must be done.
     tokens, parameters = batch * length, blocks * 12 * width * width + vocabulary * width
     return Cost(
         bytes_read=4 * (tokens * width + parameters) + 8 * tokens,
@@ -205,7 +207,8 @@ class Full(Recomputing):
 @bench.variant(
     device="cuda",
     builds_on="full",
-    why="the inputs of the blocks leave the GPU too, by torch's own hooks, whose copies take their turn between the kernels",
+    why="the inputs of the blocks leave the GPU too, by torch's own hooks, whose copies take their turn between the "
+    "kernels",
 )
 class Offloaded(Full):
     def run_block(self, stream, weights, heads):
@@ -217,7 +220,8 @@ class Offloaded(Full):
 @bench.variant(
     device="cuda",
     builds_on="offloaded",
-    why="copies run beside the kernels: out while the next block is computed, back while the one after it in the stack is",
+    why="copies run beside the kernels: out while the next block is computed, back while the one after it in the "
+    "stack is",
 )
 class OffloadedAhead(Full):
     def prepare(self, stream, weights, head, every):

@@ -1,15 +1,15 @@
 """Chunked cross-entropy: of the logits of a large vocabulary, only a few tokens' need exist at a time.
 
-Workload   The loss of each token, and the gradients of the mean loss by the hidden states and by the weight of the vocabulary's
-           head. States and weight are bfloat16, the softmax is float32.
-Baseline   The logits of all tokens, then the loss: with float32 copies, logarithms and gradients of them, at the peak 10 bytes
-           for each token and word.
-Variants   `recomputed`: a chunk of tokens at a time through head and loss, of which only the states are kept; the product with
-           the head is computed again in the backward pass.  `at_once`: the gradient of a chunk's logits overwrites them while
-           they are there, so nothing is computed again.
-Breaks     Small vocabularies, whose logits are no larger than the states. Chunks too small for the machine make it slower, and
-           more than some ten of them lose accuracy in `recomputed`, where autograd adds up the weight's gradients in
-           bfloat16; `at_once` has a float32 sum of its own, which is as large as the weight twice.
+Workload   The loss of each token, and the gradients of the mean loss by the hidden states and by the weight of the
+           vocabulary's head. States and weight are bfloat16, the softmax is float32.
+Baseline   The logits of all tokens, then the loss: with float32 copies, logarithms and gradients of them, at the peak
+           10 bytes for each token and word.
+Variants   `recomputed`: a chunk of tokens at a time through head and loss, of which only the states are kept; the
+           product with the head is computed again in the backward pass.  `at_once`: the gradient of a chunk's logits
+           overwrites them while they are there, so nothing is computed again.
+Breaks     Small vocabularies, whose logits are no larger than the states. Chunks too small for the machine make it
+           slower, and more than some ten of them lose accuracy in `recomputed`, where autograd adds up the weight's
+           gradients in bfloat16; `at_once` has a float32 sum of its own, which is as large as the weight twice.
 """
 
 import importlib

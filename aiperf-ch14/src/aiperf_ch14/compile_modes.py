@@ -1,14 +1,14 @@
 """torch.compile by mode: what each promises, and what it takes to compile, at the same precision on both sides.
 
-Workload   The forward pass of a synthetic decoder-only transformer in bfloat16, for inference: the states of all tokens, and
-           the logits of the last. One token in a batch of one is all launches; many are all products.
+Workload   The forward pass of a synthetic decoder-only transformer in bfloat16, for inference: the states of all
+           tokens, and the logits of the last. One token in a batch of one is all launches; many are all products.
 Baseline   The same model and precision without a compiler, with torch's fused attention.
-Variants   `default`: operations between products are fused.  `reduce_overhead` (cuda): and all kernels launched as one CUDA
-           graph.  `max_autotune_no_graphs`: templates of products are timed against the library's, and the fastest is taken.
-           `max_autotune` (cuda): that, in a CUDA graph.  What compiling takes is in the time of preparation, from an empty
-           cache and in one process.
-Breaks     Products that take longer than everything around them: the modes then agree with the baseline. Shapes that change:
-           each is compiled again. Few calls: compiling takes longer than it saves.
+Variants   `default`: operations between products are fused.  `reduce_overhead` (cuda): and all kernels launched as one
+           CUDA graph.  `max_autotune_no_graphs`: templates of products are timed against the library's, and the fastest
+           is taken. `max_autotune` (cuda): that, in a CUDA graph.  What compiling takes is in the time of preparation,
+           from an empty cache and in one process.
+Breaks     Products that take longer than everything around them: the modes then agree with the baseline. Shapes that
+           change: each is compiled again. Few calls: compiling takes longer than it saves.
 """
 
 import os
@@ -26,8 +26,8 @@ SMOKE = ModelConfig(layers=1, width=20, heads=2, kv_heads=1, hidden=37, vocabula
 # The first call compiles; under a CUDA graph the second records it, and the third is a replay.
 WARMING_CALLS = 3
 COMPILERS = ("g++", "clang++", "c++")
-# The stream is rounded to bfloat16 after each part of a layer, by about 2^-9 / sqrt(3) in the root mean square, and what
-# the parts add is rounded several times on its way; 32 parts add up to sqrt(32) times that.
+# The stream is rounded to bfloat16 after each part of a layer, by about 2^-9 / sqrt(3) in the root mean square, and
+# what the parts add is rounded several times on its way; 32 parts add up to sqrt(32) times that.
 rounded_in_every_layer = Tolerance(1.5e-2, reason="the stream is rounded to bfloat16 twice in each of up to 16 layers")
 
 
@@ -130,7 +130,10 @@ class ReduceOverhead(Compiled):
     mode = "reduce-overhead"
 
 
-TIMED = "products that the compiler wrote are timed against the library's for these shapes, and may take in what follows them"
+TIMED = (
+    "products that the compiler wrote are timed against the library's for these shapes, "
+    "and may take in what follows them"
+)
 
 
 @bench.variant(device="cpu", builds_on="default", why=TIMED)

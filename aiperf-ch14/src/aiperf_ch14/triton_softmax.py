@@ -3,11 +3,12 @@
 Workload   y[i, j] = exp(x[i, j]) / the sum of exp(x[i, :]), bfloat16 in and out, float32 in between. One row has a late
            element on which exp alone overflows, so that the maximum of the whole row must be subtracted.
 Baseline   The formula, one torch operation after the other: float32 intermediates go to memory and come back.
-Variants   `one_block` (cuda): a program holds a whole row in registers.  `online` (cuda): a row of any length in chunks, the
-           maximum and the sum in one pass, the result in a second, which finds the row in the cache.  `persistent` (cuda): as
-           many programs as the GPU runs at a time, which fetch the next row while they compute one.
-           `few_rows` (cpu): the formula, a few rows at a time. It shows the same mechanism (intermediates that do not leave
-           the cache) in torch, and nothing about Triton, which has no kernels for processors.
+Variants   `one_block` (cuda): a program holds a whole row in registers.  `online` (cuda): a row of any length in
+           chunks, the maximum and the sum in one pass, the result in a second, which finds the row in the
+           cache.  `persistent` (cuda): as many programs as the GPU runs at a time, which fetch the next row while they
+           compute one.
+           `few_rows` (cpu): the formula, a few rows at a time. It shows the same mechanism (intermediates that do not
+           leave the cache) in torch, and nothing about Triton, which has no kernels for processors.
 Breaks     Rows so long that the registers do not hold them: `one_block` and `persistent` spill, and `online` is left.
            Few rows, of which not every multiprocessor gets one.
 """
@@ -125,7 +126,8 @@ class OneBlock:
 @bench.variant(
     device="cuda",
     requires=("sm_80", "package:triton"),
-    why="maximum and sum come from one pass, so a row too long for registers is read twice, the second time from the cache",
+    why="maximum and sum come from one pass, so a row too long for registers is read twice, the second time from the "
+    "cache",
 )
 class Online:
     def prepare(self, x):
@@ -149,7 +151,8 @@ class Persistent:
         self.block = block_of(x.shape[1])
         self.warps = warps_of(self.block)
         gpu = torch.cuda.get_device_properties(x.device)
-        most_bytes = gpu.shared_memory_per_block_optin  # type: ignore[attr-defined]  # torch 2.13 leaves it out of its types
+        # torch 2.13 omits it from its types.
+        most_bytes = gpu.shared_memory_per_block_optin  # type: ignore[attr-defined]
         # The rows that are on their way lie in shared memory, of which the reductions take a little too.
         row_bytes = self.block * x.element_size()
         ahead = min(STAGES - 1, (most_bytes - REDUCTION_BYTES) // row_bytes)

@@ -1,16 +1,18 @@
 """Dynamic batching: requests that wait a little share a pass through the weights.
 
-Workload   A trace of scoring requests, each a prompt of its own length and some tokens that may follow it: the model's scores of
-           these, and the token that it would say itself. Requests arrive as a Poisson process, a part of them in bursts. The
-           model is synthetic, see `aiperf_core.models`; the token that follows is planted, so that no rounding changes it.
-Baseline   One request after the other, in the order of arrival. The weights are read, and every operation is launched, for a
-           single prompt.
-Variants   `waiting`: all that wait when the model is free go in one batch.  `timeout`: a batch waits until it is full, or its
-           oldest request has waited long enough.  `buckets`: of those that wait, the oldest goes with others of about its
-           length, so that little is padding.  `deadline`: such a batch is no larger than its most urgent request allows, and
-           who is late already goes after those who are not.
-Breaks     Few requests: then nobody shares, and `timeout` only waits. So many that every queue grows without end: then only
-           the time for all counts, and `deadline` chooses who is served in time. Prompts that fill the machine alone.
+Workload   A trace of scoring requests, each a prompt of its own length and some tokens that may follow it: the model's
+           scores of these, and the token that it would say itself. Requests arrive as a Poisson process, a part of them
+           in bursts. The model is synthetic, see `aiperf_core.models`; the token that follows is planted, so that no
+           rounding changes it.
+Baseline   One request after the other, in the order of arrival. The weights are read, and every operation is launched,
+           for a single prompt.
+Variants   `waiting`: all that wait when the model is free go in one batch.  `timeout`: a batch waits until it is full,
+           or its oldest request has waited long enough.  `buckets`: of those that wait, the oldest goes with others of
+           about its length, so that little is padding.  `deadline`: such a batch is no larger than its most urgent
+           request allows, and who is late already goes after those who are not.
+Breaks     Few requests: then nobody shares, and `timeout` only waits. So many that every queue grows without end: then
+           only the time for all counts, and `deadline` chooses who is served in time. Prompts that fill the machine
+           alone.
 """
 
 import time
@@ -39,8 +41,8 @@ rounded_in_every_layer = Tolerance(
 )
 
 
-# A trace for a GPU. The reference, in float64, takes longer for it than all servers together, so a run has a short one unless
-# it is asked for `trace`.
+# A trace for a GPU. The reference, in float64, takes longer for it than all servers together, so a run has a short one
+# unless it is asked for `trace`.
 ON_A_GPU = {
     **config("1b").sizes,
     "bits": 16,
@@ -138,7 +140,7 @@ def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, requests, sho
 
 @torch.inference_mode()
 def score(model, tokens, length, candidates):
-    """The token that follows each prompt, and the scores of its candidates; what is behind a prompt's end does not matter."""
+    """The token that follows each prompt, and the scores of its candidates. Padding behind a prompt has no effect."""
     last = model.states(tokens)[torch.arange(len(tokens), device=tokens.device), length - 1]
     logits = model.logits(last)
     return logits.argmax(-1), logits.gather(-1, candidates).to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,13 +1,46 @@
 """A benchmark harness for GPU and AI-systems performance whose numbers can be believed.
 
-This module is what an author of benchmarks imports; `aiperf_core.kernels` has the kernel sources, and
-`aiperf_core.hookspecs` what a plugin may implement.
+Authors of benchmarks import this module, and `aiperf_core.kernels` for kernel sources. `run` measures targets from Python, and
+`aiperf_core.results` reads what runs leave behind. `aiperf_core.hookspecs` has the hooks that a plugin may implement.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from aiperf_core.benchmark import Benchmark, lossy
 from aiperf_core.cost import Cost
 from aiperf_core.tolerance import Tolerance, bf16, exact, fp8, fp32, fp32_reduction, tf32
+from aiperf_core.version import __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from aiperf_core.harness.run.from_python import run
+    from aiperf_core.results.models import RequestedTarget, RunRequest
 
-__all__ = ["Benchmark", "Cost", "Tolerance", "bf16", "exact", "fp8", "fp32", "fp32_reduction", "lossy", "tf32"]
+__all__ = [
+    "Benchmark",
+    "Cost",
+    "RequestedTarget",
+    "RunRequest",
+    "Tolerance",
+    "__version__",
+    "bf16",
+    "exact",
+    "fp8",
+    "fp32",
+    "fp32_reduction",
+    "lossy",
+    "run",
+    "tf32",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The harness is imported when it is used: an author's file needs none of it.
+    if name == "run":
+        from aiperf_core.harness.run.from_python import run
+
+        return run
+    if name in ("RequestedTarget", "RunRequest"):
+        from aiperf_core.results import models
+
+        return getattr(models, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,9 @@
-"""What an author writes: a workload, a baseline and variants of it, in one file.
+"""Benchmark: the declarations of a target, a workload with a baseline and variants, in one file.
 
     bench = Benchmark(goal="speed", clock="device")
 
     @bench.workload(smoke={"n": 4096}, cpu={"n": 1 << 22}, cuda={"n": 1 << 28})
-    def inputs(n, device, generator): ...        # the values, renewed before every sample
+    def inputs(n, device, generator): ...        # the values, new before every sample
 
     @bench.reference(tolerance=exact)
     def reference(a): ...                        # the right answer, computed by the judge
@@ -19,8 +19,8 @@
         def prepare(self, a): ...                # untimed; may look at shapes, not at values
         def run(self, a): ...
 
-The functions name what they want: sizes by the names in the presets, inputs by the keys that `inputs` returns. Nothing
-here runs a benchmark; the harness reads the declarations.
+The functions take arguments by name: sizes by the names in the presets, inputs by the keys that `inputs` returns. This
+module runs nothing; the harness reads the declarations.
 """
 
 import contextlib
@@ -33,6 +33,7 @@ from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, evolve, field, frozen
 
+from aiperf_core.contributed import as_names
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.requirements import ACCEPTED, is_requirement
@@ -45,30 +46,31 @@ KINDS = ("reasonable", "naive", "antipattern")
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
 
 Params = dict[str, float]
-# Where a mistake is: a file and line, or the code itself.
+# The place of a mistake: a file and line, or the code.
 Place = str | Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 @frozen
 class Lossy:
-    """The declaration of a variant that changes the answer by design: its quality metric and the most it may reach."""
+    """The declaration of a variant that changes the answer by design: its quality metric and the largest value."""
 
     metric: str
     budget: float
 
 
 def lossy(metric: str, *, at_most: float) -> Lossy:
-    """Declare what a lossy variant may cost: `metric` is a built-in one or one that the workload declares.
+    """Declare the error budget of a lossy variant.
 
-    Built in are `rel_l2`, `max_abs_error` and `one_minus_cosine`, each zero for a perfect answer.
+    metric: `rel_l2`, `max_abs_error`, `one_minus_cosine`, each zero for a perfect answer, or a metric of the workload.
+    at_most: its largest accepted value.
     """
     return Lossy(metric, at_most)
 
 
 @frozen
 class Implementation:
-    """Code that does the work on one kind of device, and what was declared of it."""
+    """Code that does the work on one kind of device, and its declarations."""
 
     name: str
     role: str
@@ -83,7 +85,7 @@ class Implementation:
 
     @property
     def where(self) -> str:
-        """File and line of the code, and its name. Found when it is asked for: of a class the whole file is parsed."""
+        """File and line of the code, and its name. Not stored, because a class needs a parse of its file."""
         return _where(self.code)
 
     @property
@@ -94,7 +96,7 @@ class Implementation:
 
 @frozen
 class Workload:
-    """The work itself: sizes, inputs, what may be prepared ahead, what a call may change."""
+    """The work itself: sizes, inputs, static arguments, and inputs that a call may change."""
 
     inputs: Callable[..., dict[str, Any]]
     presets: Mapping[str, Params]
@@ -106,23 +108,21 @@ class Workload:
 
 @define
 class Benchmark:
-    """A target's declarations, filled by its decorators from top to bottom of the file.
+    """The declarations of a target, filled by its decorators in the order of the file.
 
     goal: what a variant improves: `speed`, `latency`, `throughput` or `memory`.
-    clock: `device` for the GPU's own time, `wall` for what the caller waits for, launches included.
+    clock: `device` for the GPU's own time, `wall` for the time that the caller waits, launches included.
     cache: `cold` flushes the last-level cache before every sample; `warm` leaves the fresh inputs in it, for work that
         lives there by design (its bytes then set no bound).
-    threads: on the processor, pin every implementation to so many processors, and torch to as many threads. None leaves
-        both to the machine.
-    folder: implementations may ask for `folder`, the path of an empty folder of their own on disk, which is removed when
-        the run ends.
-    deferred: a call may return before its work is done, and what is timed is how long the caller is held up. Every
-        implementation is then a class with `run`, `finish`, which waits until all is done, and `output`, which fetches
-        what is judged. Neither is in the time; from the call until `finish` returns is recorded as `until_done_s`.
-    prepare_timeout_s: seconds that a preparation may take before its process counts as hung, where a run would give it less:
-        for compilers, which take minutes on a slow machine.
-    no_gain_on: devices on which no variant is expected to be better, each with the reason; there a run shows that the answers
-        are right, and says so.
+    threads: pins every implementation on the CPU to this number of CPUs, and torch to as many threads; None for all.
+    folder: implementations may ask for `folder`, the path of an empty folder of their own on disk; the end of the run
+        removes it.
+    deferred: a call may return before its work is done; the timed part is how long the caller is held up. Every
+        implementation is then a class with `run`, `finish`, which waits for the work, and `output`, which returns what
+        is judged. Both are excluded from all timings; the time until `finish` returns is recorded as `until_done_s`.
+    prepare_timeout_s: seconds after which a preparation counts as hung, if longer than the default: for compilers,
+        which take minutes on a slow machine.
+    no_gain_on: devices on which no variant is expected to be better, with the reason; a run there checks the answers.
     """
 
     goal: str
@@ -176,54 +176,54 @@ class Benchmark:
     ) -> Callable[[Decorated], Decorated]:
         """Declare the inputs and their sizes.
 
-        The function takes the sizes by name, `device` and `generator`, and returns a dict of inputs: tensors, numbers
-        or nested containers of them. The harness calls it with a new seed before every sample and copies the values
-        to fixed addresses. Each keyword is a preset of sizes; `smoke` must be among them, and a preset named after a
-        device, be it `cuda` or that of a plugin, is its default. `device` is what torch calls it. `state` names inputs that a call may change; the harness restores them.
+        The function takes the sizes by name, `device` (the torch name) and `generator`, and returns a dict of inputs:
+        tensors, numbers or nested containers of them. The harness calls it with a new seed before every sample and
+        copies the values to fixed addresses.
 
-        `files` names tensors on the processor that implementations find on disk: they are given the path of a file with the
-        tensor's bytes, which under cache='cold' is not in the page cache when a call begins.
+        presets: each keyword is a preset of sizes. `smoke` is required; a preset named after a device is its default.
+        state: inputs that a call may change; the harness restores them.
+        files: CPU tensors that implementations read from disk. They get the path of a file with the bytes, which with
+            cache='cold' is not in the page cache when a call starts.
+        served: makes the workload a trace of requests, and names tensors with a row for each request. The input
+            `arrival_s` has their arrivals in seconds from the start of a call. Implementations ask for `desk` (see
+            `aiperf_core.serving`); the reference takes the tensors and returns a dict of tensors with a row for each
+            request. An answer within the size `deadline_s` counts as good. Latencies are recorded beside the time.
 
-        `served` makes the workload a trace of requests, and names tensors that have a row for each of them. Another input,
-        `arrival_s`, says when each arrives, in seconds from the start of a call. Implementations ask for `desk`, see
-        `aiperf_core.serving`; the reference is given the tensors, and returns a dict of tensors with a row a request. The size
-        `deadline_s` says how late an answer may be to count as good. Latencies are recorded beside the time of the call.
-
-        A size named `world_size` makes it a workload of so many ranks, each a process that torch's elastic launcher starts.
-        The function is then called for each rank, takes its `rank` too, and returns that rank's inputs.
+        A size named `world_size` is the number of ranks, each a process of torch's elastic launcher. The function is
+        then called for each rank, takes `rank` too, and returns the inputs of that rank.
         """
 
         def declare(function: Decorated) -> Decorated:
             self._only_one("workload", self._workload, function)
-            self._check_served(function, _as_names(served), presets)
+            self._check_served(function, as_names(served), presets)
             self._check_presets(function, presets)
             sizes = next(iter(presets.values()))
             self._check_arguments(function, _given_to_draw(sizes))
             if files and WORLD_SIZE in sizes:
                 self._mistake(function, f"has files={files!r} and ranks; files are for workloads of one process")
             self._workload = Workload(
-                function, presets, _as_names(state), files=_as_names(files), served=_as_names(served)
+                function, presets, as_names(state), files=as_names(files), served=as_names(served)
             )
             return function
 
         return declare
 
     def static(self, function: Decorated) -> Decorated:
-        """Declare arguments that may be prepared ahead: weights, an index built once.
+        """Declare arguments that may be prepared ahead, such as weights or an index.
 
-        The function has the form of the workload's. Its values are drawn once a process and stay; `prepare` may read
-        them, and the time that it takes is printed beside the result.
+        The function has the form of the workload's. Its values are drawn once a process and stay the same. `prepare`
+        may read them; its time is printed beside the result.
         """
         self._only_one("static", self._static, function)
         self._static = function
         return function
 
     def reference(self, *, tolerance: Tolerance) -> Callable[[Decorated], Decorated]:
-        """Declare the right answer and how far from it an output may lie.
+        """Declare the right answer and the tolerance of outputs.
 
-        The judge calls the function with inputs by name, floating-point ones in float64 unless the tolerance is exact.
-        It returns what an implementation must return: the same structure, the same shapes. Of several ranks it is given
-        each input as a list with an item a rank, and returns the list of what the ranks must return.
+        The judge calls the function with inputs by name, floating-point inputs in float64 unless the tolerance is
+        exact. It returns what an implementation must return, with the same structure and shapes. With several ranks
+        each input is a list with an item for each rank, and so is the result.
         """
 
         def declare(function: Decorated) -> Decorated:
@@ -237,7 +237,7 @@ class Benchmark:
         return declare
 
     def cost(self, function: Decorated) -> Decorated:
-        """Declare the least work: a function of the sizes that returns a `Cost`."""
+        """Declare the least work by a function of the sizes that returns a `Cost`."""
         self._only_one("cost", self._cost, function)
         self._cost = function
         return function
@@ -250,10 +250,10 @@ class Benchmark:
     def baseline(
         self, *, device: str | Iterable[str], kind: str, name: str | None = None, requires: str | Iterable[str] = ()
     ) -> Callable[[Decorated], Decorated]:
-        """Declare what the variants are compared with: one baseline a device.
+        """Declare the baseline of a device, with which its variants are compared.
 
-        `kind` is `reasonable` (a competent first version), `naive` (plausible) or `antipattern` (teaches by being
-        bad, and is left out of summaries).
+        kind: `reasonable` (a competent first version), `naive` (plausible) or `antipattern` (teaches by being bad;
+            excluded from summaries).
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -274,11 +274,12 @@ class Benchmark:
         lossy: Lossy | None = None,
         mechanisms: str | Iterable[str] = (),
     ) -> Callable[[Decorated], Decorated]:
-        """Declare an implementation that should be better, and in one sentence the mechanism that makes it so.
+        """Declare an implementation that should be better than the baseline.
 
-        `builds_on` names the rung below it on a ladder where each adds one mechanism; the result then shows the gain of
-        that step too. `lossy` declares that it changes the answer by design, within a budget. `mechanisms` names what the
-        variant combines, such as `("tiling", "double_buffering")`, so that an analysis can tell their effects apart.
+        why: the mechanism that makes it better, in one sentence.
+        builds_on: the variant that it extends by one mechanism; the result then shows the gain of that step too.
+        lossy: the error budget of a variant that changes the answer by design.
+        mechanisms: what it combines, such as `("tiling", "double_buffering")`, so that analyses can separate effects.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -286,7 +287,7 @@ class Benchmark:
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
                 self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
-            names = _as_names(mechanisms)
+            names = as_names(mechanisms)
             if not all(isinstance(one, str) and is_name(one) for one in names) or len({*names}) < len(names):
                 self._mistake(code, f"has mechanisms={mechanisms!r}; accepted are different names such as 'tiling'")
             self._add(
@@ -307,7 +308,7 @@ class Benchmark:
     def yardstick(
         self, *, device: str | Iterable[str], why: str = "", name: str | None = None, requires: str | Iterable[str] = ()
     ) -> Callable[[Decorated], Decorated]:
-        """Declare a library call that is timed beside the variants and never counted as one of them."""
+        """Declare a library call that is timed beside the variants and is not counted as a variant."""
 
         def declare(code: Decorated) -> Decorated:
             self._add(code, "yardstick", device, name=name, requires=requires, why=why)
@@ -319,13 +320,13 @@ class Benchmark:
 
     @property
     def task(self) -> Workload:
-        """The workload, with its static arguments. Only to be asked of a benchmark that passed `check`."""
+        """The workload with its static arguments. The benchmark must have passed `check`."""
         assert self._workload is not None
         return evolve(self._workload, static=self._static)
 
     @property
     def tolerance(self) -> Tolerance:
-        """The tolerance of the reference."""
+        """The tolerance of outputs."""
         assert self._tolerance is not None
         return self._tolerance
 
@@ -342,7 +343,7 @@ class Benchmark:
         return cost
 
     def answer(self, params: Params, inputs: Mapping[str, Any]) -> Any:
-        """The reference's answer for these inputs."""
+        """The answer of the reference for these inputs."""
         assert self._reference is not None
         return call_with(self._reference, {**params, **inputs})
 
@@ -354,7 +355,7 @@ class Benchmark:
 
     @property
     def devices(self) -> list[str]:
-        """The names of the devices that there are implementations for, in the order of the alphabet."""
+        """The names of the devices with implementations, sorted."""
         return sorted({one.device for one in self.implementations})
 
     def on(self, device: str) -> list[Implementation]:
@@ -363,7 +364,7 @@ class Benchmark:
         return sorted(here, key=lambda one: ("baseline", "variant", "yardstick").index(one.role))
 
     def check(self) -> None:
-        """Raise a `BenchmarkError` for what is missing or contradicts itself once the whole file was read."""
+        """Check the declarations of the whole file. Raises `BenchmarkError` for missing or wrong ones."""
         if self._workload is None:
             self._mistake(self.where, "has no workload; declare one with @bench.workload(smoke={...})")
         if self._reference is None:
@@ -389,7 +390,7 @@ class Benchmark:
         name = declared.pop("name") or snake_case(code.__name__)
         if not is_name(name):
             self._mistake(code, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
-        requires = _as_names(declared.pop("requires"))
+        requires = as_names(declared.pop("requires"))
         for text in requires:
             if not is_requirement(text):
                 self._mistake(code, f"requires {text!r}; accepted are {ACCEPTED}")
@@ -401,9 +402,9 @@ class Benchmark:
             self._mistake(
                 code, f"is not deferred; {name!r} needs a class with run(self, ...), finish(self), output(self)"
             )
-        if not _as_names(device):
+        if not as_names(device):
             self._mistake(code, "names no device; accepted are cpu, cuda and those of plugins")
-        for one in _as_names(device):
+        for one in as_names(device):
             if not is_device(one):
                 self._mistake(code, f"has device={one!r}; accepted are cpu, cuda and those of plugins, such as 'xpu'")
             twin = next((other for other in self.implementations if (other.name, other.device) == (name, one)), None)
@@ -477,19 +478,19 @@ class Benchmark:
 
 
 def _given_to_draw(sizes: Iterable[str]) -> set[str]:
-    """What a workload's functions may name."""
+    """The names of arguments that the functions of a workload may take."""
     return {*sizes, "device", "generator", *(("rank",) if WORLD_SIZE in sizes else ())}
 
 
 def call_with(function: Callable[..., Any], available: Mapping[str, Any]) -> Any:
-    """Call a function with those of the available arguments that its signature names."""
+    """Call a function with the available arguments that its signature names."""
     return bind(function, available)()
 
 
 def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[Any]:
-    """Bind a function to those of the available arguments that its signature names.
+    """Bind a function to the available arguments that its signature names; `**kwargs` takes all of them.
 
-    A function that takes `**kwargs` is given all of them. Raises `BenchmarkError` where it names one that is not there.
+    Raises `BenchmarkError` for an argument that is not available.
     """
     names = _argument_names(function)
     missing = [name for name in names if name not in available]
@@ -505,18 +506,14 @@ def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[
 
 
 def _argument_names(function: Callable[..., Any]) -> list[str]:
-    """Names of the arguments that a call must give."""
+    """The names of the required arguments."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(function).parameters.values()
     return [one.name for one in parameters if one.kind in named and one.default is one.empty]
 
 
-def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 def snake_case(name: str) -> str:
-    """The name of an implementation that is written as a class of this name: `WideLoads` is `wide_loads`."""
+    """The name of an implementation from the name of its class: `wide_loads` of `WideLoads`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

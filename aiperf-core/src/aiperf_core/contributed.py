@@ -1,20 +1,21 @@
-"""What the records that plugins contribute have in common: a name, a line about it, and where its code lives."""
+"""Validators for the records that plugins contribute, and the import of the classes that they name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aiperf_core.errors import SkipError
+from aiperf_core.errors import SkipError, UsageError
 
 if TYPE_CHECKING:
     from attrs import Attribute
 
 Validator = Callable[[Any, "Attribute[Any]", Any], None]
 Base = TypeVar("Base")
+Record = TypeVar("Record")
 
 
 def named(word: str, fits: Callable[[object], bool], rule: str) -> Validator:
-    """Accepts names that fit. `rule` says which do, with an example, and `word` what the record is."""
+    """Accept names that `fits` accepts. `word` names the kind of record; `rule` ends the message, with an example."""
 
     def check(_: Any, __: "Attribute[Any]", value: object) -> None:
         if not fits(value):
@@ -24,7 +25,7 @@ def named(word: str, fits: Callable[[object], bool], rule: str) -> Validator:
 
 
 def one_line(word: str) -> Validator:
-    """Accepts a line of text that is not empty."""
+    """Accept one line of text that is not empty."""
 
     def check(record: Any, attribute: "Attribute[Any]", value: object) -> None:
         if not isinstance(value, str) or not value.strip() or len(value.splitlines()) > 1:
@@ -34,7 +35,7 @@ def one_line(word: str) -> Validator:
 
 
 def class_path(word: str) -> Validator:
-    """Accepts `"package.module:Class"`."""
+    """Accept `"package.module:Class"`."""
 
     def check(record: Any, attribute: "Attribute[Any]", value: object) -> None:
         if not is_path(value):
@@ -44,21 +45,18 @@ def class_path(word: str) -> Validator:
 
 
 def is_path(value: object) -> bool:
-    """Whether this is `"package.module:attribute"`, by its look."""
+    """Whether a value has the form `"package.module:attribute"`."""
     return isinstance(value, str) and all(value.partition(":"))
 
 
 def resolve(path: str) -> Any:
-    """Import what `"package.module:attribute"` names. Raises whatever the import raises."""
+    """Import the object that `"package.module:attribute"` names. Raises what the import raises."""
     module, _, attribute = path.partition(":")
     return getattr(import_module(module), attribute)
 
 
 def make(path: str, base: type[Base], *arguments: object) -> Base:
-    """An instance of the class at a path, which has to be derived from `base`.
-
-    Raises `SkipError` with the reason where that fails.
-    """
+    """An instance of the class at `path`, which must be derived from `base`. Raises `SkipError` when that fails."""
     try:
         made = resolve(path)(*arguments)
     except Exception as error:
@@ -66,6 +64,21 @@ def make(path: str, base: type[Base], *arguments: object) -> Base:
     if not isinstance(made, base):
         raise SkipError(f"its class {path} is not derived from {base.__module__}.{base.__qualname__}")
     return made
+
+
+def known(name: str, records: Mapping[str, Record], word: str) -> Record:
+    """The record of that name; `word` names its kind. Raises `UsageError` for an unknown name."""
+    if name not in records:
+        accepted = ", ".join(sorted(records))
+        raise UsageError(
+            f"{name!r} is not {_with_article(word)}; known are {accepted}. See what provides them: aiperf plugins"
+        )
+    return records[name]
+
+
+def as_names(value: str | Iterable[str]) -> tuple[str, ...]:
+    """A tuple of names; a single string, as in `devices=("cuda")`, is one name."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _with_article(word: str) -> str:

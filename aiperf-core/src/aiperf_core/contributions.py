@@ -3,7 +3,8 @@
 A new hook needs its spec in `hookspecs.py`, an entry here, a field of `Plugins`, and its section in `docs/hooks.md`.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
@@ -44,6 +45,7 @@ class Contribution:
     installed: makes the entry of `Plugins` from a record and the plugin's origin.
     key: the key of an entry; no two plugins may have the same key.
     words: the name of an entry in messages.
+    mapped: whether `Plugins` holds the entries as a mapping by key, not as a tuple.
     several: whether one plugin may use a key more than once.
     taken: keys of the core that no hook contributes.
     """
@@ -53,6 +55,7 @@ class Contribution:
     installed: Callable[[Any, Origin], Any]
     key: Callable[[Any], Hashable]
     words: Callable[[Any], str]
+    mapped: bool = False
     several: bool = False
     taken: frozenset[str] = field(default=frozenset())
 
@@ -60,6 +63,10 @@ class Contribution:
     def name(self) -> str:
         """The hook's name without its prefix, such as `targets`."""
         return self.hook.removeprefix("aiperf_")
+
+    def held(self, entries: Sequence[Any]) -> Any:
+        """The entries in the form in which `Plugins` holds them."""
+        return MappingProxyType({self.key(one): one for one in entries}) if self.mapped else tuple(entries)
 
 
 def _with_origin(record: Any, origin: Origin) -> Installed[Any]:
@@ -96,6 +103,7 @@ def _by_name(hook: str, kind: type[Any], word: str) -> Contribution:
         installed=_with_origin,
         key=lambda one: one.record.name,
         words=lambda one: f"{word} '{one.record.name}'",
+        mapped=True,
     )
 
 
@@ -114,6 +122,7 @@ CONTRIBUTIONS = (
         installed=_with_origin,
         key=lambda one: one.record.id,
         words=lambda one: f"validity issue '{one.record.id}'",
+        mapped=True,
     ),
     Contribution(
         hook="aiperf_checks",
@@ -137,9 +146,8 @@ CONTRIBUTIONS = (
         hook="aiperf_recordings",
         kind=Recorded,
         installed=_with_origin,
-        key=lambda one: (one.record.issue, one.distribution),
-        words=lambda one: f"recorded evidence of '{one.record.issue}'",
-        several=True,
+        key=lambda one: one.record.file,
+        words=lambda one: f"recording '{one.record.file}'",
     ),
     _by_name("aiperf_profilers", Profiler, "profiler"),
     _by_name("aiperf_metrics", MetricSet, "metric set"),

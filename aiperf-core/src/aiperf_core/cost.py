@@ -1,4 +1,4 @@
-"""The work that a target cannot avoid: the bytes it must move and the operations it must do."""
+"""Cost: the least bytes and operations that the work of a target needs."""
 
 import math
 
@@ -11,11 +11,13 @@ PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 
 @frozen(kw_only=True)
 class Cost:
-    """The least that any implementation must do for one call.
+    """The least work of any implementation in one call. Raises `BenchmarkError` for a value that is no cost.
 
-    `bytes_read` and `bytes_written` are compulsory traffic: every input once, every output once. `flops` counts a
-    multiply-add as two. `precision` is the arithmetic that the work declares, and thereby the ceiling that it is
-    measured against. `wire_bytes` is what each rank must send, `tokens` (or samples, requests) what a call delivers.
+    bytes_read, bytes_written: compulsory traffic, every input and every output once.
+    flops: operations, a multiply-add as two.
+    precision: of the arithmetic; it chooses the ceiling for the speed of light.
+    wire_bytes: the bytes that each rank must send.
+    tokens: tokens, samples or requests that a call delivers.
     """
 
     bytes_read: float = 0.0

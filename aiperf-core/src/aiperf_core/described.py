@@ -1,4 +1,4 @@
-"""What the supervisor knows of a benchmark: plain records, told by a process that imported it."""
+"""The declarations of a benchmark as plain records, from the process that imported it."""
 
 from typing import Any
 
@@ -15,7 +15,12 @@ class TargetRef:
 
 @frozen
 class DescribedImplementation:
-    """An implementation's declarations. `lossy` holds `metric` and `budget`."""
+    """An implementation's declarations.
+
+    where: file, line and name of its code.
+    lossy: `metric` and `budget`.
+    mechanisms: the mechanisms that a variant combines.
+    """
 
     name: str
     role: str

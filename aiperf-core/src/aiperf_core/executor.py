@@ -1,8 +1,8 @@
-"""Executor: a way to start workers, known by name; and what the harness asks of its class.
+"""Executor: a way to start workers, and `ExecutorKind`, the class that the harness uses it through.
 
-A plugin contributes `Executor` records. What a record's `load` names, a class derived from `ExecutorKind`, is looked up in the
-supervisor when a run uses it. `here` and `torchrun` are two such classes. A worker is always a process that serves a channel
-with `aiperf_core.harness.roles.worker`; an executor decides only where and how it is started.
+A plugin contributes `Executor` records. The supervisor imports the class that a record names in `load` when a run uses
+it. `here` and `torchrun` are two such classes. A worker is always a process that serves a channel with
+`aiperf_core.harness.roles.worker`; an executor decides only where and how it starts.
 """
 
 import re
@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from attrs import field, frozen
 
-from aiperf_core.contributed import class_path, make, named, one_line
-from aiperf_core.errors import UsageError
+from aiperf_core.contributed import class_path, known, make, named, one_line
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -25,10 +24,11 @@ def _is_name(value: object) -> bool:
 
 @frozen
 class Executor:
-    """A way to start workers: the name that `--executor` takes, and a line about it.
+    """A way to start workers. A field that breaks a rule below raises `ValueError`, which sets the plugin aside.
 
-    `load` is where its class lives: `"package.module:Class"`, derived from `ExecutorKind`. An executor that breaks a rule below
-    raises `ValueError`, which sets its plugin aside.
+    name: as in `--executor`.
+    summary: one line.
+    load: its class, `"package.module:Class"`, derived from `ExecutorKind`.
     """
 
     name: str = field(
@@ -38,15 +38,17 @@ class Executor:
     load: str = field(validator=class_path("executor"))
 
     def resolve(self, server: "ProcessServer") -> "ExecutorKind":
-        """Import the class and make one. Raises `SkipError` with the reason where that fails."""
+        """Import the class and create an instance. Raises `SkipError` with the reason when that fails."""
         return make(self.load, ExecutorKind, server)
 
 
 class WorkerHandle(Protocol):
-    """The worker of one implementation, or all its ranks as if they were one. `Child` and `RankGroup` are such.
+    """The worker of an implementation: one process (`Child`) or all its ranks (`RankGroup`).
 
-    guarded: replies that answer no request are refused. paused: its processes run only while a request is open. ended: they
-    were killed. last_s: what each rank took for the last sample, by its clock and of processors; empty for one process.
+    guarded: refuse replies that answer no request.
+    paused: its processes run only while a request is open.
+    ended: its processes were killed.
+    last_s: for each rank, the seconds of the last sample by its clock and of CPU time; empty for one process.
     """
 
     name: str
@@ -57,11 +59,11 @@ class WorkerHandle(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether it has answered its last request, so that it can be asked the next."""
+        """Whether it has answered its last request and can take the next."""
 
     @property
     def pid(self) -> int:
-        """The process that is looked at between calls: the worker, or the first rank."""
+        """The process that is inspected between calls: the worker, or the first rank."""
 
     @property
     def pids(self) -> list[int]:
@@ -76,29 +78,32 @@ class WorkerHandle(Protocol):
         on_notice: Callable[[str], None] | None = None,
         **arguments: Any,
     ) -> Any:
-        """Send a request and return the result. Raises `ChildError` for all else."""
+        """Send a request and return its result. Raises `ChildError` for any other outcome."""
 
     def post(self, do: str, *, fds: tuple[int, ...] = (), **arguments: Any) -> None:
-        """Send a request whose reply is collected later."""
+        """Send a request; `collect` returns its result."""
 
     def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
-        """The result of the request that was posted. Raises `ChildError` where there is none."""
+        """The result of the posted request. Raises `ChildError` when there is none."""
 
     def last_lines(self) -> list[str]:
-        """The last lines that it wrote."""
+        """The last lines of its output."""
 
     def kill(self) -> None:
         """End all its processes."""
 
     def destroy(self) -> None:
-        """End the processes, and let whoever asks them next find out; for other threads."""
+        """End its processes from another thread; the next request then fails."""
 
 
 @frozen(kw_only=True)
 class WorkerSpec:
-    """Whom to start: a worker for an implementation, of so many ranks (0 for one that is no matter of ranks).
+    """A worker to start.
 
-    `log` is the file that gets what it prints, `memory_limit_bytes` how much memory it may map, None for no limit.
+    name: the implementation.
+    log: the file for its output.
+    ranks: the number of ranks; 0 for a workload without ranks.
+    memory_limit_bytes: the memory that it may map; None for no limit.
     """
 
     name: str
@@ -107,27 +112,28 @@ class WorkerSpec:
     memory_limit_bytes: int | None
 
     def command(self, fd: int) -> list[str]:
-        """A command that is the worker, with the descriptor of its channel inherited; whatever comes before it may be put there."""
+        """The command line of the worker, which inherits `fd`, the descriptor of its channel. A prefix may be added."""
         limit = "" if self.memory_limit_bytes is None else str(self.memory_limit_bytes)
         module = "aiperf_core.harness.processes.standalone"
         return [sys.executable, "-P", "-m", module, "worker", str(fd), str(self.log), limit]
 
 
 class ProcessServer(Protocol):
-    """Forks processes of the harness's roles; an executor that starts workers on this machine uses it."""
+    """Forks processes for the roles of the harness, for executors that start workers on this machine."""
 
     def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> WorkerHandle:
-        """Fork a process that serves a role; `log` gets what it prints."""
+        """Fork a process that serves a role; its output goes to `log`."""
 
 
 class ExecutorKind:
-    """What the harness asks of a way to start workers, all in the supervisor. One serves a whole run.
+    """The interface of a way to start workers. All methods run in the supervisor; one instance serves a whole run.
 
-    The supervisor imports no torch, so neither may the class's module. A process leads a group of its own, so that it can be
-    killed and stopped with its children, and lives no longer than the supervisor.
+    The supervisor imports no torch, and the class's module must not import it either. A worker process leads a group of
+    its own, so that it can be stopped and killed with its children, and ends with the supervisor at the latest.
 
-    takes_one, takes_ranks: whether it starts workers of one process, and of several ranks.
-    confines: whether code that nobody trusts may run in its workers.
+    takes_one: it starts workers of one process.
+    takes_ranks: it starts workers of several ranks.
+    confines: untrusted code may run in its workers.
     """
 
     takes_one: ClassVar[bool] = True
@@ -140,24 +146,20 @@ class ExecutorKind:
     def start(self, spec: WorkerSpec) -> WorkerHandle:
         """Start the processes and return at once; the first request waits for them.
 
-        Raises `ChildError` where they cannot be started, which costs the implementation its row.
+        Raises `ChildError` when they cannot start, which fails the row of the implementation.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """End whatever is left. Called once, when the run ends in any way, after every crew of a finished target was killed."""
+        """End what is left. Called once at the end of every run, after the workers of finished targets were killed."""
 
 
 HERE = Executor("here", "Processes forked on this machine", "aiperf_core.harness.processes.here:Here")
 TORCHRUN = Executor("torchrun", "Ranks of torch's elastic launcher", "aiperf_core.harness.ranks.torchrun:Torchrun")
-# What comes with the core, by name.
-BUILT_IN: Mapping[str, Executor] = {one.name: one for one in (HERE, TORCHRUN)}
+# The core's own executors by name.
+BUILT_IN: Mapping[str, Executor] = {executor.name: executor for executor in (HERE, TORCHRUN)}
 
 
 def known_executor(name: str, executors: Mapping[str, Executor]) -> Executor:
-    """The executor of that name. Raises `UsageError` for one that no plugin provides."""
-    if name not in executors:
-        raise UsageError(
-            f"{name!r} is not an executor; known are {', '.join(sorted(executors))}. See what provides them: aiperf plugins"
-        )
-    return executors[name]
+    """The executor of that name. Raises `UsageError` for an unknown name."""
+    return known(name, executors, "executor")

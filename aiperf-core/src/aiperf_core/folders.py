@@ -1,13 +1,13 @@
-"""Folders outside of a project that aiperf keeps files in."""
+"""Folders of aiperf outside of projects."""
 
 import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels and measured ceilings are kept.
+    """The folder of compiled kernels and measured ceilings.
 
-    That is `$AIPERF_CACHE_DIR`, else `aiperf` in `$XDG_CACHE_HOME`, else `~/.cache/aiperf`.
+    It is `$AIPERF_CACHE_DIR`, else `aiperf` in `$XDG_CACHE_HOME`, else `~/.cache/aiperf`.
     """
     if chosen := os.environ.get("AIPERF_CACHE_DIR"):
         return Path(chosen)

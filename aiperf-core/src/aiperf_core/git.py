@@ -1,4 +1,4 @@
-"""What git knows of a folder. Nothing here raises: without git, or outside of a repository, there is nothing to say."""
+"""Facts from git about a folder. This module never raises: without git or a repository there are no facts."""
 
 import os
 import subprocess
@@ -8,24 +8,29 @@ GIT_SECONDS = 10
 
 
 def git_commit(folder: Path) -> str | None:
-    """The commit of the repository around `folder`, with `-dirty` if tracked files were changed. None without one."""
+    """The commit of the repository around `folder`, with `-dirty` for changed tracked files; None without one."""
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
-    # Not untracked files: the results themselves would make every repository dirty.
+    # Without untracked files: results would make every repository dirty.
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return f"{commit}-dirty" if changed else commit
 
 
+def commit_time(folder: Path) -> str | None:
+    """When the commit of the repository around `folder` was made, in ISO 8601. None without one."""
+    return _git(folder, "show", "--no-patch", "--format=%cI", "HEAD") or None
+
+
 def changed_sources(folder: Path) -> list[str]:
-    """What git sees changed or new in `folder`, except its expectations; nothing where there is no repository."""
+    """Changed and new files in `folder`, except expectations; empty without a repository."""
     options = ("--porcelain", "--untracked-files=all", "--", ".", ":(exclude)expectations")
     changed = _git(folder, "status", *options) or ""
     return [line.strip().partition(" ")[2].strip() for line in changed.splitlines()]
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # Without the lock, `status` does not write the index: a look at a repository must not change it.
+    # Without the lock, `status` does not write the index.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(

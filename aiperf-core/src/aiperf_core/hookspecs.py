@@ -81,10 +81,11 @@ def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
 
 @hookspec
 def aiperf_recordings() -> Iterable[Recorded]:  # type: ignore[empty-body]
-    """Contribute recorded evidence of issues, for guards that not every machine can test by an attack.
+    """Contribute evidence of real runs, for issues that code alone cannot commit on every machine.
 
-    Called once, when plugins are loaded. `aiperf selftest` passes the evidence to the check of the issue's guard.
-    Forbidden: two recordings of one issue by one plugin.
+    Called once, whenever plugins are loaded. `aiperf selftest --record FOLDER` writes such files, and `aiperf selftest` shows them
+    to the checks of the issue's guard. Forbidden: reading the files here, and a file that another plugin has already
+    contributed.
     """
 
 

@@ -1,4 +1,4 @@
-"""References in KernelBench's form: a trusted file with `Model`, `get_inputs` and `get_init_inputs`, read as a benchmark."""
+"""Benchmarks from KernelBench references: trusted files with `Model`, `get_inputs` and `get_init_inputs`."""
 
 import importlib.util
 import inspect
@@ -14,15 +14,15 @@ from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.tolerance import Tolerance, fp32_reduction
 
-# The static argument with what a model is made of, and the functions of a reference's file.
+# Precedes the path of a reference file in place of the module of a target.
+KERNELBENCH = "kernelbench:"
+# The static argument with the seed, the arguments and the weights of a model.
 MADE_OF = "kernelbench"
-
-
 _PARTS = ("Model", "get_inputs", "get_init_inputs")
 
 
 def execute(name: str, loader: ExecutionLoader) -> ModuleType:
-    """Import a module of this name from what a loader gives, and return it."""
+    """Import a module of this name from a loader, and return it."""
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,20 +32,20 @@ def execute(name: str, loader: ExecutionLoader) -> ModuleType:
 
 
 def as_implementation(model_class: Callable[..., Any], input_names: Sequence[str]) -> type:
-    """A model as an implementation: made before the timing, called with the inputs by position."""
+    """A model as an implementation: created before the timing, called with the inputs by position."""
     import torch
 
     class Model:
-        """Holds the model; its weights are those of the reference."""
+        """Runs the model with the weights of the reference."""
 
         def prepare(self, **arguments: Any) -> None:
             made_of = arguments[MADE_OF]
             self._model = _make(model_class, made_of, _device_of(arguments))
             own = self._model.state_dict()
             shared = {
-                name: one
-                for name, one in made_of["weights"].items()
-                if name in own and own[name].shape == one.shape and own[name].dtype == one.dtype
+                name: weight
+                for name, weight in made_of["weights"].items()
+                if name in own and own[name].shape == weight.shape and own[name].dtype == weight.dtype
             }
             self._model.load_state_dict(shared, strict=False)
 
@@ -57,7 +57,7 @@ def as_implementation(model_class: Callable[..., Any], input_names: Sequence[str
 
 
 def _make(model_class: Callable[..., Any], made_of: dict[str, Any], device: Any) -> Any:
-    """A model whose random numbers start from the seed of the reference's, so that equal constructors agree."""
+    """A model on a device, created from the seed of the reference, so that equal constructors draw equal weights."""
     import torch
 
     torch.manual_seed(made_of["seed"])
@@ -74,17 +74,17 @@ def _device_of(arguments: dict[str, Any]) -> Any:
 
 
 def benchmark_from_kernelbench(path: Path, tolerance: Tolerance = fp32_reduction) -> Benchmark:
-    """Make a benchmark of a trusted file with `Model`, `get_inputs` and `get_init_inputs`; `Model` is its baseline.
+    """Make a benchmark of a trusted file; its `Model` is the baseline.
 
-    The values of `get_inputs` are new in every sample. The weights are static: drawn once a process, from a seed that the
-    candidate is told too. It gets the weights whose name and shape are the same in its own model; a model of other
-    names must draw them in the same order, as KernelBench demands. A call is made as KernelBench makes it: without
-    gradients, the model in training mode, in full float32.
+    The values of `get_inputs` are new in every sample. The weights are static: drawn once a process, from a seed that
+    the candidate knows too. A candidate gets the weights with the name, shape and dtype of its own; a model with other
+    names must draw them in the same order, as KernelBench demands. Calls are as in KernelBench: without gradients, with
+    the model in training mode, in full float32.
 
-    Not supported: models that draw random numbers when called (dropout), and `get_init_inputs` with anything but
-    numbers, tensors, None and lists and tuples of them. No FLOPs are known: only reading the inputs bounds the time.
+    Not supported: models with random numbers in a call (dropout), and values of `get_init_inputs` other than numbers,
+    tensors, None, and lists and tuples of them. FLOPs are unknown: only reading the inputs bounds the time.
 
-    Raises `BenchmarkError` that names the file for what it lacks.
+    Raises `BenchmarkError` with the file for what it lacks.
     """
     from aiperf_core import pytree
 
@@ -150,18 +150,18 @@ def _trusted(path: Path) -> ModuleType:
 
 
 def _examples(path: Path, module: ModuleType) -> list[Any]:
-    """Inputs without values, which cost no memory."""
+    """Inputs without values or memory."""
     try:
         return _drawn(module.get_inputs, 0, "meta")
     except Exception as error:
         raise BenchmarkError(
-            f"{path}: get_inputs raised {type(error).__name__} on torch's device 'meta': {error}. It may neither name a "
-            "device nor depend on the values that it draws."
+            f"{path}: get_inputs raised {type(error).__name__} on torch's device 'meta': {error}. It may neither name "
+            "a device nor depend on the values that it draws."
         ) from error
 
 
 def _input_names(path: Path, module: ModuleType, count: int) -> list[str]:
-    """The names of the inputs: those of the parameters of `forward`, or numbered where it takes any."""
+    """The names of the inputs: the parameters of `forward`, or numbers if it takes `*args`."""
     parameters = [*inspect.signature(module.Model.forward).parameters.values()][1:]
     if any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return [f"input_{index}" for index in range(count)]
@@ -171,7 +171,7 @@ def _input_names(path: Path, module: ModuleType, count: int) -> list[str]:
 
 
 def _drawn(function: Callable[[], Sequence[Any]], seed: int, device: str) -> list[Any]:
-    """What a function returns that draws from torch's own random numbers, beginning at a seed, on a device."""
+    """The results of a function that draws random numbers of torch, from a seed, on a device."""
     import torch
 
     torch.manual_seed(seed)
@@ -184,13 +184,11 @@ def _check_not_random(path: Path, model: Any) -> None:
 
     random = [name for name, one in model.named_modules() if isinstance(one, _DropoutNd) and one.p > 0]
     if random:
-        raise BenchmarkError(f"{path}: Model draws random numbers in {random[0]!r}; what it returns has no reference.")
-
-
-# Before the path of a trusted file in KernelBench's form, in the place of a target's module.
-KERNELBENCH = "kernelbench:"
+        raise BenchmarkError(
+            f"{path}: Model draws random numbers in {random[0]!r}, so that its output has no reference."
+        )
 
 
 def kernelbench_file(module: str) -> Path | None:
-    """The reference's file that stands in the place of a target's module; None where that is a module."""
+    """The reference file in place of the module of a target; None for a module."""
     return Path(module.removeprefix(KERNELBENCH)) if module.startswith(KERNELBENCH) else None

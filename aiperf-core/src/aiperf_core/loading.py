@@ -1,4 +1,4 @@
-"""Importing a target's benchmark, with a message for every mistake of its author."""
+"""Imports the benchmark of a target, with a message for every mistake of its author."""
 
 import importlib
 import traceback
@@ -15,7 +15,7 @@ _IMPORTERS = (__file__, str(benchmark.__file__), str(Path(importlib.__file__).pa
 
 
 def _raised_at(error: BaseException) -> str:
-    """File and line at which an import failed, in the module that was asked for; nothing where it did not begin."""
+    """File and line of a failed import in the requested module; empty when it did not start."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -26,8 +26,7 @@ def _raised_at(error: BaseException) -> str:
 def load_benchmark(target: Any) -> Benchmark:
     """Import the module of a target (a record with `name` and `module`) and return its checked `Benchmark`.
 
-    Raises `BenchmarkError` that names the target and the file for every mistake of its author, a failing import
-    included.
+    Raises `BenchmarkError`, with the target and the file, for every mistake of the author, including a failed import.
     """
     reference = kernelbench_file(target.module)
     if reference is not None:
@@ -35,7 +34,7 @@ def load_benchmark(target: Any) -> Benchmark:
     try:
         module = importlib.import_module(target.module)
     except BenchmarkError as error:
-        # A tolerance, for one, does not know which file it stands in.
+        # Some errors, such as those of a tolerance, have no place.
         place = _raised_at(error)
         where = "" if place.rpartition(":")[0] in str(error) else f"{place}: "
         raise BenchmarkError(f"{target.name!r} cannot be used. {where}{error}") from None

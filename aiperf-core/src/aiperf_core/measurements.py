@@ -1,4 +1,4 @@
-"""What was measured, as plain records: samples, memory, energy, audits, and what a device reaches.
+"""Measurements as plain records: samples, memory, energy, audits, and the ceilings of a device.
 
 Units are SI and stand in the names: `_s` seconds, `_bytes` bytes, `_per_s` a rate, `_hz` a frequency. A figure that was not
 measured is `None`, never zero. Devices make these records, results keep them.
@@ -9,18 +9,22 @@ from attrs import field, frozen
 
 @frozen
 class Samples:
-    """Every sample of one implementation in the order taken; one entry a sample in every list, none dropped.
+    """Every sample of one implementation in the order taken. All lists have one entry a sample; no sample is dropped.
 
-    `round` numbers the fresh processes, `block` the run of consecutive samples of this implementation within the target's
-    run (a pass over all rows, in the order of the rows, takes as many numbers as there are rows), `step` the renewal of
-    the inputs: two implementations that share a step were given the same values. `device_s` is the GPU's time for the
-    call, `wall_s` what the caller waits for, `cpu_s` the processor time of the worker's process (all threads),
-    `bracket_s` the time between the worker's announcements of start and stop by the supervisor's own clock, which may be
-    late in reading either. A device sample hides the launch behind a blocking kernel (`hidden`), which would spoil the
-    wall clock, so a sample on a GPU has one or the other. A call too short for the clock is timed several times in a row:
-    `calls` are in a sample, and all its times are of them together. `voluntary_switches` and `involuntary_switches` count
-    how often a thread of the process gave up its processor and how often one was taken from it. `throttled` says whether
-    the clocks were held down when the machine was asked after the sample's block.
+    round: the fresh process that took it.
+    block: the run of consecutive samples of this implementation within the target's run. A pass over all rows, in the order
+        of the rows, takes as many block numbers as there are rows.
+    step: the renewal of the inputs. Two implementations with the same step got the same values.
+    device_s: the GPU's time for the call.
+    wall_s: the time that the caller waits. A sample on a GPU has `device_s` or `wall_s`, since hiding spoils the wall clock.
+    cpu_s: processor time of the worker's process, all threads.
+    bracket_s: the time between the worker's announcements of start and stop by the supervisor's clock, which may read either late.
+    hidden: whether the launch was hidden behind a blocking kernel.
+    judged: whether the output was compared with the reference.
+    calls: the number of calls; more than 1 where a call is too short for the clock. All times cover all calls.
+    voluntary_switches: how often a thread of the process gave up its processor.
+    involuntary_switches: how often a thread of the process lost its processor.
+    throttled: whether the clocks were held down after the sample's block.
     """
 
     round: list[int] = field(factory=list)
@@ -40,9 +44,10 @@ class Samples:
 
 @frozen
 class Memory:
-    """What an implementation took beyond the harness's inputs, from a reset after `prepare` until the last sample.
+    """Memory of an implementation beyond the harness's inputs, from after `prepare` to the last sample.
 
-    The device's figures are those of torch's allocator; `host_peak_bytes` is the growth of the process's resident set.
+    peak_bytes, allocated_bytes, reserved_bytes: by torch's allocator on the device.
+    host_peak_bytes: the growth of the process's resident set.
     """
 
     peak_bytes: int | None = None
@@ -58,9 +63,11 @@ class Memory:
 
 @frozen
 class Work:
-    """What the GPU did in a call, by name: kernels, copies and fills on one stream.
+    """The GPU's work in a call with one name: kernels, copies or fills on one stream.
 
-    `seconds` and `bytes` are sums over `count` pieces; streams are numbered as they first appear in the call.
+    stream: numbered in the order of first appearance in the call.
+    count: the number of pieces of work.
+    seconds, bytes: sums over these pieces.
     """
 
     name: str
@@ -73,11 +80,13 @@ class Work:
 
 @frozen
 class Audit:
-    """A few untimed calls under CUPTI, which is independent of the events that time the samples.
+    """Some untimed calls under CUPTI, which is independent of the events that time the samples.
 
-    For each call, `span_s` is the time from the start of its first piece of work to the end of its last by CUPTI,
-    `event_s` the same call by events. `work` is that of the last call, launched by so many `threads`. `stray` counts
-    pieces of work that belong to no call and are not the harness's.
+    span_s: for each call, from the start of its first piece of work to the end of its last, by CUPTI.
+    event_s: the time of the same call by events.
+    work: the work of the last call.
+    stray: pieces of work that belong neither to a call nor to the harness.
+    threads: threads that launched the work of the last call.
     """
 
     span_s: list[float]
@@ -89,10 +98,11 @@ class Audit:
 
 @frozen
 class Flush:
-    """What the flush before a sample does in an implementation's own process: seconds that a read of a buffer takes.
+    """The effect of a cache flush in an implementation's own process, as the time to read a buffer.
 
-    `hot_s` just after it was read, `cold_s` after reading other memory had displaced it, `flushed_s` after a flush, which
-    must be like `cold_s`.
+    hot_s: just after the buffer was read.
+    cold_s: after reading other memory displaced it.
+    flushed_s: after a flush, which must be close to `cold_s`.
     """
 
     hot_s: float
@@ -102,9 +112,9 @@ class Flush:
 
 @frozen
 class Steady:
-    """So many calls one after the other, with the values of one sample, timed by the supervisor.
+    """Calls without a pause, with the values of one sample, timed by the supervisor.
 
-    `waited_s` is how long threads of the process were ready to run and had no processor; None where the kernel does not say.
+    waited_s: the time that threads of the process were ready to run and had no processor; null if the kernel does not tell.
     """
 
     calls: int
@@ -114,7 +124,7 @@ class Steady:
 
 @frozen
 class Spread:
-    """The least, the median and the largest of some figures."""
+    """The least, the median and the largest of several figures."""
 
     low: float
     median: float
@@ -125,9 +135,13 @@ class Spread:
 class Energy:
     """Energy of one call, in joules.
 
-    joules_per_call: all that the device took while it ran; net_joules_per_call: less what it takes when idle, which is
-    `idle_watts`. resolution_j and net_resolution_j: how far off they may be for the steps of the counter alone.
-    calls, seconds: the run. updates, update_s: steps of the counter that were used, and the usual time between two.
+    joules_per_call: the device's energy while the call ran.
+    net_joules_per_call: the same without the idle energy.
+    idle_watts: the power of the idle device.
+    resolution_j, net_resolution_j: the possible error through the steps of the counter alone.
+    calls, seconds: the length of the run.
+    updates: steps of the counter that were used.
+    update_s: the usual time between two steps.
     method: `energy counter`, or `integrated power` where the caller accepts that.
     """
 
@@ -145,19 +159,30 @@ class Energy:
 
 @frozen
 class Ceilings:
-    """What this device was measured to reach, and when: each figure is the best of several runs.
+    """What a device was measured to reach. Each figure is the best of several runs.
 
-    `flop_per_s` holds the rates of matrix products by precision (integer operations for int8), `vector_flop_per_s` those of
-    fused multiply-adds outside matrix units. `event_overhead_s` is what a pair of events counts beyond the kernel between
-    them, `event_step_s` the least difference between two such times. A run measures these; the rest belongs to the whole page (`whole`): `stream_bytes_per_s` by kind of loop,
-    `cache_bytes_per_s` from the last-level cache, whose size is `cache_bytes` where the device tells it, `shared_bytes_per_s` from all shared memories together, `launch_s` from one
-    empty kernel to the next, `launch_wait_s` for one that is waited for, `graph_launch_s` from one to the next within a
-    graph, `transfer_bytes_per_s` between host and device, `peer_bytes_per_s` from GPU to GPU (`0-1`),
-    `all_reduce_bytes_per_s` by number of GPUs (bus bandwidth), and what the clocks of a processor cost.
-
-    `how` says by figure (`flop_per_s.bf16`) in a few words how it was measured, `missing` why it was not, `datasheet` what
-    the maker promises in the document `datasheet_name`. `state` is what the figures depend on. `others_busy` is the share of
-    the processors that other processes took meanwhile: figures of a busy machine are too low.
+    measured: when.
+    flop_per_s: matrix products by precision; integer operations for int8.
+    vector_flop_per_s: fused multiply-adds outside matrix units, by precision.
+    event_overhead_s: what a pair of events counts beyond the kernel between them.
+    event_step_s: the least difference between two times by events.
+    cache_bytes: the size of the last-level cache, where the device tells it.
+    whole: whether the figures below were measured too; a run measures those above only.
+    stream_bytes_per_s: by kind of loop.
+    cache_bytes_per_s: reads from the last-level cache.
+    shared_bytes_per_s: reads from all shared memories together.
+    launch_s: from one empty kernel to the next.
+    launch_wait_s: an empty kernel that the host waits for.
+    graph_launch_s: from one empty kernel to the next within a graph.
+    transfer_bytes_per_s: between host and device.
+    peer_bytes_per_s: from GPU to GPU, such as `0-1`.
+    all_reduce_bytes_per_s: bus bandwidth by number of GPUs.
+    timer_resolution_s, timer_call_s: resolution and cost of the processor's clocks.
+    how: by figure (`flop_per_s.bf16`), how it was measured.
+    missing: by figure, why it was not measured.
+    datasheet: figures of the maker's document `datasheet_name`.
+    state: what the figures depend on.
+    others_busy: the share of the processors that other processes used meanwhile. A busy machine gives figures that are too low.
     """
 
     device: str
@@ -194,18 +219,19 @@ class Ceilings:
 
 @frozen(kw_only=True)
 class Reading:
-    """The machine at one moment. What is not known, or was left out of a light reading, is None.
+    """The machine at one moment. A figure that is unknown, or was left out of a quick reading, is None.
 
     at_s: by `time.monotonic`.
     sm_clock_hz, memory_clock_hz: of the GPU.
     temperature_c: of the GPU, or of the processor's package where no GPU is measured.
-    power_w: of the GPU, as its driver averages it, which may be over the last second.
+    power_w: of the GPU, averaged by its driver, perhaps over the last second.
     energy_j: a running total from an arbitrary origin, of the GPU or of the processor's packages and their memory.
     throttled: what holds the clocks down now (GPU), or did so since the last reading (`cpu_thermal`, `cpu_quota`).
-    other_pids: processes that compute on this GPU and are not among those named as ours.
-    cpu_clock_hz: the fastest of the processors that this process may use; idle ones would hide it.
-    cpu_busy, cpu_own, steal: of all processors' time since the last reading that has these figures, the parts that were
-    worked, worked by the processes named as ours, and taken by a hypervisor for its other guests.
+    other_pids: processes that compute on this GPU and are not ours.
+    cpu_clock_hz: the highest clock of the processors that this process may use; idle ones would hide it.
+    cpu_busy: the share of all processors' time since the last reading that was worked.
+    cpu_own: the share that our processes worked.
+    steal: the share that a hypervisor took for its other guests.
     """
 
     at_s: float

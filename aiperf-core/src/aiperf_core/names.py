@@ -1,14 +1,17 @@
-"""Names and messages that come from elsewhere, made safe to show."""
+"""Makes names and messages of plugins, bundles and code under test safe to show.
+
+Without control characters, no foreign text can move the cursor, recolour a verdict or overwrite a line.
+"""
 
 import re
 import unicodedata
 
-# Colour sequences first, as a whole: without its escape character the rest of one would stay behind as litter.
+# A colour sequence goes as a whole: without its escape character the rest would remain as text.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 
 
 def words(content: str) -> str:
-    """Somebody else's text on one line, without control characters."""
+    """A foreign text on one line, without control characters."""
     if not (content.isascii() and content.isprintable()):
         content = "".join(map(_visible, _SEQUENCE.sub("", content)))
     return " ".join(content.split())

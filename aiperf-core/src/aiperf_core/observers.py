@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from pluggy import PluginManager
 
-from aiperf_core import __version__, hookspecs
+from aiperf_core import hookspecs
 from aiperf_core.distributions import Origin, SetAside
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from pluggy import HookImpl

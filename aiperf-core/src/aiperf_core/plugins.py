@@ -19,15 +19,10 @@ from typing import Any, NoReturn
 
 from attrs import field, frozen
 
-from aiperf_core import __version__, hookspecs
+from aiperf_core import hookspecs
 from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
-from aiperf_core.contributions import (
-    CONTRIBUTIONS,
-    Contribution,
-    Installed,
-    Rejected,
-)
+from aiperf_core.contributions import CONTRIBUTIONS, Contribution, Installed, Rejected
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.errors import UsageError
@@ -38,6 +33,7 @@ from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, selec
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
+from aiperf_core.version import __version__
 
 # A bound for generators that never end.
 MAX_RECORDS = 10_000
@@ -188,18 +184,8 @@ class _Loader:
 
     def plugins(self) -> Plugins:
         """Everything that was loaded."""
-        found = self.installed
         return Plugins(
-            targets=tuple(found["targets"]),
-            commands=MappingProxyType({one.record.name: one for one in found["commands"]}),
-            issues=MappingProxyType({one.record.id: one for one in found["issues"]}),
-            checks=tuple(found["checks"]),
-            attacks=tuple(found["attacks"]),
-            recordings=tuple(found["recordings"]),
-            profilers=MappingProxyType({one.record.name: one for one in found["profilers"]}),
-            metrics=MappingProxyType({one.record.name: one for one in found["metrics"]}),
-            devices=MappingProxyType({one.record.name: one for one in found["devices"]}),
-            executors=MappingProxyType({one.record.name: one for one in found["executors"]}),
+            **{one.name: one.held(self.installed[one.name]) for one in CONTRIBUTIONS},
             loaded=tuple(self.loaded),
             set_aside=self.set_aside,
             hook=Observers(self.manager, self.origins, self.set_aside),

@@ -1,28 +1,32 @@
-"""What a profiler is to aiperf: a record that a plugin contributes, and the protocol of what the record names.
+"""Profiler: a profiling tool, and `Tool`, the protocol of the class that it names.
 
-A profile is a pass of its own. For each implementation a fresh process makes the inputs, prepares the implementation, warms
-it up and then calls it some times under the tool. `Profiler` and `MetricSet` are what plugins list; nothing else is imported
-before a profile is asked for.
+A profile is a pass of its own. For each implementation a fresh process makes the inputs, prepares the implementation,
+warms it up and then calls it several times under the tool. Plugins list `Profiler` and `MetricSet` records; nothing
+else is imported before a profile is requested.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
 from attrs import Attribute, field, frozen
 
-from aiperf_core.contributed import class_path, named, one_line, resolve
+from aiperf_core.contributed import as_names, class_path, named, one_line, resolve
 
 _WORDS = "letters, digits, hyphens and '_' can, such as 'nsys'"
 
 
 @frozen(kw_only=True)
 class Hot:
-    """Something that takes time: a kernel, a copy, a fill, an operator or a symbol, all of one name together.
+    """A hot spot: all kernels, copies, fills, operators or symbols of one name.
 
-    count, seconds, bytes: in one call, on average. share: of the seconds of all, from 0 to 1. by: the operator that launched it.
-    metrics: of the tool's, by the names of `figures`, or by the tool's own where it has none there.
+    name: as the tool reports it.
+    kind: `kernel`, `copy`, `fill`, `operator` or `symbol`.
+    count, seconds, bytes: the average of one call.
+    share: of the seconds of all hot spots, from 0 to 1.
+    by: the operator that launched it.
+    metrics: values of the tool by the names of `figures`, or by the tool's own names.
     """
 
     name: str
@@ -37,11 +41,15 @@ class Hot:
 
 @frozen(kw_only=True)
 class Observed:
-    """What a tool saw.
+    """The observations of a tool.
 
-    version: the tool's. hot: the longest first. figures: of one call, by the names of `figures`. words: what is no number,
-    such as `occupancy_limiter`. missing: what it does not offer, or could not tell here, with the reason. files: what it left in
-    its folder that is worth keeping. notes: what a reader must know to read the figures.
+    version: of the tool.
+    hot: the hot spots, the longest first.
+    figures: of one call, by the names of `figures`.
+    words: values that are no numbers, such as `occupancy_limiter`.
+    missing: what the tool does not offer, or could not tell here, with the reason.
+    files: the files in its folder to keep.
+    notes: what a reader of the figures must know.
     """
 
     version: str
@@ -59,11 +67,14 @@ def _is_word(value: object) -> bool:
 
 @frozen(kw_only=True)
 class Job:
-    """One implementation that is to be profiled.
+    """An implementation to profile.
 
-    target, module, implementation: what. device: its name. params: the sizes. cache: `cold` or `warm`, as declared;
-    with a cold cache the caches are flushed before each call, outside of the tool's view where the tool allows it.
-    metrics: the metrics that the user chose by `--metrics`, or none for the tool's own choice.
+    target, module, implementation: its names.
+    device: the name of the device.
+    params: the sizes.
+    cache: `cold` or `warm`, as declared. `cold` flushes the caches before each call, unseen by the tool if possible.
+    threads: the number of CPUs to pin to; None for all.
+    metrics: the metrics of `--metrics`; empty for the tool's own choice.
     """
 
     target: str
@@ -82,55 +93,66 @@ class Job:
 
 
 class Tool(Protocol):
-    """What a profiler does. It is made anew for each job, `Tool(job)`, in the command's process and in the profiled one.
+    """The class of a profiler. The command's process and the profiled process each make a `Tool(job)` for a job.
 
-    pace: how many calls it is shown.
+    A class may derive from it to get the defaults below.
+
+    pace: the number of calls in a pass.
     """
 
     pace: "Pace"
+    job: Job
 
     def __init__(self, job: Job) -> None:
-        """Take the job. Nothing is looked for yet."""
+        """Keep the job in `job`. Look for nothing yet."""
+        self.job = job
 
     def unavailable(self) -> str | None:
-        """Why the tool cannot look at this job here, with the remedy; None where it can. In the command's process."""
+        """Why the tool cannot profile this job here, with the remedy; None when it can. In the command's process."""
 
     def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
-        """The command lines to run, each in its turn, in the command's process.
+        """The command lines to run one after the other. In the command's process.
 
-        `argv` starts the profiled process. A tool that is a program of its own puts itself before it; one that works in the
-        process returns `[argv]`. Files go to `folder`, which exists.
+        `argv` starts the profiled process. A tool that is a program of its own puts itself before it; the default
+        `[argv]` is for a tool that works within the process. Files go to `folder`, which exists.
         """
+        return [[*argv]]
 
     def window(self, folder: Path) -> "Window":
-        """What frames the calls, in the profiled process."""
+        """The frame around the calls. In the profiled process."""
 
     def remedy(self, log: str) -> str | None:
-        """What to do about something that was printed by a command, such as a right that is missing; None for nothing."""
+        """The remedy for a problem in the output of a command, such as a missing right; None for no problem."""
+        return None
 
     def summarise(self, folder: Path, calls: int) -> Observed:
-        """Read what the tool left in `folder`, in the command's process. `calls` were made.
+        """Read the tool's files of `calls` calls from `folder`. In the command's process.
 
-        Raises `AiperfError` with the remedy where it is not whole.
+        Raises `AiperfError` with the remedy when they are not complete.
         """
 
 
 class Window(Protocol):
-    """Frames the calls of a pass in the profiled process: once around all of them, and once around each."""
+    """Frames the calls of a pass in the profiled process. A class may derive from it to get empty frames."""
 
     def whole(self) -> AbstractContextManager[None]:
-        """Around all calls, after the warm-up. What is done between calls (flushing, restoring inputs) is inside."""
+        """Around all calls, after the warm-up. Work between calls (flushing, restoring inputs) is inside."""
+        return nullcontext()
 
     def call(self) -> AbstractContextManager[None]:
         """Around one call, or several in a row; it ends when the device is idle."""
+        return nullcontext()
 
 
 @frozen
 class Pace:
-    """How many windows a pass has: `windows`, or fewer, and at least one, when they would take longer than `seconds`.
+    """The length of a pass.
 
-    A window has one call, or as many in a row as fill `window_s`, for tools whose starting and stopping costs more than a
-    short call does. Calls in a row find warm caches. `clocked` says whether the host's clock means anything under the tool.
+    windows: the number of windows.
+    seconds: the budget; a pass has fewer windows, at least one, to keep it.
+    window_s: a window repeats short calls to fill this time, for tools that are slow to start and stop. All calls of a
+        window but the first find warm caches.
+    clocked: the host's clock is meaningful under the tool.
     """
 
     windows: int
@@ -141,10 +163,11 @@ class Pace:
 
 @frozen
 class Profiler:
-    """A tool that `aiperf profile --tool NAME` may use.
+    """A tool of `aiperf profile`. A field that breaks a rule raises `ValueError`, which sets the plugin aside.
 
-    `load` is `"package.module:Class"` of a `Tool`, imported when the tool is used. A profiler that breaks a rule below raises
-    `ValueError`, which sets its plugin aside.
+    name: as in `--tool`.
+    summary: one line.
+    load: the class of a `Tool`, `"package.module:Class"`, imported at the first use.
     """
 
     name: str = field(validator=named("profiler", _is_word, _WORDS))
@@ -152,26 +175,24 @@ class Profiler:
     load: str = field(validator=class_path("profiler"))
 
     def resolve(self) -> "type[Tool]":
-        """Import the tool's class. Raises whatever the import raises."""
+        """Import the class of the tool. Raises what the import raises."""
         found: type[Tool] = resolve(self.load)
         return found
 
 
-def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
-    """Take `("cycles")`, which Python reads as a string, for the tuple that its author meant."""
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 @frozen
 class MetricSet:
-    """Metrics of a tool that belong together, chosen by `aiperf profile --metrics NAME`.
+    """A set of metrics for `aiperf profile --metrics NAME`.
 
-    `tool` is the profiler that knows them, and `metrics` their names in the tool's own spelling.
+    name: as in `--metrics`.
+    tool: the name of the profiler.
+    metrics: their names in the spelling of the tool.
+    summary: one line.
     """
 
     name: str = field(validator=named("metric set", _is_word, _WORDS))
     tool: str = field()
-    metrics: tuple[str, ...] = field(converter=_as_names)
+    metrics: tuple[str, ...] = field(converter=as_names)
     summary: str = field(validator=one_line("metric set"))
 
     @metrics.validator
@@ -179,5 +200,6 @@ class MetricSet:
         for metric in value or ("",):
             if not isinstance(metric, str) or not metric or metric.startswith("-") or set(metric) & set(", \t\n"):
                 raise ValueError(
-                    f"metric set {self.name!r} needs metrics=('name', ...), each without blanks and commas; found {metric!r}"
+                    f"metric set {self.name!r} needs metrics=('name', ...), each without blanks and commas; "
+                    f"found {metric!r}"
                 )

@@ -11,11 +11,16 @@ A `conftest.py` gives the awkward sizes of its targets, and an empty list for no
     def pytest_aiperf_awkward():
         return {"acme.gather": [{"rows": 1}, {"rows": 1009, "width": 37}]}
 
+With the ini option `aiperf_strict` notes of `aiperf lint` fail too. A `conftest.py` accepts those that are right:
+
+    def pytest_aiperf_accepted():
+        return {"acme.gather": ["cost.bytes_read"]}
+
 The fixture `aiperf_measure` is for tests that an author writes. Without `--aiperf` and without the fixture neither torch nor any
 benchmark is imported.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +42,11 @@ class Hooks:
         """The awkward sizes of targets, by the target's name; sizes that are not named are those of `smoke`."""
         return {}
 
+    @pytest.hookspec
+    def pytest_aiperf_accepted(self) -> Mapping[str, Sequence[str]]:
+        """The tests of `aiperf lint` whose notes are right, by the target's name."""
+        return {}
+
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the hooks."""
@@ -53,13 +63,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Test the targets that the pattern chooses (as in aiperf run), all without a pattern. "
         "Put files and folders before it, or write --aiperf=PATTERN.",
     )
+    parser.addini("aiperf_strict", "With --aiperf: fail for notes of aiperf lint too.", type="bool", default=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the items where the option is given."""
     if config.getoption("--aiperf") is not None:
         config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
-        config.pluginmanager.register(Conformance(str(config.getoption("--aiperf"))), "aiperf-conformance")
+        config.pluginmanager.register(Conformance(config), "aiperf-conformance")
 
 
 @pytest.fixture(scope="session")
@@ -82,9 +93,11 @@ class Wrong(Exception):
 class Conformance:
     """Makes the items, and holds the fork server that they share."""
 
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.awkward: dict[str, Sequence[Sizes]] = {}
+    def __init__(self, config: pytest.Config) -> None:
+        self.pattern = str(config.getoption("--aiperf"))
+        self.strict = bool(config.getini("aiperf_strict"))
+        self.awkward: Mapping[str, Sequence[Sizes]] = {}
+        self.accepted: Mapping[str, Sequence[str]] = {}
         self._measuring: Measuring | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -93,12 +106,14 @@ class Conformance:
         from aiperf_core.errors import UsageError
         from aiperf_core.plugins import load_plugins
 
+        plugins = load_plugins()
         try:
-            selections = load_plugins().select([self.pattern])
+            selections = plugins.select([self.pattern])
         except UsageError as error:
             raise pytest.UsageError(f"--aiperf: {error}") from None
-        for sizes in session.config.hook.pytest_aiperf_awkward():
-            self.awkward.update(sizes)
+        hook, known = session.config.hook, {one.name for one in plugins.targets}
+        self.awkward = _by_target(known, "pytest_aiperf_awkward", hook.pytest_aiperf_awkward())
+        self.accepted = _by_target(known, "pytest_aiperf_accepted", hook.pytest_aiperf_accepted())
         for selection in selections:
             for device in selection.target.devices:
                 name = f"{selection.target.name}[{device}]"
@@ -128,6 +143,14 @@ class Conformance:
         return self._measuring
 
 
+def _by_target(known: Collection[str], hook: str, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answers of a hook in one. Raises `pytest.UsageError` where a name is not a target's."""
+    found = {name: value for answer in answers for name, value in answer.items()}
+    if unknown := sorted(found.keys() - known):
+        raise pytest.UsageError(f"{hook} names {', '.join(map(repr, unknown))}, which is not a target here")
+    return found
+
+
 class TargetItem(pytest.Item):
     """The test of a target on a device; it stands in no file."""
 
@@ -147,8 +170,9 @@ class TargetItem(pytest.Item):
             raise Wrong(f"no plugin provides the device {self.device!r}; known are {', '.join(sorted(known))}")
         if self.device not in measuring.devices:
             pytest.skip(f"needs a device {self.device!r}; here is {', '.join(measuring.devices)}")
-        awkward = self.conformance.awkward.get(self.selection.target.name)
-        check = TargetCheck(measuring, self.selection, self.device, awkward)
+        name = self.selection.target.name
+        accepted = self.conformance.accepted.get(name, ()) if self.conformance.strict else None
+        check = TargetCheck(measuring, self.selection, self.device, self.conformance.awkward.get(name), accepted)
         check.run()
         if check.problems:
             raise Wrong("\n".join(check.problems))

@@ -1,8 +1,8 @@
-"""Inputs and outputs as trees: tensors, numbers and nested dicts, lists and tuples of them.
+"""Inputs and outputs as pytrees: tensors, numbers and nested dicts, lists and tuples of them.
 
-A tree's *shape* describes it as JSON, so that two processes can agree on it without sharing Python objects. Each node is a
-dict with a `type`: `tensor` (with `dtype`, `shape`, `stride` and `offset`, in bytes into an arena), `number` (with its
-`value`), `none`, or `dict`, `list` and `tuple` with their `items`.
+The *shape* of a pytree describes it as JSON, so that two processes can agree on it without sharing Python objects. Each
+node is a dict with a `type`: `tensor` (with `dtype`, `shape`, `stride`, and `offset` in bytes into a shared buffer),
+`number` (with its `value`), `none`, or `dict`, `list` and `tuple` with their `items`.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ _ALIGN_BYTES = 512
 
 
 class Layout:
-    """Hands out places in an arena, one after the other."""
+    """Allocates consecutive places in a shared buffer."""
 
     def __init__(self) -> None:
         self.total_bytes = 0
 
     def place(self, span_bytes: int) -> int:
-        """Return the offset of a new place of that size."""
+        """The offset of a new place of that size."""
         align = _PAGE_BYTES if span_bytes >= _PAGE_BYTES else _ALIGN_BYTES
         offset = -(-self.total_bytes // align) * align
         self.total_bytes = offset + span_bytes
@@ -34,7 +34,7 @@ class Layout:
 
 
 def describe(value: Any, layout: Layout, path: str = "") -> Shape:
-    """Return the shape of a tree, giving each tensor a place. Raises `TypeError` that names what cannot be in a tree."""
+    """The shape of a pytree, with a place for each tensor. Raises `TypeError` for a value that cannot be in one."""
     if isinstance(value, torch.Tensor):
         return _describe_tensor(value, layout, path)
     if value is None:
@@ -57,7 +57,7 @@ def describe(value: Any, layout: Layout, path: str = "") -> Shape:
 def _describe_tensor(tensor: torch.Tensor, layout: Layout, path: str) -> Shape:
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise TypeError(f"{path or 'the result'} is a {tensor.layout} tensor; accepted are dense (strided) tensors")
-    # Expanded and overlapping tensors have no memory of their own for each element; they are made contiguous.
+    # Expanded and overlapping tensors have no memory for each element; the place is for a contiguous copy.
     stride = torch.empty_like(tensor, device="meta").stride()
     span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, stride, strict=True)) if tensor.numel() else 0
     return {
@@ -79,21 +79,21 @@ def tensors_of(shape: Shape) -> Iterator[Shape]:
         yield from tensors_of(one)
 
 
-def view(shape: Shape, arena: torch.Tensor) -> torch.Tensor:
-    """Return the tensor that a `tensor` node describes, as a view of the arena's bytes."""
+def view(shape: Shape, buffer: torch.Tensor) -> torch.Tensor:
+    """The tensor that a `tensor` node describes, as a view of the buffer's bytes."""
     dtype = getattr(torch, shape["dtype"])
-    empty = torch.empty(0, dtype=dtype, device=arena.device)
+    empty = torch.empty(0, dtype=dtype, device=buffer.device)
     offset = shape["offset"] // empty.element_size()
-    return empty.set_(arena.untyped_storage(), offset, shape["shape"], shape["stride"])
+    return empty.set_(buffer.untyped_storage(), offset, shape["shape"], shape["stride"])
 
 
-def build(shape: Shape, arena: torch.Tensor) -> Any:
-    """Return the tree that a shape describes, its tensors being views of the arena."""
-    return rebuild(shape, lambda node: view(node, arena))
+def build(shape: Shape, buffer: torch.Tensor) -> Any:
+    """The pytree that a shape describes; its tensors are views of the buffer."""
+    return rebuild(shape, lambda node: view(node, buffer))
 
 
 def rebuild(shape: Shape, tensor: Callable[[Shape], Any]) -> Any:
-    """Return the tree that a shape describes, with each tensor made by a function of its node."""
+    """The pytree that a shape describes; `tensor` makes each tensor from its node."""
     match shape["type"]:
         case "tensor":
             return tensor(shape)
@@ -112,7 +112,7 @@ def rebuild(shape: Shape, tensor: Callable[[Shape], Any]) -> Any:
 
 
 def pairs(shape: Shape, value: Any, path: str = "") -> Iterator[tuple[str, Shape, Any]]:
-    """Yield path, node and leaf of a tree that is known to have this shape."""
+    """Path, node and leaf of each leaf of a pytree that is known to have this shape."""
     match shape["type"]:
         case "dict":
             for key, one in shape["items"].items():
@@ -125,24 +125,21 @@ def pairs(shape: Shape, value: Any, path: str = "") -> Iterator[tuple[str, Shape
 
 
 def tensor_bytes(shape: Shape) -> int:
-    """Bytes of all elements of all tensors in a tree."""
+    """The bytes of all elements of all tensors in a pytree."""
     return sum(int(one["bytes"]) for one in tensors_of(shape))
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors anywhere in a value, whatever else it holds."""
+    """The tensors in the dicts, lists and tuples of a value; other values are skipped."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from tensors(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from tensors(one)
 
 
 def mapped(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:
-    """A value with each tensor in its dicts, lists and tuples replaced by what a function makes of it."""
+    """A copy of a value in which `function` replaces each tensor in its dicts, lists and tuples."""
     if isinstance(value, torch.Tensor):
         return function(value)
     if isinstance(value, dict):
@@ -175,17 +172,21 @@ def match(shape: Shape, value: Any, device: str, path: str = "") -> None:
 
 
 def _match_tensor(shape: Shape, value: Any, device: str, name: str) -> None:
-    # Exactly these types: a subclass can answer every comparison as it likes.
+    # Exactly these types: a subclass can forge the result of every comparison.
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise ContractError(f"{name} is {summary(value)}; the reference returns {expected(shape)}")
     if value.layout is not torch.strided:
         raise ContractError(f"{name} is a {value.layout} tensor; the reference returns {expected(shape)}")
-    found = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    wanted = f"{shape['dtype']}{shape['shape']}"
+    found, wanted = form(value), f"{shape['dtype']}{shape['shape']}"
     if found != wanted:
         raise ContractError(f"{name} is {found}; the reference returns {wanted}")
     if value.device.type != device:
         raise ContractError(f"{name} lies on {value.device}; the reference returns it on {device}")
+
+
+def form(tensor: torch.Tensor) -> str:
+    """The dtype and sizes of a tensor: `float32[3, 4]`."""
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
 def expected(shape: Shape) -> str:
@@ -206,11 +207,10 @@ def expected(shape: Shape) -> str:
 def summary(value: Any) -> str:
     """A value in words, without calling any method of its own."""
     if type(value) is torch.Tensor:
-        form = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
         if value.is_meta:
-            return f"a tensor {form} without values (device meta)"
-        layout = str(value.layout).removeprefix("torch.")
-        return f"a tensor {form}" if value.layout is torch.strided else f"a {layout} tensor {form}"
+            return f"a tensor {form(value)} without values (device meta)"
+        layout = "" if value.layout is torch.strided else str(value.layout).removeprefix("torch.") + " "
+        return f"a {layout}tensor {form(value)}"
     if type(value) in (list, tuple, dict):
         return f"a {type(value).__name__} of {len(value)}"
     return f"a {type(value).__module__}.{type(value).__qualname__}".replace("a builtins.NoneType", "None")
@@ -221,7 +221,7 @@ def _join(path: str, key: str) -> str:
 
 
 def extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """Where a strided tensor begins and ends in its storage, in bytes. What lies between its elements counts as its own."""
+    """The begin and end of a strided tensor in its storage, in bytes, gaps between elements included."""
     bytes_each = tensor.element_size()
     first = int(tensor.storage_offset())
     if not tensor.numel():
@@ -231,7 +231,7 @@ def extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two strided tensors share memory, what lies between their elements included."""
+    """Whether two strided tensors overlap in memory, gaps between elements included."""
     (first, first_end), (second, second_end) = (
         (tensor.data_ptr(), tensor.data_ptr() + end - begin)
         for tensor in (one, other)

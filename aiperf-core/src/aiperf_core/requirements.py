@@ -1,8 +1,8 @@
-"""What an implementation needs of a machine, and whether the machine has it.
+"""Requirements of an implementation, and whether a machine meets them.
 
 A requirement is a short text: `sm_80` (that compute capability or a later one), `sm_90a` (that architecture exactly),
-`compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an importable
-package), `gpus:2` (at least so many), `capability:fp64` (what the device of a plugin says of itself).
+`compiler` (a C compiler), `machine:x86_64` (the processor's kind, as `uname -m` says it), `package:triton` (an
+importable package), `gpus:2` (at least 2), `capability:fp64` (a capability of a plugin's device).
 """
 
 import importlib.util
@@ -17,16 +17,19 @@ ACCEPTED = (
     "'sm_80' (or later), 'sm_90a' (exactly), 'compiler', 'machine:NAME', 'package:NAME', 'gpus:N', 'capability:NAME'"
 )
 _PATTERN = re.compile(
-    r"sm_(?P<arch>\d{2,3})(?P<exact>[af]?)|compiler|machine:(?P<machine>\w+)|package:(?P<package>[\w.]+)|gpus:(?P<gpus>\d+)"
-    r"|capability:(?P<capability>[\w.-]+)"
+    r"sm_(?P<arch>\d{2,3})(?P<exact>[af]?)|compiler|machine:(?P<machine>\w+)|package:(?P<package>[\w.]+)"
+    r"|gpus:(?P<gpus>\d+)|capability:(?P<capability>[\w.-]+)"
 )
 
 
 @frozen
 class Hardware:
-    """The GPU that a run is given: its name, its compute capability as `major * 10 + minor`, and how many there are.
+    """The hardware of a run.
 
-    `capabilities` are those of a plugin's device.
+    gpu: the name of the GPU; None without one.
+    arch: its compute capability, `major * 10 + minor`.
+    gpus: the number of GPUs.
+    capabilities: of a plugin's device.
     """
 
     gpu: str | None = None
@@ -41,7 +44,7 @@ def is_requirement(text: str) -> bool:
 
 
 def lacking(text: str, hardware: Hardware) -> str | None:
-    """Return why this machine does not meet the requirement, or None where it does."""
+    """Why this machine does not meet a requirement; None when it does. Raises `ValueError` for text of another form."""
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -74,5 +77,5 @@ def _lacking_arch(text: str, arch: int, exact: bool, hardware: Hardware) -> str 
 def _importable(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is not None
-    except Exception:  # of a dotted name the parent is imported, and may raise what it likes
+    except Exception:  # the parent of a dotted name is imported, and may raise anything
         return False

@@ -1,7 +1,7 @@
-"""Requests that arrive while a call runs, and the answers to them, by the harness's clock.
+"""Requests that arrive while a call runs, and their answers, by the clock of the harness.
 
-A workload that declares `served` is a trace: each of its requests arrives at a time of its own, counted from the start of
-the call, and an implementation that asks for `desk` is handed it then and not before:
+A workload that declares `served` is a trace: each request has an arrival time, counted from the start of the call. An
+implementation that asks for `desk` gets a request at that time and not before:
 
     class OneByOne:
         def run(self, desk, weights):
@@ -9,8 +9,8 @@ the call, and an implementation that asks for `desk` is handed it then and not b
                 for request in desk.wait():
                     desk.answer([request], scores=score(weights, request["tokens"][None]))
 
-An answer counts when it lies in the harness's own memory: `answer` waits for the device, copies, and then looks at the clock. That
-copy is what is judged. So a latency cannot be claimed for an answer that comes later, nor the answer be mended afterwards.
+An answer counts when it lies in the harness's own memory: `answer` waits for the device, copies, and then reads the
+clock. The copy is judged: code can neither claim an earlier time for an answer nor change it later.
 """
 
 import math
@@ -22,19 +22,22 @@ import torch
 from attrs import define, field, frozen
 
 from aiperf_core.errors import ContractError
+from aiperf_core.pytree import form
 
 ARRIVAL = "arrival_s"
 DEADLINE = "deadline_s"
 
-# Bound now, before anybody could replace them.
+# Bound at import, before other code can replace them.
 _now_ns, _sleep = time.perf_counter_ns, time.sleep
 
 
 @frozen(eq=False)
 class Request:
-    """A request: its place in the trace, when it arrived and when its answer is due, in seconds from the start of the call.
+    """A request. `request["tokens"]` is its row of that input on the host: a tensor, or a number of a vector.
 
-    `request["tokens"]` is its row of that input, on the host: a tensor, or a number where the input is a vector.
+    number: its place in the trace.
+    arrival_s, due_s: its arrival and the deadline of its answer, in seconds from the start of the call.
+    values: its rows by input.
     """
 
     number: int
@@ -48,10 +51,10 @@ class Request:
 
 @define(eq=False)
 class Desk:
-    """Hands out the requests of a trace as they arrive, takes their answers, and keeps the time.
+    """Hands out the requests of a trace as they arrive, takes their answers, and measures the times.
 
-    `served` has the inputs by name, a row a request, `arrival_s` among them; the harness renews them in place. An answer that
-    takes longer than `deadline_s` is late.
+    served: the inputs by name with a row for each request, including `arrival_s`; the harness renews them in place.
+    deadline_s: an answer that takes longer is late.
     """
 
     served: Mapping[str, torch.Tensor]
@@ -68,25 +71,25 @@ class Desk:
 
     @property
     def now_s(self) -> float:
-        """Seconds since the call began."""
+        """Seconds since the start of the call."""
         return (_now_ns() - self._began_ns) / 1e9
 
     @property
     def is_open(self) -> bool:
-        """Whether there are requests that have no answer, arrived or not."""
+        """Whether any request has no answer, including those that have not arrived."""
         return self._left > 0
 
     def arrived(self) -> list[Request]:
-        """The requests that arrived since this was last asked, in the order of their arrival. Does not wait."""
+        """The requests that arrived since the last call of this method, in the order of arrival. Does not wait."""
         now_s, first = self.now_s, self._next
         while self._next < len(self._order) and self._order[self._next].arrival_s <= now_s:
             self._next += 1
         return self._order[first : self._next]
 
     def wait(self, until_s: float = math.inf) -> list[Request]:
-        """Wait for a request, but no longer than until that time after the start of the call; what arrived, perhaps nothing.
+        """Wait for a request, at most until `until_s` after the start of the call; return those that arrived, if any.
 
-        Without a time, and where none is left to come, it returns at once.
+        Returns at once when no request is left to come and `until_s` is not given.
         """
         found = self.arrived()
         while not found:
@@ -99,10 +102,10 @@ class Desk:
         return found
 
     def answer(self, requests: Sequence[Request], **rows: torch.Tensor) -> None:
-        """Hand in answers: of each name a tensor with a row for each of the requests, on any device.
+        """Hand in answers: tensors by name, on any device, with a row for each of the requests.
 
-        Returns when they have arrived. Raises `ContractError` for a request that has not been handed out or has its answer,
-        and for rows that are not as many or not like those before.
+        Returns when the answers are copied. Raises `ContractError` for a request that was not handed out or has an
+        answer already, and for rows of another number, shape or dtype than before.
         """
         for request in requests:
             known = request.number < len(self._trace) and self._trace[request.number] is request
@@ -125,16 +128,15 @@ class Desk:
         if kept is None:
             kept = self._answers[name] = torch.empty(len(self._trace), *rows.shape[1:], dtype=rows.dtype)
         if len(rows) != len(places) or rows.shape[1:] != kept.shape[1:] or rows.dtype != kept.dtype:
-            wanted = f"{str(kept.dtype).removeprefix('torch.')}{[len(places), *kept.shape[1:]]}"
-            found = f"{str(rows.dtype).removeprefix('torch.')}{list(rows.shape)}"
-            raise ContractError(f"an answer's {name!r} is {found}; accepted is {wanted}, a row for each request")
+            wanted = form(kept.new_empty(len(places), *kept.shape[1:]))
+            raise ContractError(f"an answer's {name!r} is {form(rows)}; accepted is {wanted}, a row for each request")
         with torch.no_grad():
             kept[places] = rows.cpu()
 
     # --- for the harness
 
     def serving(self, call: Callable[[], Any]) -> Callable[[], dict[str, torch.Tensor]]:
-        """A function that makes the call for the trace that now lies in the inputs, and returns the answers, on the host."""
+        """A function that makes the call for the trace in the present inputs, and returns the answers on the host."""
         values = {name: one.cpu() if one.dim() > 1 else one.tolist() for name, one in self.served.items()}
         arrivals = values.pop(ARRIVAL)
         self._trace = [
@@ -156,13 +158,13 @@ class Desk:
 
     @property
     def latencies_s(self) -> list[float]:
-        """From each request's arrival until its answer was there, in the order of the trace; of the last call."""
+        """Seconds from arrival to answer of each request of the last call, in the order of the trace."""
         pairs = zip(self._trace, self._answered_s, strict=True)
         return [done_s - request.arrival_s for request, done_s in pairs if done_s is not None]
 
 
 def at_desk(served: Sequence[str], arguments: Mapping[str, Any]) -> tuple[dict[str, Any], Desk | None]:
-    """Arguments in which a desk stands in the place of what it hands out; as they are where nothing is served."""
+    """The arguments with a desk instead of the served inputs, and the desk; unchanged when nothing is served."""
     if not served:
         return dict(arguments), None
     names = (*served, ARRIVAL)

@@ -13,7 +13,7 @@ accepts them. Lint and awkward sizes share a process. A crash ends that process 
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import isqrt
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class TargetCheck:
 
     selection: the target, and the implementations that were asked for; all of them where none is named.
     awkward: sizes that replace some of `smoke`; None where the author gives none.
+    accepted: the tests of `aiperf lint` whose notes are no problem; None accepts all notes.
     problems: what is wrong, a paragraph each.
     skipped: what this machine cannot test, with the reason.
     tested: whether any implementation was tested.
@@ -50,6 +51,7 @@ class TargetCheck:
     selection: Selection
     device: str
     awkward: Iterable[Sizes] | None = None
+    accepted: Collection[str] | None = None
     problems: list[str] = field(factory=list, init=False)
     skipped: list[str] = field(factory=list, init=False)
     tested: bool = field(default=False, init=False)
@@ -87,8 +89,11 @@ class TargetCheck:
         except ChildError as error:
             self.problems.append(f"{target.name!r} could not be linted on {self.device}: {error}")
             return
-        wrong = [one for one in outcomes if one["verdict"] == "problem"]
+        wrong = [one for one in outcomes if one["verdict"] == "problem" or self._is_refused(one)]
         self.problems += [f"{one['test']}: {one['found']}\n    {one['remedy']}" for one in wrong]
+
+    def _is_refused(self, outcome: Mapping[str, str]) -> bool:
+        return outcome["verdict"] == "note" and self.accepted is not None and outcome["test"] not in self.accepted
 
     def _measure(self, plan: Plan, sizes: Sizes, keep: bool = False) -> None:
         """Measure all implementations side by side; with `keep`, write the result and read it again."""
@@ -127,7 +132,7 @@ class TargetCheck:
     def _try(self, plan: Plan, sizes: Sizes) -> None:
         """Run each implementation beside the reference. Ranks are measured: they need each other."""
         if WORLD_SIZE in plan.params:
-            self._measure(plan, sizes)
+            self._measure(plan, self._with_ranks_for(sizes))
             return
         params = {**plan.params, **sizes}
         hardware = self.measuring.planner.hardware_of(self.device)
@@ -162,6 +167,12 @@ class TargetCheck:
                 primes = tried
         if primes:
             yield primes
+
+    def _with_ranks_for(self, sizes: Sizes) -> Sizes:
+        """No more ranks than there are devices, where each rank needs its own."""
+        if self.measuring.planner.kind(self.device).on_host or WORLD_SIZE not in sizes:
+            return sizes
+        return {**sizes, WORLD_SIZE: min(sizes[WORLD_SIZE], self.measuring.planner.count(self.device))}
 
     # --- what they share
 

@@ -1,12 +1,12 @@
-"""Targets: what is known of a benchmark without importing it, and the patterns that choose among them.
+"""Targets: the facts about benchmarks that need no import, and the patterns that select them.
 
-| pattern | chooses |
+| pattern | selects |
 | --- | --- |
 | `all` | every target |
 | `ch07` or `ch07.*` | the targets of a group |
 | `ch07.memory_access` | one target |
-| `ch07.memory_access:coalesced` | of that target, this implementation (and what it is compared with) |
-| `tag:memory` | the targets with a tag; plain `memory` does too, where no group has that name |
+| `ch07.memory_access:coalesced` | this implementation of the target, and its baseline |
+| `tag:memory` | the targets with a tag; `memory` works too, unless a group has that name |
 | `ch0[17].*gemm*` | a glob over whole names |
 
 `:implementation` may follow any of them. Names are case-sensitive. This module imports neither torch nor any benchmark.
@@ -19,13 +19,13 @@ from fnmatch import fnmatchcase
 
 from attrs import Attribute, field, frozen
 
-from aiperf_core.contributed import named, one_line
+from aiperf_core.contributed import as_names, named, one_line
 from aiperf_core.errors import UsageError
 
 GOALS = ("speed", "latency", "throughput", "memory")
-# The devices that come with the core; plugins add others.
+# The core's own devices; plugins add others.
 DEVICES = ("cpu", "cuda")
-# The size that makes a target one of several ranks.
+# The size with the number of ranks.
 WORLD_SIZE = "world_size"
 
 _GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -34,28 +34,23 @@ _CHAPTER = re.compile(r"ch(0[1-9]|1[0-9]|20)")
 _GLOB = re.compile(r"[*?\[]")
 
 
-def _as_names(value: str | Iterable[str]) -> tuple[str, ...]:
-    """Take `("cuda")`, which Python reads as a string, for the tuple that its author meant."""
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 def is_name(text: object) -> bool:
     """Whether `text` can name a target or an implementation: a Python identifier that is no keyword."""
     return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
 
 
 def is_device(text: object) -> bool:
-    """Whether `text` can name a device: in lower case, and not what means something else among presets of sizes."""
+    """Whether `text` can name a device: in lower case, and no other keyword of `Benchmark.workload`."""
     return is_name(text) and str(text).islower() and text not in ("smoke", "state")
 
 
 def is_group(text: str) -> bool:
-    """Whether `text` can be the part of a target's name before the dot. `all` and `tag` mean something in a pattern."""
+    """Whether `text` can name a group, the part of a target's name before the dot. Patterns reserve `all` and `tag`."""
     return _GROUP.fullmatch(text) is not None and text not in ("all", "tag")
 
 
 class UnknownTarget(UsageError):
-    """A pattern reaches no target. `name` is the pattern without its implementation."""
+    """A pattern matches no target. `name` is the pattern without its implementation."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -64,27 +59,33 @@ class UnknownTarget(UsageError):
 
 @frozen
 class Target:
-    """A line of a chapter's contents page.
+    """A line of a contents page. A field that breaks a rule below raises `ValueError`, which sets the plugin aside.
 
-    `name` is the benchmark's name within its group. Its module is found by that name beside `plugin.py`, unless `module`
-    gives another, dotted and absolute. A target that breaks a rule below raises `ValueError`, which sets its plugin aside.
+    name: the name within its group, and of its module beside `plugin.py`.
+    summary: one line.
+    goal: `speed`, `latency`, `throughput` or `memory`.
+    devices: names of devices.
+    tags: words for selection.
+    module: another module, dotted and absolute.
     """
 
     name: str = field(validator=named("target", is_name, "a Python identifier can, such as 'memory_access'"))
     summary: str = field(validator=one_line("target"))
     goal: str = field()
-    devices: tuple[str, ...] = field(converter=_as_names)
-    tags: tuple[str, ...] = field(default=(), converter=_as_names)
+    devices: tuple[str, ...] = field(converter=as_names)
+    tags: tuple[str, ...] = field(default=(), converter=as_names)
     module: str | None = field(default=None)
 
     @goal.validator
     def _check_goal(self, _: "Attribute[str]", value: object) -> None:
         if value not in GOALS:
-            raise ValueError(f"{value!r} is not a goal for target {self.name!r}; accepted: {_quoted(GOALS)}")
+            raise ValueError(
+                f"{value!r} is not a goal for target {self.name!r}; accepted: {', '.join(map(repr, GOALS))}"
+            )
 
     @devices.validator
     def _check_devices(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
-        # Which devices there are is known when all plugins are loaded, and on another machine there may be others.
+        # The known devices depend on all plugins and on the machine, so that only the form is checked here.
         if not value:
             raise ValueError(f"target {self.name!r} names no device; accepted: 'cpu', 'cuda' and those of plugins")
         for device in value:
@@ -96,7 +97,7 @@ class Target:
     @tags.validator
     def _check_tags(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
         for tag in value:
-            # `all` would make the bare tag and the pattern for everything the same word.
+            # A tag `all` would look like the pattern for all targets.
             if not isinstance(tag, str) or not _TAG.fullmatch(tag) or tag == "all":
                 raise ValueError(
                     f"{tag!r} cannot be a tag of target {self.name!r}: "
@@ -111,9 +112,11 @@ class Target:
 
 @frozen
 class InstalledTarget:
-    """A target as the loaded plugins offer it: with its whole name, its module and where it comes from.
+    """A target of a loaded plugin, or a module that no plugin registers, which has a name and a module only.
 
-    A module that no plugin registers is measured as one that has only a name and its module.
+    name: the full name, such as `ch07.memory_access`.
+    module: dotted and absolute.
+    distribution, version: of the package that provides it.
     """
 
     name: str
@@ -133,17 +136,17 @@ class InstalledTarget:
 
 @frozen
 class Selection:
-    """A chosen target, and the implementations asked for by name. None named means all of them."""
+    """A selected target, and the selected implementations; empty for all of them."""
 
     target: InstalledTarget
     implementations: frozenset[str] = frozenset()
 
 
 def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple[Selection, ...]:
-    """Choose among `targets`: each once, in the order in which the patterns first reach them.
+    """Select each matching target once, in the order of the first match.
 
-    A target reached both whole and by implementation is chosen whole. A pattern that reaches nothing raises
-    `UnknownTarget` with the nearest name, so that a misspelling never passes for an empty selection.
+    A target that matches both as a whole and by implementation is selected as a whole. Raises `UnknownTarget`, with the
+    nearest name, for a pattern without a match.
     """
     chosen: dict[str, Selection] = {}
     for pattern in patterns:
@@ -151,7 +154,7 @@ def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple
         asked = frozenset({implementation} if implementation else ())
         for target in _matching(body, targets):
             before = chosen.get(target.name)
-            # The empty set stands for all, so it wins over any names.
+            # The empty set stands for all implementations.
             whole = not asked or (before is not None and not before.implementations)
             names = frozenset() if whole else asked | (before.implementations if before else frozenset())
             chosen[target.name] = Selection(target, names)
@@ -159,7 +162,7 @@ def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple
 
 
 def nearest(word: str, candidates: Collection[str]) -> str:
-    """` Did you mean '…'?` for the candidate nearest to a misspelt word, or nothing when none is near."""
+    """` Did you mean '…'?` with the candidate nearest to a misspelt word; empty when none is near."""
     for candidate in sorted(candidates):
         if word and candidate.endswith("." + word):
             return f" Did you mean {candidate!r}?"
@@ -170,7 +173,7 @@ def nearest(word: str, candidates: Collection[str]) -> str:
 
 
 def _split(pattern: str) -> tuple[str, str]:
-    """Part a pattern into what names targets and the implementation, empty when none is given."""
+    """Split a pattern into the part for targets and the implementation, which may be empty."""
     prefix, rest = ("tag:", pattern[4:]) if pattern.startswith("tag:") else ("", pattern)
     body, colon, implementation = rest.partition(":")
     if not body:
@@ -185,7 +188,7 @@ def _split(pattern: str) -> tuple[str, str]:
 
 
 def _matching(body: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
-    """Return the targets that one pattern reaches, in their listed order; raise `UnknownTarget` for none."""
+    """The targets that match a pattern, in their listed order. Raises `UnknownTarget` for none."""
     if body == "all":
         found = list(targets)
     elif body.startswith("tag:"):
@@ -200,7 +203,7 @@ def _matching(body: str, targets: Sequence[InstalledTarget]) -> list[InstalledTa
 
 
 def _named(word: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
-    """Resolve a word without glob characters: a target, a group or a bare tag."""
+    """The targets of a word without glob characters: a target, a group or a tag."""
     grouped = [target for target in targets if word in (target.name, target.group)]
     tagged = [target for target in targets if word in target.tags]
     if grouped and tagged:
@@ -209,7 +212,7 @@ def _named(word: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarge
 
 
 def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
-    """Say what was asked for in vain, and what comes nearest to it."""
+    """The message for a pattern without a match, with the nearest name."""
     if not targets:
         return f"{body!r} is not a target: no benchmarks are installed. Get some: pip install aiperf-ch07"
     tags = {tag for target in targets for tag in target.tags}
@@ -223,7 +226,3 @@ def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
     names = {target.name for target in targets}
     hint = nearest(body, names) or nearest(body, {target.group for target in targets} | tags)
     return f"{body!r} is not a target." + (hint or " See them all: aiperf list")
-
-
-def _quoted(words: Iterable[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words)

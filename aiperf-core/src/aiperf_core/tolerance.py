@@ -1,12 +1,12 @@
-"""How far an output may lie from the reference: one table for all benchmarks.
+"""Tolerances: the allowed error of an output against the reference.
 
-The reference is computed in float64 (except under `exact`), so a tolerance is an error budget for the implementation
-alone. Two conditions must hold, and no element may be NaN or infinite where the reference is finite:
+The reference is computed in float64 (except under `exact`), so that a tolerance is an error budget for the
+implementation alone. Two conditions must hold, and no element may be NaN or infinite where the reference is finite:
 
 - the whole output: `||out - ref|| / ||ref|| <= rel_l2`;
-- each element: `|out - ref| <= ELEMENT_FACTOR * rel_l2 * (|ref| + rms(ref))`, because one wrong element among millions
-  disappears in a norm. Rounding errors are close to normal, so ten times their allowed root mean square lies beyond
-  what rounding does to any element of a tensor that fits a machine.
+- each element: `|out - ref| <= ELEMENT_FACTOR * rel_l2 * (|ref| + rms(ref))`, because a norm hides a wrong element
+  among millions. Rounding errors are nearly normal: no element of a tensor in memory reaches ten times their allowed
+  root mean square.
 """
 
 from attrs import field, frozen
@@ -18,9 +18,13 @@ ELEMENT_FACTOR = 10.0
 
 @frozen
 class Tolerance:
-    """An error budget: the largest relative L2 error, or bit equality where it is zero.
+    """An error budget. The named tolerances of this module cover the usual cases.
 
-    The named tolerances of this module cover the usual cases; any other must say in `reason` why it is right.
+    rel_l2: the largest relative L2 error, from 0 up to 1; 0 demands bit equality.
+    reason: why this budget is right.
+    name: shown in results.
+
+    Raises `BenchmarkError` for a budget out of range or without a reason.
     """
 
     rel_l2: float

@@ -1,10 +1,12 @@
-"""Numbers as people read them. On disk all are SI; here a display unit and as many digits as mean something are chosen.
+"""Numbers as people read them, with a display unit and the digits that are significant. On disk all numbers are SI.
 
-Every function takes finite numbers and returns text without line breaks. Times come as `5.21 ms`, sizes as `128 MiB`
-(powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as data sheets have them).
+Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as
+`128 MiB` (powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
 """
 
 import math
+from collections.abc import Sequence
+from datetime import datetime
 
 from attrs import frozen
 
@@ -14,33 +16,34 @@ MICRO = "µ"
 DIGITS = 3  # of a figure that stands alone; an interval may ask for more
 MOST_DIGITS = 5
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, MICRO + "s"), (1e-9, "ns"))
+ENERGY_UNITS = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"), (1e-9, "nJ"))
 RATE_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @frozen
 class Shown:
-    """An estimate in print: `value` with its unit, and `interval` in that same unit and with as many decimals."""
+    """An estimate in print: `value` with its unit, and `interval` in the same unit with the same decimals."""
 
-    value: str
-    interval: str
+    value: str = ""
+    interval: str = ""
 
 
 def number(value: float, digits: int = DIGITS) -> str:
-    """`value` with so many significant digits, never in exponents: `0.0312`, `5.21`, `1,234`."""
+    """`value` with this number of significant digits, never with an exponent: `0.0312`, `5.21`, `1,234`."""
     return f"{value:,.{_decimals(value, digits)}f}"
 
 
 def seconds(value: float, digits: int = DIGITS) -> str:
     """A time in s, ms, µs or ns."""
-    scale, unit = _time_unit(value, digits)
+    scale, unit = _unit(value, TIME_UNITS, digits)
     return f"{number(value / scale, digits)} {unit}"
 
 
 def time_estimate(estimate: Estimate) -> Shown:
-    """A time with its interval, precise enough that the interval's ends differ where they do."""
+    """A time with its interval. Digits are added until the ends of the interval differ from the value."""
     digits = _digits(estimate)
-    scale, unit = _time_unit(estimate.value, digits)
+    scale, unit = _unit(estimate.value, TIME_UNITS, digits)
     scaled = Estimate(estimate.value / scale, estimate.low / scale, estimate.high / scale)
     value, interval = _with_interval(scaled, digits)
     return Shown(f"{value} {unit}", interval)
@@ -52,25 +55,25 @@ def ratio_estimate(estimate: Estimate) -> Shown:
     return Shown(f"{value}x", interval)
 
 
+def speedup(estimate: Estimate | None) -> Shown:
+    """A speedup with its interval, or empty texts where there is none."""
+    return ratio_estimate(estimate) if estimate else Shown()
+
+
 def joules(value: float, digits: int = DIGITS) -> str:
-    """An energy."""
-    for unit, factor in (("kJ", 1e3), ("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)):
-        if abs(value) >= factor:
-            return f"{number(value / factor, digits)} {unit}"
-    return f"{number(value / 1e-9, digits)} nJ"
+    """An energy in kJ, J, mJ, uJ or nJ."""
+    scale, unit = _unit(value, ENERGY_UNITS, digits)
+    return f"{number(value / scale, digits)} {unit}"
 
 
 def rate(value: float, unit: str) -> str:
     """A rate in `unit`, `B/s` or `FLOP/s`: `3.29 TB/s`."""
-    for scale, prefix in RATE_PREFIXES:
-        # Compared after rounding, or 999.9 GB/s would read `1,000 GB/s`.
-        if float(f"{value:.{DIGITS - 1}e}") >= scale:
-            return f"{number(value / scale)} {prefix}{unit}"
-    return f"{number(value)} {unit}"
+    scale, prefix = _unit(value, RATE_PREFIXES, DIGITS)
+    return f"{number(value / scale)} {prefix}{unit}"
 
 
 def size(count: float) -> str:
-    """So many bytes: `512 B`, `128 MiB`, `1.25 GiB`."""
+    """A number of bytes: `512 B`, `128 MiB`, `1.25 GiB`."""
     power = 0
     while power + 1 < len(SIZE_UNITS) and float(f"{count / 1024**power:.{DIGITS - 1}e}") >= 1000:
         power += 1
@@ -80,7 +83,7 @@ def size(count: float) -> str:
 
 def percent(fraction: float) -> str:
     """A share: `82 %`, `8.2 %`, `0.31 %`."""
-    hundredths = min(fraction * 100, 1e300)  # what a damaged file says need not be finite
+    hundredths = min(fraction * 100, 1e300)  # a damaged file may hold an infinite value
     if 0 < hundredths < 0.01:
         return "< 0.01 %"
     return f"{number(hundredths, 2 if hundredths < 99.5 else 3)} %"
@@ -94,7 +97,7 @@ def parameter(value: float) -> str:
 
 
 def span(value: float) -> str:
-    """A time that passes while somebody waits: `8 s`, `2 min 05 s`, `1 h 12 min`."""
+    """A time of waiting: `8 s`, `2 min 05 s`, `1 h 12 min`."""
     whole = max(0, round(value))
     if whole < 60:
         return f"{whole} s"
@@ -103,13 +106,27 @@ def span(value: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def _time_unit(value: float, digits: int) -> tuple[float, str]:
-    rounded = float(f"{value:.{digits - 1}e}")
-    return next(((scale, unit) for scale, unit in TIME_UNITS if rounded >= scale), TIME_UNITS[-1])
+def moment(iso: str) -> str:
+    """A date and time: `2026-11-21 14:25 UTC`. Text that is not ISO 8601 stays as it is."""
+    try:
+        return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
+    except ValueError:
+        return iso
+
+
+def plural(noun: str, count: int) -> str:
+    """A count with its noun: `1 target`, `2 targets`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> tuple[float, str]:
+    """The largest unit that is not above the rounded value: 999.96 GB/s is `1.00 TB/s`."""
+    rounded = float(f"{abs(value):.{digits - 1}e}")
+    return next((unit for unit in units if rounded >= unit[0]), units[-1])
 
 
 def _digits(estimate: Estimate) -> int:
-    """So many that the last one stands for at most a quarter of the interval: its ends then differ from the value."""
+    """Digits whose last stands for at most a quarter of the interval: its ends then differ from the value."""
     width = estimate.high - estimate.low
     if width <= 0 or estimate.value <= 0:
         return DIGITS + 1
@@ -131,5 +148,5 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def _exponent(value: float, digits: int) -> int:
-    """Of the first digit, of so many. Through rounding: 9.996 with three digits is 10.0, not 10.00."""
+    """The exponent of the first digit after rounding: 9.996 with three digits is 10.0, not 10.00."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])

@@ -39,7 +39,7 @@ def test_the_same(tmp_path):
         "ch07.memory_access  strided         5.213 ms  5.213 ms  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  coalesced       652.3 us  652.3 us  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  memcpy          552.3 us  552.3 us  1.000x  [0.996, 1.004]  SAME\n\n"
-        "3 SAME; of two runs, not paired\n"
+        "3 SAME; two runs, not paired\n"
     )
 
 
@@ -50,7 +50,7 @@ def test_a_regression_is_4_and_an_improvement_is_not(tmp_path):
     line = next(line for line in found.stdout.splitlines() if "coalesced" in line)
     assert line.split()[1:7] == ["coalesced", "652.3", "us", "718", "us", "0.909x"]
     assert line.endswith("SLOWER")
-    assert found.stdout.endswith("\n1 SLOWER, 2 SAME; of two runs, not paired\n")
+    assert found.stdout.endswith("\n1 SLOWER, 2 SAME; two runs, not paired\n")
     assert compare(slow, fast).exit_code == 0
     assert compare(fast, slow, "--floor", "0.2").exit_code == 0
 
@@ -68,7 +68,7 @@ def test_a_row_that_became_invalid_is_3(tmp_path):
 def test_other_work_is_1_since_nothing_was_compared(tmp_path):
     found = compare(make(tmp_path / "a"), make(tmp_path / "b", cache="warm"))
     assert found.exit_code == 1
-    assert found.stdout.endswith("\nnothing was compared; of two runs, not paired\n")
+    assert found.stdout.endswith("\nnothing was compared; two runs, not paired\n")
     assert "not the same work: cache cold and warm" in found.stdout
 
 

@@ -60,7 +60,7 @@ def test_a_machine_that_lacks_nothing(machine):
         "nvidia-cuda-nvrtc  1.0\n"
         "triton             1.0\n"
         "cache              /cache (writable)\n"
-        "benchmarks         1 in 1 package(s)\n"
+        "benchmarks         1 in 1 package\n"
         "\n"
         "Benchmarks on cpu: can run\n"
         "Benchmarks on cuda: can run\n"
@@ -78,7 +78,7 @@ def test_a_machine_without_a_gpu_can_run_benchmarks_on_the_cpu(machine):
     assert result.exit_code == 0
     assert lacks(result) == [
         "GPU: no NVIDIA GPU was found\n"
-        "  needed for  benchmarks on cuda; the others run without\n"
+        "  needed for  benchmarks on cuda\n"
         "  to do       use a machine with an NVIDIA GPU and its driver"
     ]
     assert result.stdout.endswith("Benchmarks on cpu: can run\nBenchmarks on cuda: cannot run\n")
@@ -87,12 +87,12 @@ def test_a_machine_without_a_gpu_can_run_benchmarks_on_the_cpu(machine):
 def test_a_gpu_whose_driver_is_not_loaded(machine):
     problem = "an NVIDIA GPU is in this machine but its driver is not loaded"
     remedies = {fact["name"]: fact["remedy"] for fact in facts(machine("--json", nvidia=Nvidia(problem=problem)))}
-    assert remedies["GPU"] == "install the driver, or restart the machine after an update of it; see: nvidia-smi"
+    assert remedies["GPU"] == "install the driver, or restart the machine after a driver update; see: nvidia-smi"
 
 
 def test_a_torch_that_does_not_see_the_gpu(machine):
     remedies = {fact["name"]: fact["remedy"] for fact in facts(machine("--json", torch=CPU_TORCH))}
-    assert remedies["torch and the GPU"] == ("install a torch built for CUDA up to 13.0; is CUDA_VISIBLE_DEVICES set?")
+    assert remedies["torch and the GPU"] == "install a torch built for CUDA up to 13.0, and check CUDA_VISIBLE_DEVICES"
 
 
 def test_without_torch_nothing_can_run(machine):
@@ -103,9 +103,9 @@ def test_without_torch_nothing_can_run(machine):
 
 
 def test_a_torch_that_hangs(machine):
-    result = machine(torch={"problem": "gave no answer within 120 s"})
+    result = machine(torch={"problem": "did not answer within 120 s"})
     assert result.exit_code == 1
-    assert "torch: 1.0, gave no answer within 120 s\n" in result.stdout
+    assert "torch: 1.0, did not answer within 120 s\n" in result.stdout
 
 
 def test_everything_else_that_may_be_missing(machine, monkeypatch):
@@ -114,11 +114,11 @@ def test_everything_else_that_may_be_missing(machine, monkeypatch):
     result = machine(compiler="", missing=("cuda-bindings", "nvidia-cuda-nvrtc", "triton"))
     assert result.exit_code == 0
     assert {fact["name"]: fact["remedy"] for fact in facts(machine_json(machine)) if fact["remedy"]} == {
-        "C compiler": "install gcc or clang, or name one in CC",
+        "C compiler": "install gcc or clang, or set CC to a compiler",
         "cuda-bindings": "pip install 'aiperf-core[cuda]'",
         "nvidia-cuda-nvrtc": "pip install 'aiperf-core[cuda]'",
         "triton": "pip install 'aiperf-core[triton]'",
-        "cache": "set AIPERF_CACHE_DIR to a folder that can be written",
+        "cache": "set AIPERF_CACHE_DIR to a writable folder",
         "benchmarks": "pip install aiperf-ch07",
         "plugin aiperf-bolt": "update or remove it: pip install --upgrade aiperf-bolt",
     }
@@ -148,7 +148,7 @@ def test_torch_is_asked_in_a_process_of_its_own(monkeypatch):
     }
     assert asked(monkeypatch, "import os; os._exit(9)") == {"problem": "cannot be imported: exit code 9"}
     monkeypatch.setattr(doctor_module, "TORCH_LIMIT_SECONDS", 0.2)
-    assert asked(monkeypatch, "import time; time.sleep(60)") == {"problem": "gave no answer within 0.2 s"}
+    assert asked(monkeypatch, "import time; time.sleep(60)") == {"problem": "did not answer within 0.2 s"}
 
 
 def test_this_machine_can_be_examined():
@@ -163,6 +163,6 @@ def test_what_a_working_plugin_should_not_do_is_told_with_a_remedy(machine):
     assert result.exit_code == 0
     assert lacks(result) == [
         "plugin aiperf-acme: printed while it was loaded: 'hello'\n"
-        "  needed for  commands that start quickly and print only their own\n"
+        "  needed for  commands that start quickly and print only their own output\n"
         "  to do       update or remove it: pip install --upgrade aiperf-acme"
     ]

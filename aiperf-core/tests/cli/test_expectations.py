@@ -193,7 +193,7 @@ def test_unknown_hardware_is_said_and_passes(command, bundle, package):
     assert found.exit_code == 0
     assert found.stdout == (
         f"no expectations for 'nvidia-b200-x8' ({package}/expectations/nvidia-b200-x8.json). "
-        "Make them: aiperf expectations update\nnothing is expected of these rows\n"
+        "To store them: aiperf expectations update\nthese rows have no expectations\n"
     )
 
 
@@ -217,7 +217,7 @@ def test_other_sizes_are_not_held_to_it(command, bundle):
 
 
 def test_only_a_goal(command, bundle):
-    assert command("check", bundle.path, "--goal", "memory").stdout == "nothing is expected of these rows\n"
+    assert command("check", bundle.path, "--goal", "memory").stdout == "these rows have no expectations\n"
 
 
 def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path):
@@ -227,7 +227,7 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
     found = call("check", bundle.path)
     assert (found.exit_code, found.stderr) == (
         0,
-        "lesson.memory_access is not installed here; name its expectations with --file\n",
+        "lesson.memory_access is not installed; give its expectations with --file\n",
     )
     file = tmp_path / "own/mine.json"
     assert call("update", bundle.path, "--file", file).exit_code == 0
@@ -235,7 +235,7 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
     other = call("check", bundle.path, "--file", file, "--hardware", "abacus")
     assert (other.exit_code, other.stderr) == (
         2,
-        f"aiperf: '{file}' is for '{KEY}', and these results are of 'abacus'. To use it all the same: --hardware {KEY}\n",
+        f"aiperf: '{file}' is for '{KEY}'; these results are from 'abacus'. To use it anyway: --hardware {KEY}\n",
     )
 
 

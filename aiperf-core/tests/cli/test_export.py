@@ -150,8 +150,8 @@ def test_parquet_without_pyarrow(bundle, tmp_path, monkeypatch):
     found = export(bundle.path, "--format", "parquet", "--out", tmp_path / "x.parquet")
     assert (found.exit_code, found.stderr) == (
         2,
-        "aiperf: --format parquet needs pyarrow, which is not installed. Get it: pip install pyarrow, or choose another: "
-        "csv, markdown, html, json\n",
+        "aiperf: Arrow tables and --format parquet need PyArrow, which is not installed. "
+        "Install it: pip install 'aiperf-core[arrow]'\n",
     )
     found = export(bundle.path, "--format", "parquet")
     assert (found.exit_code, found.stderr) == (

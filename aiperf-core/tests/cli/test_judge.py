@@ -238,6 +238,7 @@ def test_nothing_is_left_behind(machine: Machine) -> None:
     assert left == []
 
 
+@pytest.mark.proof
 def test_what_is_caught_three_times_is_in_quarantine_until_it_changes(machine: Machine) -> None:
     for _ in range(3):
         done = machine.judge(ZEROS)
@@ -302,6 +303,7 @@ def test_what_cannot_be_judged_is_refused(
         pytest.param("import multiprocessing\nmultiprocessing.Lock()", 1, "no /dev/shm", id="shares memory"),
     ],
 )
+@pytest.mark.proof
 def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: int, said: str) -> None:
     done = machine.judge(f"{body}\n{HONEST}", "--timeout", "5", "--json")
     assert done.returncode == code, (done.stdout[-2000:], done.stderr)
@@ -314,6 +316,7 @@ def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: i
     assert list(machine.temporary.iterdir()) == []
 
 
+@pytest.mark.proof
 def test_who_answers_in_the_workers_place_is_found(machine: Machine) -> None:
     done = machine.judge(TAKES_OVER.replace("STATE", "").replace("PREPARED", "0.001"), "--json")
     assert done.returncode == 3, (done.stdout[-2000:], done.stderr)
@@ -323,6 +326,7 @@ def test_who_answers_in_the_workers_place_is_found(machine: Machine) -> None:
     assert "python.callers" in row["reason"]
 
 
+@pytest.mark.proof
 def test_who_announces_a_stop_in_the_workers_place_has_no_verdict(machine: Machine) -> None:
     done = machine.judge(FORGES_NOTICE, "--json")
     assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
@@ -331,6 +335,7 @@ def test_who_announces_a_stop_in_the_workers_place_has_no_verdict(machine: Machi
     assert row["reason"] == "sent the notice 'stop' after start, stop"
 
 
+@pytest.mark.proof
 def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machine) -> None:
     done = machine.judge(PUTS_BACK, "--json", "--budget", "3")
     assert done.returncode == 3, (done.stdout[-2000:], done.stderr)
@@ -341,6 +346,7 @@ def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machin
 
 
 @pytest.mark.parametrize("prepared", ["10**400", "-1.0"])
+@pytest.mark.proof
 def test_answers_of_another_form_cost_the_row(machine: Machine, prepared: str) -> None:
     done = machine.judge(TAKES_OVER.replace("STATE", "").replace("PREPARED", prepared), "--json")
     assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
@@ -357,6 +363,7 @@ def test_answers_of_another_form_cost_the_row(machine: Machine, prepared: str) -
         ("worker.do_state = lambda: {'precision': {'torch': [1]}}", "expected a record, found '[1]'"),
     ],
 )
+@pytest.mark.proof
 def test_a_state_of_another_form_costs_the_row(machine: Machine, state: str, said: str) -> None:
     """Unless a look in the middle of a sample has found before what answers so."""
     done = machine.judge(TAKES_OVER.replace("STATE", state).replace("PREPARED", "0.001"), "--json")
@@ -366,6 +373,7 @@ def test_a_state_of_another_form_costs_the_row(machine: Machine, state: str, sai
     assert (said if done.returncode == 1 else "in the middle of a sample: ") in row["reason"]
 
 
+@pytest.mark.proof
 def test_each_round_has_a_folder_of_its_own(machine: Machine) -> None:
     """A file of one round's process cannot be in the way of the next one's, which is another user."""
     text = HONEST.replace("    def run", "    def prepare(self):\n        open('kernel.c', 'x').close()\n\n    def run")

@@ -71,6 +71,14 @@ def test_a_failure_ends_with_1_and_shows_the_error(acme: Any) -> None:
     assert max(len(line) for line in result.output.splitlines() if "first.cu:3:" not in line) <= 100
 
 
+def test_several_processes_say_what_one_says(acme: Any) -> None:
+    acme.write("aiperf_acme/second.c", "broken\n")
+    two, one = invoke(acme, "--jobs", "2", "--json"), invoke(acme, "--json")
+    assert json.loads(two.output) == json.loads(one.output)
+    assert [outcome["status"] for outcome in json.loads(two.output)] == ["ok"] * 3 + ["failed"]
+    assert two.exit_code == one.exit_code == 1
+
+
 def test_a_path_is_never_broken(acme: Any) -> None:
     name = f"a_{'very_' * 30}long_name.cu"
     acme.write("aiperf_acme/first.py", f"from aiperf_core.kernels import cuda_source\ndevice = cuda_source({name!r})\n")

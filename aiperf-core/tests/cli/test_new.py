@@ -67,13 +67,14 @@ def test_what_its_workflow_runs_passes(package):
     install, *lines = re.findall(r"- run: (.*)", workflow)
     assert install == 'pip install -e ".[test]"'
     assert lines == ["aiperf list acme", "aiperf lint acme", "aiperf kernels acme", "pytest --aiperf=acme"]
-    for line in lines[1:]:
+    # What is made for a plugin has the targets of a chapter; its own tests are more.
+    for line in lines[1:] if kind_of(package) == "chapter" else lines[-1:]:
         program, *arguments = shlex.split(line)
         done = run(package, *(["aiperf_core"] if program == "aiperf" else ["pytest", *PYTEST]), *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "failed" not in done.stdout
         if program == "pytest":
-            assert {"chapter": "11 passed", "plugin": "13 passed"}[kind_of(package)] in done.stdout
+            assert {"chapter": "2 passed", "plugin": "4 passed"}[kind_of(package)] in done.stdout
 
 
 def test_the_readme_lists_the_target_as_the_contents_page_does(package):
@@ -86,7 +87,7 @@ def test_a_plugin_has_a_command(package):
     if kind_of(package) == "plugin":
         assert done.stdout == "acme.scale_and_shift: aiperf-acme 0.1.0\n"
     else:
-        assert done.stderr == "aiperf: 'acme' is not a command. See them all: aiperf --help\n"
+        assert done.stderr == "aiperf: 'acme' is not a command. All commands: aiperf --help\n"
 
 
 def test_its_form_is_good(package):
@@ -121,19 +122,19 @@ def test_it_says_what_to_do_next(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("-acme", "letters, digits, '-', '_' and '.' can, between letters or digits"),
-        ("ac me", "letters, digits, '-', '_' and '.' can, between letters or digits"),
-        ("3d", "it would be imported as '3d', which Python cannot"),
-        ("class", "it would be imported as 'class', which Python cannot"),
-        ("aiperf-all", "its benchmarks would be called 'all.*', which a pattern cannot say"),
-        ("aiperf-7", "its benchmarks would be called '7.*', which a pattern cannot say"),
+        ("-acme", "use letters, digits, '-', '_' and '.', with a letter or digit first and last"),
+        ("ac me", "use letters, digits, '-', '_' and '.', with a letter or digit first and last"),
+        ("3d", "Python cannot import '3d'"),
+        ("class", "Python cannot import 'class'"),
+        ("aiperf-all", "'all.*' is not a valid pattern for its benchmarks"),
+        ("aiperf-7", "'7.*' is not a valid pattern for its benchmarks"),
     ],
 )
 def test_names_that_cannot_be(tmp_path, name, reason):
     result = new("--out", tmp_path / "new", "--", name)
     assert (result.exit_code, result.stderr) == (
         2,
-        f"aiperf: {name!r} cannot name a package of benchmarks: {reason}. A name that can: 'aiperf-acme'.\n",
+        f"aiperf: {name!r} cannot name a package of benchmarks: {reason}. A valid name is 'aiperf-acme'.\n",
     )
     assert os.listdir(tmp_path) == []
 
@@ -156,7 +157,7 @@ def test_names_that_are_taken(site, tmp_path):
     )
     assert refused("aiperf-zap", "--kind", "plugin") == (
         "aiperf: The command 'zap' is already provided by aiperf-acme 0.3. "
-        "Choose another name, or --kind chapter, which has no command.\n"
+        "Choose another name, or --kind chapter, which adds no command.\n"
     )
     assert refused("torch") == "aiperf: The module 'torch' is already installed here. Choose another name.\n"
 
@@ -164,10 +165,10 @@ def test_names_that_are_taken(site, tmp_path):
 def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "there").mkdir()
     assert new("aiperf-acme", "--out", tmp_path / "there").stderr == (
-        f"aiperf: '{tmp_path}/there' is already there, and nothing is overwritten. Make it elsewhere: --out FOLDER\n"
+        f"aiperf: '{tmp_path}/there' already exists, and is not overwritten. Choose another folder: --out FOLDER\n"
     )
     assert new("aiperf-acme", "--out", tmp_path / "no/where").stderr == (
-        f"aiperf: '{tmp_path}/no' is no folder, so that nothing can be made in it. Make it first.\n"
+        f"aiperf: '{tmp_path}/no' is not a folder. Create it first.\n"
     )
 
 
@@ -187,7 +188,7 @@ def test_nothing_half_made_stays(tmp_path, monkeypatch, error):
     assert result.exit_code != 0
     if isinstance(error, OSError):
         assert result.stderr == (
-            f"aiperf: '{tmp_path}/new' cannot be made: No space left on device. Make it elsewhere: --out FOLDER\n"
+            f"aiperf: cannot create '{tmp_path}/new': No space left on device. Choose another folder: --out FOLDER\n"
         )
     assert os.listdir(tmp_path) == []
 

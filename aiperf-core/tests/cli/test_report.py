@@ -206,7 +206,7 @@ def test_html(bundle):
     page = checked(found.stdout)
     for row in example.rows():
         assert page.text.count(row.name) >= 2  # in the table of either target
-    for text in ("What is wrong", "8.67x", "[8.64, 8.70]", "82 %", "1 GiB", "1.25 J", "The output of earlier inputs"):
+    for text in ("Problems", "8.67x", "[8.64, 8.70]", "82 %", "1 GiB", "1.25 J", "The output of earlier inputs"):
         assert text in page.text
     assert any(text.startswith("a result computed once is kept") for text in map(str.lower, page.text))
     assert "strided takes 5.213 ms, wide 601.3 µs: 8.67x [8.64, 8.70]." in page.text
@@ -332,8 +332,8 @@ def test_no_baseline_and_no_rows(tmp_path):
     made.write_manifest(attrs.evolve(example.manifest(), complete=False, exit_code=None))
     page = checked(report(made.path).stdout)
     assert "There is no baseline to compare with." in page.text
-    assert "This bundle has none: its run has not ended." in page.text
-    assert any(text.startswith("This run was cut short") for text in page.text)
+    assert "None: the run has not ended." in page.text
+    assert any(text.startswith("This run was interrupted") for text in page.text)
 
 
 def test_a_target_that_cannot_be_read(bundle):
@@ -366,7 +366,7 @@ def test_wrong_use(bundle):
     wrong = report(bundle.path, "--plots", "-1")
     assert (wrong.exit_code, wrong.stderr) == (
         2,
-        "aiperf: --plots '-1' says not how many targets get pictures; accepted: all, none, or a number.\n",
+        "aiperf: --plots '-1' is not a number of targets; accepted: all, none, or a number.\n",
     )
     wrong = report(f"{bundle.path}:ch07.agian")
     assert wrong.exit_code == 2

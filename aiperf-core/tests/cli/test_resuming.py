@@ -268,6 +268,7 @@ def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypa
 # --- for real
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize(("ended_by", "ending"), [(signal.SIGINT, "interrupted"), (signal.SIGKILL, "cut off")])
 def test_the_life_of_a_real_run(here, new_cache, ended_by, ending):
     """Ended after the first of two targets; the second stretch measures the other one, and a new run that one again."""

@@ -190,6 +190,7 @@ def test_targets_as_json(acme):
         "requires": ["sm_80", "compiler"],
         "builds_on": "shuffled",
         "lossy": {"metric": "rel_l2", "budget": 0.05},
+        "mechanisms": [],
     }
 
 
@@ -277,7 +278,7 @@ def test_a_machine_and_a_run_of_which_little_is_known(bundle):
     bundle.write_manifest(attrs.evolve(manifest, machine=machine, skipped=[], **little))
     text = show(load_plugins([]), bundle.path).stdout
     assert "run        some day, not complete\n" in text
-    assert "GPU        a GPU that does not say its name\n" in text
+    assert "GPU        unnamed GPU\n" in text
     assert not any(label in text for label in ("ceilings  ", "git  ", "hypervisor  "))
 
 

@@ -21,7 +21,6 @@ from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
-from aiperf_core.requirements import Hardware
 from aiperf_core.targets import Selection
 
 pytestmark = pytest.mark.quiet
@@ -144,8 +143,11 @@ def planner(plugins: Plugins, tmp_path: Path) -> Planner:
     planner = Planner.__new__(Planner)
     planner.options, planner.log_folder = Options(devices=plugins.known_devices), tmp_path
     planner._kinds, planner._ceilings = {}, {}
-    planner._hardware, planner._no_cuda = Hardware(), "the tests hide it"
-    planner._probed = {"toy": Found(name="Toy accelerator 1", count=2), "gone": "its cable is out"}
+    planner._probed = {
+        "cuda": "the tests hide it",
+        "toy": Found(name="Toy accelerator 1", count=2),
+        "gone": "its cable is out",
+    }
     return planner
 
 
@@ -180,7 +182,7 @@ def test_a_device_that_no_plugin_provides_is_named(planner: Planner, plugins: Pl
 
 def test_ranks_need_a_device_that_can_work_together(planner: Planner, plugins: Plugins) -> None:
     skipped = planned(planner, plugins, "toy", world_size=2)
-    assert skipped.reason == "is a workload of 2 ranks; several of 'toy' cannot be told to work together"
+    assert skipped.reason == "is a workload of 2 ranks; the device 'toy' does not support ranks"
 
 
 def test_a_device_without_ceilings_has_no_page_and_costs_no_process(planner: Planner) -> None:
@@ -196,7 +198,7 @@ def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner
     with pytest.raises(UsageError) as caught:
         planned(planner, plugins, "toy", n=8)
     assert str(caught.value) == (
-        "Code that nobody trusts cannot be judged on 'toy': nothing confines it there. Judge it on cpu or cuda: --device cpu"
+        "Untrusted code cannot be judged on 'toy': nothing confines it there. Judge it on cpu or cuda: --device cpu"
     )
 
 

@@ -10,8 +10,6 @@ import pytest
 from aiperf_core.devices import measuring
 from aiperf_core.devices.measuring import Best, Page, product_rate, quickest, shortest, spelled
 
-pytestmark = pytest.mark.quiet
-
 
 class Clock:
     """A stopwatch that reads out what it is given, and counts."""

@@ -230,7 +230,7 @@ def test_processes_of_another_namespace_are_no_evidence(install, listed):
     telemetry = open_telemetry("cuda")
     assert telemetry.read([10, 11]).other_pids is None
     assert telemetry.lacking["other_pids"] == (
-        "the driver's list of processes has none of this run: it is of another namespace"
+        "the driver lists no process of this run: its pids are of another namespace"
     )
 
 

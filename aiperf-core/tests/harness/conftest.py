@@ -9,7 +9,6 @@ import pytest
 
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
-from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import SkippedTarget, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.testing import Silent
@@ -28,8 +27,7 @@ def shared_planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner
         patch.setenv("AIPERF_CACHE_DIR", str(folder / "cache"))
         with Planner(Options(), folder) as planner:
             # Both are tested apart from this; and the tests must not depend on what the machine has.
-            planner._hardware = Hardware()
-            planner._no_cuda = "the tests hide it"
+            planner._probed["cuda"] = "the tests hide it"
             planner._ceilings["cpu"] = None
             yield planner
 

@@ -86,7 +86,7 @@ def sampled(implementations: list[ImplementationRun], passes: int) -> None:
         first_seed=1,
         off=frozenset({"judged_output"}),
         untrusting=False,
-        seals=False,
+        fingerprints=False,
         timeout_s=1.0,
         rng=random.Random(0),
         after_block=lambda _: None,

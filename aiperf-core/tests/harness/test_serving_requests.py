@@ -26,9 +26,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> TargetResult:
     logs = tmp_path_factory.mktemp("logs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
-        with Planner(Options(device="cpu", size="smoke", budget_s=0.3), logs) as session:
-            plans, _ = session.plan([Selection(TARGET)])
-            result = session.run(plans[0], lambda _, name: logs / f"{name}.log", Silent())
+        with Planner(Options(device="cpu", size="smoke", budget_s=0.3), logs) as planner:
+            plans, _ = planner.plan([Selection(TARGET)])
+            result = planner.run(plans[0], lambda _, name: logs / f"{name}.log", Silent())
     assert isinstance(result, TargetResult), result
     return result
 
@@ -79,10 +79,10 @@ def test_a_candidate_is_given_no_desk(tmp_path: Path, monkeypatch: pytest.Monkey
     text = "class Implementation:\n    def run(self, tokens):\n        return tokens\n"
     source = CandidateSource(tmp_path / "candidate.py", text, "0", "aiperf")
     with (
-        Planner(Options(device="cpu", size="smoke", candidate=source), tmp_path) as session,
+        Planner(Options(device="cpu", size="smoke", candidate=source), tmp_path) as planner,
         pytest.raises(UsageError) as caught,
     ):
-        session.plan([Selection(TARGET)])
+        planner.plan([Selection(TARGET)])
     assert str(caught.value) == (
         "'tests.serving' hands out requests one by one; a candidate is given all inputs at once. "
         "Judge it against another target: aiperf list"

@@ -88,7 +88,7 @@ def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch
     assert "install Nsight Systems" in str(Nsys(JOB).unavailable())
     monkeypatch.setattr(programs, "find", lambda name: "/x/nsys")
     assert Nsys(JOB).unavailable() is None
-    assert "nsys looks at GPUs" in str(Nsys(evolve(JOB, device="cpu")).unavailable())
+    assert "nsys profiles GPUs" in str(Nsys(evolve(JOB, device="cpu")).unavailable())
     assert "no metrics" in str(Nsys(evolve(JOB, metrics=("x",))).unavailable())
 
 

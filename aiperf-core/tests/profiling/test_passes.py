@@ -79,7 +79,9 @@ def test_the_baseline_and_every_variant_have_a_profile(monkeypatch: pytest.Monke
     assert fused.observed.figures == {"call_s": 0.2, "launches": 7.0, "bytes_per_s": 200.0}
     assert (fused.why, fused.calls, fused.in_a_row, fused.taken_s) == ("one pass", 4, 2, [0.1, 0.3, 0.2])
     assert store.read(store.folder_of(tmp_path, "a.b", "eager")) == eager
-    assert fused.observed.notes == ["Short calls were made in a row: all but the first of each row found warm caches."]
+    assert fused.observed.notes == [
+        "Short calls were made in a row: all calls but the first of each row found warm caches."
+    ]
     assert newest == NotProfiled(
         target="a.b", implementation="newest", reason="needs sm_90a (this machine has no CUDA GPU)", failed=False
     )
@@ -118,7 +120,7 @@ def test_a_tool_that_is_not_here_is_said_before_anything_is_written(
         ({"told": {"error": "raised ValueError: no", "failed": True}}, "raised ValueError: no", True),
         (
             {"script": "print('help'); raise SystemExit(3)"},
-            "ended with status 3 and told nothing; it printed: help",
+            "ended with status 3 and without a reply; it printed: help",
             True,
         ),
         ({"said": "ERR_RIGHTS", "script": "print('ERR_RIGHTS')"}, "ERR_RIGHTS", True),

@@ -61,7 +61,7 @@ def test_counts_are_of_one_call() -> None:
 
 def test_what_a_virtual_machine_does_not_count_is_named() -> None:
     found: Any = read(VIRTUAL, REPORT, JOB, 1, "6.1")
-    assert found.missing["cycles"] == "the processor does not count it here, as in many virtual machines"
+    assert found.missing["cycles"] == "the CPU does not count it here, as in many virtual machines"
     assert "ipc" not in found.figures
 
 
@@ -93,10 +93,10 @@ def test_a_kernel_that_refuses_is_said_with_the_remedy(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(programs, "find", lambda name: "/x/perf")
     monkeypatch.setattr(programs, "output", refuse)
-    monkeypatch.setattr(perf, "_level", lambda: "4")
+    monkeypatch.setattr(perf, "text", lambda _: "4")
     assert Perf(JOB).unavailable() == perf._REMEDY.format(level="4")
     assert "kernel.perf_event_paranoid=1" in perf._REMEDY
-    monkeypatch.setattr(perf, "_level", lambda: "-1")
+    monkeypatch.setattr(perf, "text", lambda _: "-1")
     assert Perf(JOB).unavailable() == "'perf stat ...' failed with status 255: Access denied"
     monkeypatch.setattr(programs, "find", lambda name: None)
     assert str(Perf(JOB).unavailable()).startswith("perf is not installed; ")

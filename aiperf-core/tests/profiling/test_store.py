@@ -74,7 +74,7 @@ def test_an_artifact_is_sought_nowhere_else(
     ("old", "new", "message"),
     [
         ('"schema_version": 1', '"schema_version": 2', "was written by a newer aiperf; its format is 2"),
-        ('"calls": 10', '"calls": "10"', "is not a profile of format 1: expected int, found '10'"),
+        ('"calls": 10', '"calls": "10"', "is not a profile of format 1: at calls: found \"10\"; expected an integer"),
         ('"calls": 10', '"calls": 10, "extra": 1', "is not a profile of format 1"),
         ('{', '[', "is not a profile"),
     ],

@@ -63,7 +63,7 @@ def test_a_row_that_was_not_compared_says_why():
         (1.0, "1.00 J of it above idle"),
         (0.04, "at most 90.0 mJ of it above idle"),
         (-0.01, "at most 40.0 mJ of it above idle"),
-        (-0.5, "less than the idle device took in the same time before: other work used it then"),
+        (-0.5, "less than the idle device used in the same time before: other work was using the device then"),
     ],
 )
 def test_energy_above_idle_is_told_as_far_as_the_counter_can_tell(net, said):
@@ -80,7 +80,7 @@ def test_what_a_lossy_variant_gives_up():
 
 def test_preparing_is_told_where_it_took_time():
     two = notes(WIDE, attrs.evolve(COALESCED, prepare_s=1.5))
-    assert "prepare wide 23.0 ms, coalesced 1.50 s; not in any time" in two
+    assert "prepare wide 23.0 ms, coalesced 1.50 s; excluded from all timings" in two
     assert not any("prepare" in line for line in notes(attrs.evolve(WIDE, prepare_s=1e-5)))
 
 
@@ -88,7 +88,7 @@ def test_what_goes_on_after_a_call_and_pages_are_told_where_they_matter():
     late = attrs.evolve(COALESCED, beside={"minor_faults": 12.0, "until_done_s": 1.5})
     (told,) = [line for line in notes(WIDE, late) if line.startswith("until done")]
     assert told == (
-        "until done coalesced 1.50 s from the start of the call; what is timed is how long the caller is held up"
+        "until done coalesced 1.50 s from the start of the call; timed is only how long the call blocks its caller"
     )
     assert not any("page faults" in line for line in notes(WIDE, late))
     touching = attrs.evolve(WIDE, beside={"minor_faults": 65_536.0})
@@ -109,13 +109,13 @@ def test_findings_of_a_row_that_is_not_believed_are_no_warnings():
 
 def test_where_no_gain_is_expected_the_reason_is_told():
     assert not any(line.startswith("no gain") for line in notes(STRIDED))
-    told = "no gain expected on cpu, where it shows that answers are right: one bus for all"
+    told = "no gain expected on cpu, where the run only checks the results: one bus for all"
     assert told in notes(STRIDED, device="cpu", no_gain="one bus for all")
 
 
 def test_how_sampling_ended():
     assert "stopped time budget spent" in notes(STRIDED)
-    assert "stopped interrupted; the run was cut short, figures are partial" in notes(
+    assert "stopped interrupted; the run was interrupted, figures are partial" in notes(
         STRIDED, complete=False, stopped="interrupted"
     )
 
@@ -123,16 +123,16 @@ def test_how_sampling_ended():
 @pytest.mark.parametrize(
     ("speedup", "says"),
     [
-        (Estimate(1.0023, 0.972, 1.032), "It takes about 15 times the samples: give it a longer --budget."),
-        (Estimate(1.05, 1.005, 1.095), "It takes somewhat more samples: give it a longer --budget."),
-        (Estimate(1.01, 0.99, 1.03), "The value lies at that very floor: more samples will hardly decide."),
-        (Estimate(0.97, 0.93, 1.01), "It takes about 4 times the samples: give it a longer --budget."),
+        (Estimate(1.0023, 0.972, 1.032), "A verdict needs about 15 times the samples: use a longer --budget."),
+        (Estimate(1.05, 1.005, 1.095), "A verdict needs somewhat more samples: use a longer --budget."),
+        (Estimate(1.01, 0.99, 1.03), "The value is at the floor itself: more samples will hardly decide."),
+        (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4 times the samples: use a longer --budget."),
     ],
 )
 def test_what_would_decide(speedup, says):
     said = what_would_decide(speedup, 0.01)
     assert said.startswith("the interval [")
-    assert "neither clears nor stays within 1 % of 1. " in said
+    assert "lies only partly within 1 % of 1. " in said
     assert said.endswith(says)
 
 
@@ -152,8 +152,8 @@ def test_how_much_was_judged():
 
 def test_what_the_harness_took():
     assert notes(STRIDED)[-1] == (
-        "harness 4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33 ms), none of it in any time. "
-        "That is 60 % of 8 s of sampling; 2 s to start"
+        "harness 4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms, rest 1.33 ms), "
+        "excluded from all timings: 60 % of 8 s of sampling; 2 s to start"
     )
     assert (
         notes(STRIDED, overhead=Overhead(0, 2.3, 0, 0, 0, 0, 0))[-1] == "harness 2.30 s to start; no samples were taken"

@@ -57,17 +57,17 @@ FAILED        swizzled: its process was killed by signal 11
 SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
 step          wide over coalesced: 1.084x [1.081, 1.087]
-prepare       wide 23.0 ms; not in any time
+prepare       wide 23.0 ms; excluded from all timings
 warning       environment.virtualization_overhead: this machine runs under a
               hypervisor (KVM)
 stopped       time budget spent
-              prefetched: the interval [0.97, 1.03] neither clears nor stays
-              within 1 % of 1. It takes about 15 times the samples: give it a
-              longer --budget.
+              prefetched: the interval [0.97, 1.03] lies only partly within 1 %
+              of 1. A verdict needs about 15 times the samples: use a longer
+              --budget.
 judged        60 timed samples against the reference, bit-exact
-harness       4.08 ms a sample (new values 1.75 ms, judging 1.00 ms, rest 1.33
-              ms), none of it in any time. That is 60 % of 8 s of sampling; 2 s
-              to start
+harness       4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
+              rest 1.33 ms), excluded from all timings: 60 % of 8 s of sampling;
+              2 s to start
 results       artifacts/runs/20261121-142530-ch07.memory_access
 """
 

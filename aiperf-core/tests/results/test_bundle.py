@@ -19,6 +19,7 @@ from aiperf_core.results import bundle as bundle_module
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import file_name, target_name
+from aiperf_core.results.models import Document
 
 RESULT = example.result()
 MANIFEST = example.manifest()
@@ -435,12 +436,36 @@ def test_a_huge_integer(bundle):
     )
 
 
-def test_a_newer_format(bundle):
-    file = edited(bundle, lambda document: document.update(schema_version=4, rows="elsewhere now"))
+@pytest.mark.parametrize(
+    ("version", "todo"), [(5, "Upgrade: pip install --upgrade aiperf-core"), (3, "Run its targets again.")]
+)
+def test_another_format(bundle, version, todo):
+    file = edited(bundle, lambda document: document.update(schema_version=version, rows="elsewhere now"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' was written by a newer aiperf; its format is 4, and this aiperf reads up to 3. "
-        "Upgrade: pip install --upgrade aiperf-core"
+        f"'{file}' has format {version}, and this aiperf reads format 4 only. {todo}"
     )
+
+
+def test_documents_of_other_packages(bundle):
+    steady = Document("load", "steady rate", "2026-11-21T14:25:30+00:00", {"points": [{"rate_per_s": 2.5}]})
+    path = bundle.write_document(steady)
+    assert path == bundle.path / "load/steady%20rate.json"
+    assert (bundle.documents("load"), bundle.documents("fleet")) == (["steady rate"], [])
+    assert bundle.document("load", "steady rate") == steady
+    assert list(bundle.targets) == ["ch07.memory_access"]
+    path.rename(path.with_name("other.json"))
+    assert message_of(bundle.document, "load", "other") == (
+        f"'{bundle.path}/load/other.json' holds 'load/steady rate'; its path says otherwise."
+    )
+
+
+def test_a_document_that_does_not_keep_to_the_format_is_not_written(bundle):
+    wrong = Document("load", "steady", "2026-11-21T14:25:30+00:00", {"rate_per_s": float("nan")})
+    assert message_of(bundle.write_document, wrong) == (
+        f"'{bundle.path}/load/steady.json' was not written, since the result does not keep to the format: at "
+        "payload.rate_per_s: found nan; expected a finite number, or null for what was not measured."
+    )
+    assert not (bundle.path / "load").exists()
 
 
 def test_a_file_under_another_name(bundle):

@@ -78,4 +78,19 @@ def test_a_plain_validator_agrees_with_ours():
 )
 def test_types_units_and_constraints(record, name, expected):
     made = schema.generate("target")["$defs"][record.__name__]
-    assert made["properties"][name] == expected
+    assert {key: rule for key, rule in made["properties"][name].items() if key != "description"} == expected
+
+
+def test_fields_are_described_by_the_lines_of_the_docstring():
+    overhead = schema.generate("target")["$defs"]["Overhead"]
+    assert overhead["description"] == "The harness's own time for a target. It is excluded from all timings."
+    assert overhead["properties"]["timed_s"]["description"] == "timed calls."
+    problem = schema.generate("target")["$defs"]["Problem"]["properties"]
+    assert problem["flops"]["description"] == problem["bytes_read"]["description"]
+    assert "description" not in problem["size"]
+
+
+def test_docstrings_describe_fields_that_exist():
+    for record in (*vars(models).values(), *vars(measurements).values()):
+        if isinstance(record, type) and attrs.has(record):
+            assert schema.described(record)[1].keys() <= {one.name for one in attrs.fields(record)}, record

@@ -1,6 +1,7 @@
 """Attacks and honest look-alikes of a corpus beside the checkout, each judged as `aiperf judge` does it."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +17,10 @@ from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import Selection
 from aiperf_core.testing import Silent
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.proof
 
-CORPUS = Path(__file__).resolve().parents[4] / "shared" / "redteam"
+VARIABLE = "AIPERF_CORPUS"
+CORPUS = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[4] / "shared" / "redteam")
 ADAPTER = Path(__file__).parents[1] / "harness" / "redteam_adapter.py"
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 
@@ -99,8 +101,7 @@ def test_no_honest_code_is_refused_on_a_gpu(judged: Callable[[Path, str], Row], 
     assert row.verdict not in REFUSED, row.reason
 
 
-def test_the_corpus_is_there_or_said_to_be_missing() -> None:
-    if not CORPUS.is_dir():
-        pytest.skip(f"there is no corpus at {CORPUS}")
+def test_the_corpus_is_there() -> None:
+    assert CORPUS.is_dir(), f"there is no corpus at {CORPUS}; say where it lies with {VARIABLE}"
     assert len(files("attacks", "cpu")) > 20
     assert len(files("honest", "cpu")) > 5

@@ -20,8 +20,10 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
 from aiperf_core.results.models import Confined, Finding, Row, SkippedTarget, Verdict
+from aiperf_core.selftest import recording
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
 from aiperf_core.selftest.proof import BESIDE, LOOK_LONGER, Prover, unknown_issues
+from aiperf_core.selftest.recording import Recording
 from aiperf_core.selftest.trials import BAITS, BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import Selection
 from aiperf_core.testing import Silent
@@ -29,8 +31,6 @@ from aiperf_core.validity.cases import WORD, Case, Recorded
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import NOTE, Issue
-
-pytestmark = pytest.mark.quiet
 
 TARGETS = Path(__file__).parent / "targets"
 
@@ -660,11 +660,21 @@ def test_a_case_of_an_issue_that_nobody_registered():
 # --- recorded evidence
 
 
-def evidence(name: str) -> Callable[[], Evidence]:
-    return lambda: Evidence(name=name, role="variant", device="cpu", clock="wall", cache="warm")
+RECORDED = tuple(
+    Recorded(issue="play.cheat", file=f"acme:{name}.json", honest=name == "honest") for name in ("guilty", "honest")
+)
 
 
-RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=evidence("honest"))
+@pytest.fixture
+def _recordings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings of two implementations with the names of their files."""
+
+    def read(file: str) -> Recording:
+        name = file.removeprefix("acme:").removesuffix(".json")
+        evidence = Evidence(name=name, role="variant", device="cpu", clock="wall", cache="warm")
+        return Recording(command="", machine={}, date="", versions={}, commit=None, run="", evidence=evidence)
+
+    monkeypatch.setattr(recording, "read", read)
 
 
 @pytest.mark.parametrize(
@@ -675,11 +685,15 @@ RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=eviden
             [Outcome.RECORDED, Outcome.CLEARED],
             ["", ""],
         ),
-        (lambda seen: [], [Outcome.MISSED, Outcome.CLEARED], ["the check saw nothing in guilty evidence", ""]),
+        (
+            lambda seen: [],
+            [Outcome.MISSED, Outcome.CLEARED],
+            ["the check saw nothing in the recording 'acme:guilty.json'", ""],
+        ),
         (
             lambda seen: [Seen("play.late", "it is late")],
             [Outcome.MISSED, Outcome.CLEARED],
-            ["the check saw play.late in guilty evidence", ""],
+            ["the check saw play.late in the recording 'acme:guilty.json'", ""],
         ),
         (
             lambda seen: iter([Seen("play.foul", "a foul"), Seen("play.cheat", "it cheats")]),
@@ -694,20 +708,22 @@ RECORDED = Recorded(issue="play.cheat", guilty=evidence("guilty"), honest=eviden
         (lambda seen: 1 / 0, [Outcome.ERROR, Outcome.ERROR], ["ZeroDivisionError: division by zero"] * 2),
     ],
 )
+@pytest.mark.usefixtures("_recordings")
 def test_recorded_evidence(look, outcomes, reasons):
-    results, told = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(Check("referee", look),))
+    results, told = prove(Scripted(script(FASTER, CAUGHT)), recorded=RECORDED, checks=(Check("referee", look),))
     assert [(one.case, one.honest, one.device) for one in results[0].proofs] == [
         ("recorded evidence", False, ""),
         ("recorded evidence", True, ""),
     ]
     assert [one.outcome for one in results[0].proofs] == outcomes
     assert [one.reason for one in results[0].proofs] == reasons
-    assert told[0] == "[1/1] play.cheat: recorded evidence on paper"
+    assert told[0] == "[1/2] play.cheat: recorded evidence on paper"
 
 
+@pytest.mark.usefixtures("_recordings")
 def test_evidence_is_shown_to_the_checks_of_its_own_guard():
     other = Check("camera", lambda seen: [Seen("play.cheat", "it cheats")])
-    results, _ = prove(Scripted(script(FASTER, CAUGHT)), recorded=(RECORDED,), checks=(other,))
+    results, _ = prove(Scripted(script(FASTER, CAUGHT)), recorded=RECORDED, checks=(other,))
     assert results[0].outcome is Outcome.ERROR
     assert results[0].proofs[0].reason == "'referee' has no check that looks at evidence"
 
@@ -750,7 +766,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofPlanner]:
         patch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
         with ProofPlanner(Options(), folder) as opened:
             # It is tested elsewhere; and the tests must not depend on what the machine has.
-            opened._hardware = Hardware()
+            opened._probed["cuda"] = "the tests hide it"
             yield opened
 
 
@@ -764,6 +780,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProofPlanner]:
         (Case(issue="play.cheat", module="broken", implementation="zeros"), Outcome.ERROR),
     ],
 )
+@pytest.mark.proof
 def test_on_the_harness_itself(planner, tmp_path, one, outcome):
     issues = (evolve(CHEAT, guard="judged_output"), evolve(FOUL, guard="fresh_values"))
     prover = Prover(planner, tmp_path, issues, None, Keeping())
@@ -772,6 +789,7 @@ def test_on_the_harness_itself(planner, tmp_path, one, outcome):
     assert planner._ceilings == {}
 
 
+@pytest.mark.proof
 def test_a_real_linter(planner, tmp_path):
     trials = Trials(planner, tmp_path, None, Keeping())
     plan = trials.plan(case(module="guarded", implementation="zeros"), CHEAT)
@@ -781,6 +799,7 @@ def test_a_real_linter(planner, tmp_path):
     assert planner.lint(loose)[0].startswith("judge.")
 
 
+@pytest.mark.proof
 def test_no_process_is_left_that_an_attack_left_behind(planner, tmp_path):
     prover = Prover(planner, tmp_path, ISSUES, None, Keeping())
     one = Case(issue="play.cheat", module="guarded", implementation="leaves_a_process", honest=True)
@@ -798,6 +817,7 @@ def test_no_process_is_left_that_an_attack_left_behind(planner, tmp_path):
     ("implementation", "wrong", "least", "most"),
     [("brisk", None, 2.0, 6.0), ("as_idle", None, 0.8, 1.25), ("zeros", "the output: relative L2 error 1", 0, 0)],
 )
+@pytest.mark.proof
 def test_a_harness_of_one_process(planner, tmp_path, implementation, wrong, least, most):
     one = case("play.foul", module="guarded", implementation=implementation)
     plan = Trials(planner, tmp_path, None, Keeping()).plan(one, FOUL)

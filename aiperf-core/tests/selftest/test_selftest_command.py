@@ -1,10 +1,9 @@
-"""`aiperf selftest` and what it leaves for `aiperf validity`, with cases of the tests; and the cases that ship."""
+"""`aiperf selftest` and what it keeps for `aiperf validity`, with cases of the tests."""
 
-import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from click.testing import CliRunner, Result
 from aiperf_core.cli import validity
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.errors import BundleError
 from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.requirements import Hardware
-from aiperf_core.selftest import outcomes, proof, trials
+from aiperf_core.selftest import outcomes, proof, recording, trials
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
+from aiperf_core.selftest.support import support
 from aiperf_core.validity.cases import Case, Recorded
+from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
-from aiperf_core.validity.issues import HARD, Issue
-from aiperf_core.validity.registry import GUARDS, ISSUES
-from aiperf_redteam import catalogue
-
-pytestmark = pytest.mark.quiet
+from aiperf_core.validity.issues import HARD, Exclusion, Issue
 
 TARGETS = Path(__file__).parent / "targets"
 
@@ -51,6 +48,27 @@ def case(name: str, implementation: str, **other: Any) -> Case:
     return Case(**{"issue": name, "module": "guarded", "implementation": implementation, **other})
 
 
+PROVEN_OTHERWISE = (
+    *OURS[:2],
+    issue(
+        "play.armed",
+        "judged_output",
+        excluded=Exclusion(construction="it has no arms", test="tests/test_arms.py::test_none"),
+    ),
+    issue("play.flies", "judged_output", owed="a machine with wings"),
+    OURS[2],
+)
+EVIDENCE = Evidence(name="brisk", role="variant", device="cpu", clock="wall", cache="warm")
+RECORDING = recording.Recording(
+    command="aiperf selftest --record there",
+    machine={"cpu": "2 x Acme 1", "gpus": "", "system": "Linux"},
+    date="2026-01-02",
+    versions={"torch": "1"},
+    commit=None,
+    run="guarded:brisk on cpu",
+    evidence=EVIDENCE,
+)
+
 CASES = (
     case("play.zeros", "zeros"),
     case("play.zeros", "brisk", honest=True),
@@ -69,22 +87,28 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
     """The command with the issues and the cases above, on a machine without a GPU, with a cache folder of its own."""
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
-    monkeypatch.setattr(catalogue, "cases", lambda: CASES)
-    monkeypatch.setattr(catalogue, "recorded", lambda: ())
     monkeypatch.setattr(trials.ProofPlanner, "hardware", Hardware())
     # What the standard tier adds is tested with scripted runs, and takes long.
     monkeypatch.setattr(proof, "TIERS", ("quick",))
     monkeypatch.setattr(trials, "BUDGET_S", {"quick": 0.05})
-    return shell_of(load_plugins([]))
+    return shell_of(load_plugins([]), CASES)
 
 
-def shell_of(plugins: Plugins) -> Shell:
+def shell_of(plugins: Plugins, cases: Iterable[Case] = (), recorded: Iterable[Recorded] = ()) -> Shell:
     commands = {
         name: Installed(Command(name, "…", f"aiperf_core.cli.{name}:{name}"), "aiperf-core", "0")
         for name in ("selftest", "validity")
     }
     issues = {one.id: Installed(one, "aiperf-core", "0") for one in OURS}
-    return Shell(evolve(plugins, commands=commands, issues=issues))
+    return Shell(
+        evolve(
+            plugins,
+            commands=commands,
+            issues=issues,
+            attacks=tuple(Installed(one, "aiperf-acme", "0") for one in cases),
+            recordings=tuple(Installed(one, "aiperf-acme", "0") for one in recorded),
+        )
+    )
 
 
 def ask(shell: Shell, *arguments: str) -> Result:
@@ -97,6 +121,7 @@ def timeless(text: str) -> str:
     text = re.sub(r"\b\d+\.\d {2,}", lambda found: "0.0".ljust(len(found[0])), text)
     text = re.sub(r"largest element error [\d.]+", "largest element error N", text)
     text = re.sub(r"(FASTER|SAME|SLOWER|INCONCLUSIVE) [\d.]+x", r"\1 Nx", text)
+    text = re.sub(r"relative L2 error [\d.]+,", "relative L2 error N,", text)
     return re.sub(
         r"; \d+ s$", "; 0 s", re.sub(r", \d+\.\d s$", ", 0.0 s", text, flags=re.MULTILINE), flags=re.MULTILINE
     )
@@ -136,6 +161,7 @@ def ended(name: str, *outcomes: Outcome, honest: bool = False, **other: Any) -> 
 # --- the command
 
 
+@pytest.mark.proof
 def test_every_outcome_by_category_with_its_reason(shell):
     result = ask(shell, "selftest")
     assert result.exit_code == 3, result.output
@@ -157,13 +183,13 @@ def test_every_outcome_by_category_with_its_reason(shell):
         f"{'SAME' if 'SAME' in result.stdout else 'INCONCLUSIVE'} Nx\n"
         "play.brisk: attack guarded:brisk on cpu: missed: FASTER Nx with all guards on, FASTER Nx without 'judged_output'\n"
         "play.kept: look-alike guarded:zeros on cpu: wrongly flagged: INVALID (output.wrong_values): the output: relative "
-        "L2 error 1, largest element error N of its scale; allowed are 1e-06 and 1e-05\n"
+        "L2 error N, largest element error N of its scale; allowed are 1e-06 and 1e-05\n"
         "rest.broken: attack broken:zeros on cpu: error: 'redteam.broken' cannot be used: importing 'broken' raised "
         f"ImportError at {TARGETS / 'broken.py'}:3: a module with a bug\n"
         "rest.nobody: attack guarded:zeros on cpu: error: 'rest.nobody' is in no registry\n"
         "\n"
-        "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 1 not observable here (needs gpus>=98: 1), "
-        "1 unproven (no case), 2 missed, 1 look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
+        "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
+        "be recorded on another machine), 1 not observable here (needs gpus>=98: 1), 1 unproven (no case), 2 missed, 1 look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
     )
     assert timeless(result.stderr) == (
         "[1/8] play.zeros: attack guarded:zeros on cpu: found, 0.0 s\n"
@@ -176,6 +202,7 @@ def test_every_outcome_by_category_with_its_reason(shell):
     )
 
 
+@pytest.mark.proof
 def test_json(shell):
     result = ask(
         shell, "selftest", "--issue", "play.zeros", "--issue", "rest.alone", "--device", "cpu", "--json", "--quiet"
@@ -184,8 +211,8 @@ def test_json(shell):
     found = json.loads(result.stdout)
     assert found.keys() == {"summary", "device", "seconds", "counts", "issues"}
     assert timeless(found["summary"]) == (
-        "2 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 not observable here, 1 unproven "
-        "(no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+        "2 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
+        "be recorded on another machine), 0 not observable here, 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
     )
     assert (found["device"], found["counts"]) == ("cpu", {"found": 1, "unproven": 1})
     zeros, alone = found["issues"]
@@ -196,6 +223,7 @@ def test_json(shell):
         "issue": "rest.alone",
         "guard": "judged_output",
         "proofs": [],
+        "untried": "unproven",
     }
     assert (zeros["issue"], zeros["outcome"]) == ("play.zeros", "found")
     attack, look_alike = zeros["proofs"]
@@ -266,11 +294,10 @@ def test_the_counts_of_all_issues_add_up(monkeypatch):
         ended("rest.broken", Outcome.NOT_OBSERVABLE, reason="needs cuda"),
     )
     with scripted(monkeypatch, *given):
-        monkeypatch.setattr(catalogue, "cases", lambda: ())
-        result = ask(shell_of(load_plugins([])), "selftest", "--quiet")
+        result = ask(shell_of(load_plugins([]), CASES[:1]), "selftest", "--quiet")
     assert timeless(result.stdout).splitlines()[-1] == (
-        "7 issues: 2 proven here (found 1, prevented 1), 1 on recorded evidence, 3 not observable here (needs cuda: 2; "
-        "needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+        "7 issues: 2 proven here (found 1, prevented 1), 1 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
+        "be recorded on another machine), 3 not observable here (needs cuda: 2; needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
     )
 
 
@@ -298,8 +325,8 @@ def test_a_mistake_is_told(shell, arguments, message):
 def test_validity_shows_what_was_proven_here(shell, monkeypatch):
     before = ask(shell, "validity", "play")
     assert before.stdout == (
-        "5 issues in 1 category behind 2 guards; 5 with an attack that tries the guard, 0 with recorded evidence alone, 0 "
-        "with neither\n"
+        "5 issues in 1 category behind 2 guards: 5 attacked in a run, 0 recorded on a named machine, 0 excluded by "
+        "construction, 0 owed\n"
         "0 proven on this machine; try them: aiperf selftest\n"
         "\n"
         "play (5)\n"
@@ -340,7 +367,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
     assert shown.splitlines()[-1] == "proof       not tried here; try it: aiperf selftest --issue play.spread"
     (document,) = json.loads(ask(shell, "validity", "play.zeros", "--json").stdout)
     assert (document["attacks"], document["look_alikes"]) == (["guarded:zeros (cpu)"], ["guarded:brisk (cpu)"])
-    assert document["recorded"] is False
+    assert (document["kind"], document["recordings"]) == ("attacked in a run", [])
     assert document["tried_here"].keys() == {"outcome", "day", "by"}
     (document,) = json.loads(ask(shell, "validity", "rest.alone", "--json").stdout)
     assert document["tried_here"] is None
@@ -416,68 +443,92 @@ def test_the_state_is_that_of_the_sources(monkeypatch, tmp_path):
 # --- the page of the documentation
 
 
-def test_cases_stand_beside_what_they_prove():
+def test_cases_stand_beside_what_they_prove(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "acme_recordings").mkdir()
+    (tmp_path / "acme_recordings" / "play.idle.json").write_bytes(recording.to_bytes(RECORDING))
     cases = (*CASES[:2], evolve(CASES[0], device="cuda"))
-    empty = Evidence(name="", role="", device="", clock="", cache="")
-    recorded = (Recorded(issue="play.idle", guilty=lambda: empty, honest=lambda: empty),)
-    text = validity.page(OURS[:3], lambda one: catalogue.support(one.id, cases, recorded))
+    recorded = (Recorded(issue="play.idle", file="acme_recordings:play.idle.json"),)
+    text = validity.page(PROVEN_OTHERWISE, lambda one: support(one, cases, recorded))
     assert (
-        "3 issues in 1 category behind 1 guard; 1 with an attack that tries the guard, 1 with recorded evidence alone, 1 with "
-        "neither.\n"
+        "5 issues in 1 category behind 1 guard: 1 attacked in a run, 1 recorded on a named machine, 1 excluded by "
+        "construction, 1 owed, 1 no proof yet.\n"
     ) in text
-    lines = [line for line in text.splitlines() if re.match("- (attack|look-alike|recorded)", line)]
+    lines = [
+        line for line in text.splitlines() if re.match("- (attack|look-alike|recorded|excluded|test|owed|proof)", line)
+    ]
     assert lines == [
         "- attack: `guarded:zeros` (cpu, cuda)",
         "- look-alike: `guarded:brisk` (cpu)",
-        "- recorded evidence of code that commits it, and of honest code",
-        "- attack: none yet",
+        "- recorded on 2 x Acme 1, Linux, 2026-01-02, by `aiperf selftest --record there`: guarded:brisk on cpu",
+        "- excluded: it has no arms",
+        "- test: `tests/test_arms.py::test_none`",
+        "- owed: to be recorded on a machine with wings",
+        "- proof: none yet",
     ]
 
 
-# --- what ships
+def test_what_has_no_attack_is_told_by_its_kind(shell):
+    plugins = shell.plugins
+    issues = {one.id: Installed(one, "aiperf-core", "0") for one in PROVEN_OTHERWISE}
+    result = ask(
+        Shell(evolve(plugins, issues=issues)), "selftest", "--quiet", "--issue", "play.armed", "--issue", "play.flies"
+    )
+    assert result.exit_code == 0
+    assert [line.split(maxsplit=5)[-1] for line in result.stdout.splitlines()[2:4]] == [
+        "excluded by construction",
+        "owed",
+    ]
+    assert "1 excluded by construction, 1 owed (proof to be recorded on another machine)" in result.stdout
 
 
-def test_every_case_that_ships_is_of_a_registered_issue_and_a_module_that_is_there():
-    known = {one.id for one in ISSUES}
-    issues = [*(one.issue for one in catalogue.cases()), *(one.issue for one in catalogue.recorded())]
-    assert set(issues) <= known
-    for one in catalogue.cases():
-        assert importlib.util.find_spec(one.module) is not None, one
-        assert one.device in ("cpu", "cuda"), one
-        assert one.gains in ("verdict", "silence", "word"), one
-        assert one.tier in proof.TIERS, one
-        assert not one.held_by or one.candidate, one
+# --- recordings
 
 
-def test_every_issue_has_an_attack_or_a_record_and_a_look_alike():
-    cases, recorded = catalogue.cases(), catalogue.recorded()
-    bare, alone = [], []
-    for one in ISSUES:
-        behind = catalogue.support(one.id, cases, recorded)
-        if not (behind.attacks or behind.recorded):
-            bare.append(one.id)
-        if not (behind.look_alikes or behind.recorded):
-            alone.append(one.id)
-    assert bare == []
-    assert alone == []
+def test_without_attacks_the_command_says_how_to_get_them():
+    result = ask(shell_of(load_plugins([])), "selftest")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "aiperf: no attacks are installed, so nothing can be proven. Install them: pip install aiperf-redteam\n"
+    )
 
 
-def test_every_candidate_that_ships_is_a_file_that_a_candidate_may_be():
-    for one in catalogue.cases():
-        if one.candidate:
-            assert check_candidate(trials.file_of(one), "aiperf").text
+def test_a_run_is_recorded_and_read_again(shell, monkeypatch, tmp_path):
+    """The guilty case of an issue that is owed, seen by the check of its guard in a real run."""
+    found = Check("referee", lambda seen: [Seen("play.armed", "it is armed")] if seen.name == "brisk" else [])
+    monkeypatch.setattr(recording, "built_in", lambda: (found,))
+    owed = issue("play.armed", "referee", owed="a machine with arms")
+    sound = issue("output.sound", "judged_output")
+    cases = (
+        case("play.armed", "brisk"),
+        case("play.armed", "kept"),
+        case("play.armed", "as_idle", honest=True),
+        case("play.armed", "zeros"),
+        case("output.sound", "as_idle", honest=True),
+    )
+    plugins = shell_of(shell.plugins, cases).plugins
+    issues = {one.id: Installed(one, "aiperf-core", "0") for one in (owed, sound)}
+    folder = tmp_path / "recordings"
+    monkeypatch.setattr(recording, "TIER", "quick")
+    result = ask(Shell(evolve(plugins, issues=issues)), "selftest", "--record", str(folder), "--issue", "play.armed")
+    assert timeless(result.stdout) == (
+        f"play.armed: {folder}/play.armed.json\n"
+        "play.armed: not recorded: no check looked at kept, which is INVALID: the output: relative L2 error N, largest element "
+        "error N of its scale; allowed are 1e-06 and 1e-05\n"
+        f"play.armed: {folder}/play.armed.honest.json\n"
+        "play.armed: not recorded: no check looked at zeros, which is INVALID: the output: relative L2 error N, largest element "
+        "error N of its scale; allowed are 1e-06 and 1e-05\n"
+        f"2 recordings written to {folder}\n"
+    )
+    guilty, kept = (recording.parse((folder / f"play.armed{kind}.json").read_bytes()) for kind in ("", ".honest"))
+    assert guilty.evidence.name == "brisk"
+    assert (kept.run, kept.evidence.name, kept.evidence.baseline.name) == ("guarded:as_idle on cpu", "as_idle", "idle")
+    assert kept.evidence.state_before is None
+    assert len(kept.evidence.samples.wall_s) >= 4
+    assert kept.machine.keys() == {"cpu", "gpus", "driver", "system", "hypervisor"}
 
 
-def test_no_case_ships_twice():
-    keys = [(one.issue, catalogue.name_of(one), one.device) for one in catalogue.cases()]
-    assert len(keys) == len(set(keys))
-
-
-def test_every_recorded_case_has_a_check():
-    guards = {one.id: one.guard for one in ISSUES}
-    assert {guards[one.issue] for one in catalogue.recorded()} <= {one.name for one in GUARDS}
-    for one in catalogue.recorded():
-        if one.look is not None:
-            continue
-        module = importlib.import_module(f"aiperf_core.validity.checks.{guards[one.issue]}")
-        assert module.CHECK.guard == guards[one.issue]
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"command": 1}', b"[1]"])
+def test_a_file_that_is_no_recording(data):
+    with pytest.raises(BundleError, match="this is no recording: "):
+        recording.parse(data)

@@ -52,8 +52,8 @@ EDITS = {
     "a verdict": lambda rows: rows[2].__setitem__("verdict", "FASTER"),
     "a verdict of one that is not believed": lambda rows: rows[4].__setitem__("verdict", "MEASURED"),
     "a rate": lambda rows: rows[1].__setitem__("bytes_per_s", 9e12),
-    "a fraction of light": lambda rows: rows[1]["light"].__setitem__("fraction", 0.99),
-    "the light": lambda rows: rows[1]["light"].update(time_s=1e-3, fraction=0.5),
+    "a fraction of light": lambda rows: rows[1]["speed_of_light"].__setitem__("fraction", 0.99),
+    "the light": lambda rows: rows[1]["speed_of_light"].update(time_s=1e-3, fraction=0.5),
     "moved samples": lambda rows: rows[1]["samples"]["block"].reverse(),
     "no calls": lambda rows: rows[1]["samples"].__setitem__("calls", [0] * 24),
     "times of zero": lambda rows: rows[1]["samples"].__setitem__("device_s", [0] * 24),
@@ -175,13 +175,12 @@ def test_a_bundle_sealed_again_is_told_by_the_seal_that_was_noted(bundle):
 def test_without_a_seal_the_figures_are_checked(bundle):
     file = bundle.path / "manifest.json"
     document = json.loads(file.read_text())
-    del document["hashes"]
+    document["hashes"] = {}
     file.write_text(json.dumps(document))
     found = recheck(bundle)
     assert (found.holds, found.seal) == (True, None)
     assert found.notes == [
-        "no seal: the bundle was written before bundles were sealed, or the hashes were taken out; "
-        "only its figures can be checked"
+        "no seal: the bundle was closed, and its hashes were removed; only its figures can be checked"
     ]
 
 

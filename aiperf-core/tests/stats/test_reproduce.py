@@ -15,12 +15,12 @@ from aiperf_core.stats.reproduce import Outcome, judge, outcome
 from aiperf_core.targets import InstalledTarget
 
 TARGET = "ch07.memory_access"
-ASKED = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
+REQUEST = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
 
 
 @pytest.fixture
 def then(tmp_path):
-    return Address(measured.bundle(tmp_path / "then", asked=ASKED))
+    return Address(measured.bundle(tmp_path / "then", request=REQUEST))
 
 
 @pytest.fixture
@@ -108,9 +108,7 @@ def test_another_tier_has_its_own_budget(then, plugins):
 
 def test_a_bundle_that_says_little_is_run_with_defaults(tmp_path, plugins):
     found = plan(plugins, Address(measured.bundle(tmp_path / "old")), None)
-    assert found.notes == [
-        "the bundle does not say which policy and budget were asked for; those of a plain run are taken"
-    ]
+    assert found.notes == ["the bundle does not record policy and budget; the defaults are taken"]
     assert found.resolved.each[TARGET].policy == "standard"
 
 

@@ -129,6 +129,14 @@ def test_memory_that_nobody_saw_proves_nothing(ours: int | None) -> None:
     assert row.reason == "no peak of its memory, or of the baseline's, was seen"
 
 
+def test_a_row_has_the_mechanisms_of_its_declaration() -> None:
+    declared = DescribedImplementation("fast", "variant", "cpu", "x.py:1", mechanisms=["tiling", "fusion"])
+    base, one = (implementation(name, "variant", noisy(0.02), place, 2) for place, name in enumerate(("base", "fast")))
+    one.declared = declared
+    scoring = Scoring([base, one], "wall", "cold", COST, "exact", 0.01, lambda _: None)
+    assert [row.mechanisms for row in scoring.rows()] == [[], ["tiling", "fusion"]]
+
+
 def test_a_fraction_of_light_and_rates() -> None:
     plain, _ = scored(BASELINE, ("other", "variant", noisy(0.010)))
     assert plain.speed_of_light is not None

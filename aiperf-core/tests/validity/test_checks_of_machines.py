@@ -7,14 +7,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from aiperf_core.measurements import Census, Rank, Samples
-from aiperf_core.validity.check import NotObserved
-from aiperf_core.validity.checks import both_clocks, cupti_ledger, machine, ranks, self_check, versions
-from aiperf_core.validity.checks import seeds as seeds_check
-from aiperf_core.validity.checks.self_check import call_times
-from aiperf_core.validity.evidence import Evidence
-from aiperf_redteam.recorded import (
+from made_up import (
     CASES,
     GIB,
     LIBRARIES,
@@ -27,6 +20,13 @@ from aiperf_redteam.recorded import (
     seeds,
     variant,
 )
+
+from aiperf_core.measurements import Census, Rank, Samples
+from aiperf_core.validity.check import NotObserved
+from aiperf_core.validity.checks import both_clocks, cupti_ledger, machine, ranks, self_check, versions
+from aiperf_core.validity.checks import seeds as seeds_check
+from aiperf_core.validity.checks.self_check import call_times
+from aiperf_core.validity.evidence import Evidence
 
 ALL = (machine, versions, self_check, ranks, seeds_check, cupti_ledger)
 EMPTY = Evidence(name="fused", role="variant", device="cuda", clock="device", cache="cold")

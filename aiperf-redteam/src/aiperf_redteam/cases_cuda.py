@@ -1,6 +1,7 @@
 """Cases of the issues of CUDA."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 CUDA = "aiperf_redteam.cuda"
 
@@ -34,4 +35,20 @@ CASES: tuple[Case, ...] = (
     ),
     Case(issue="cuda.unified_memory_faults", module=CUDA, implementation="filled_managed", device="cuda"),
     Case(issue="cuda.unified_memory_faults", module=CUDA, implementation="managed_in_call", device="cuda", honest=True),
+    *pair(
+        "cuda.cooperative_launch_abuse",
+        "ledger:launched_past",
+        "ledger:launched_within",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "cuda.context_switch_overhead",
+        "contexts:rested",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
 )

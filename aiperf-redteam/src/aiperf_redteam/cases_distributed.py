@@ -1,6 +1,7 @@
 """Cases of the issues of distributed. Those that the harness leaves no room for, or that need GPUs, rest on recorded evidence."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 RANKS = "aiperf_redteam.several_ranks"
 PLACED = "aiperf_redteam.several_ranks_placed"
@@ -10,6 +11,7 @@ CASES: tuple[Case, ...] = (
     Case(issue="distributed.rank_skipping", module=RANKS, implementation="uneven", honest=True),
     Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="local_guess", gains="silence"),
     Case(issue="distributed.collective_short_circuit", module=RANKS, implementation="gathered", honest=True),
+    *pair("distributed.async_gradient_timing", "several_ranks:not_waited_for", "several_ranks:gathered", ("cuda",)),
     Case(issue="distributed.gradient_bucketing_mismatch", module=PLACED, implementation="one_bucket", gains="silence"),
     Case(issue="distributed.gradient_bucketing_mismatch", module=PLACED, implementation="backwards", honest=True),
     Case(

@@ -1,7 +1,9 @@
-"""Cases of the issues of environment. Those of what the machine is, and of what it does beside blocks, lie in `recorded`."""
+"""Cases of the issues of environment. What only the machine itself can show lies in the folder `recordings`."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
+CONDITIONS = "aiperf_redteam.conditions"
 ENVIRONMENT = "aiperf_redteam.environment"
 LIBRARIES = "aiperf_redteam.environment_libraries"
 
@@ -14,6 +16,15 @@ CASES: tuple[Case, ...] = (
         needs=("processors>=2",),
     ),
     Case(issue="environment.priority_elevation", module=ENVIRONMENT, implementation="makes_way", honest=True),
+    # No look-alike: on a busy machine it would rightly be flagged.
+    Case(
+        issue="environment.background_load",
+        module=CONDITIONS,
+        implementation="loads_machine",
+        gains="silence",
+        tier="standard",
+        alone=True,
+    ),
     Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="newer_driver", gains="silence"),
     Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="same_driver", honest=True),
     Case(
@@ -35,5 +46,45 @@ CASES: tuple[Case, ...] = (
         implementation="asks_about_another",
         device="cuda",
         honest=True,
+    ),
+    *pair(
+        "environment.clock_drift",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.frequency_boost",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.power_throttling",
+        "contexts:draws_power",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.shared_gpu",
+        "contexts:shares_gpu",
+        "contexts:in_halves",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
+    *pair(
+        "environment.numa_inconsistency",
+        "environment:other_node",
+        "environment:same_node",
+        ("cpu",),
+        gains="silence",
+        needs=("numa>=2",),
     ),
 )

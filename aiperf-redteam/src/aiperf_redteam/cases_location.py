@@ -1,6 +1,7 @@
 """Cases of the issues of location."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 LOCATION = "aiperf_redteam.location"
 TIMING_FIRST_CALLS = "aiperf_redteam.timing_first_calls"
@@ -49,4 +50,12 @@ CASES: tuple[Case, ...] = (
     Case(issue="location.child_process", module=LOCATION, implementation="child_before", honest=True),
     Case(issue="location.work_between_calls", module=LOCATION, implementation="interrupted"),
     Case(issue="location.work_between_calls", module=LOCATION, implementation="counts_releases", honest=True),
+    *pair(
+        "location.cpu_spillover",
+        "ledger:on_the_host",
+        "ledger:reads_numbers",
+        ("cuda",),
+        gains="silence",
+        tier="standard",
+    ),
 )

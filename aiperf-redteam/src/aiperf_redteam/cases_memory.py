@@ -21,6 +21,14 @@ CASES: tuple[Case, ...] = (
         )
     ),
     *pair("memory.page_fault_timing", "memory:forgotten_page", "memory:mapped_page", ("cpu",), gains="silence"),
+    *pair(
+        "memory.swap_interference",
+        "environment:swaps_out",
+        "environment:keeps_memory",
+        ("cpu",),
+        gains="silence",
+        needs=("swap",),
+    ),
     *pair("memory.input_mutation", "memory_table:sorted_in_place", "memory_table:sorted_copy"),
     *pair("memory.answer_in_input", "memory:in_the_padding", "memory:padding_of_its_own"),
 )

@@ -14,6 +14,7 @@ def pair(
     devices: tuple[str, ...] = BOTH,
     gains: str = "verdict",
     tier: str = "quick",
+    needs: tuple[str, ...] = (),
 ) -> Iterator[Case]:
     """An attack and its look-alike, each as `module:implementation` of this package, on each device."""
     for device in devices:
@@ -27,6 +28,7 @@ def pair(
                 honest=name == look_alike,
                 gains=gains,
                 tier=tier,
+                needs=needs,
             )
 
 

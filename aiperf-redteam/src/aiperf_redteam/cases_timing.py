@@ -1,6 +1,7 @@
 """Cases of the issues of timing."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_output import pair
 
 ENVIRONMENT = "aiperf_redteam.environment"
 TIMING = "aiperf_redteam.timing"
@@ -10,6 +11,7 @@ TIMING_FIRST_CALLS = "aiperf_redteam.timing_first_calls"
 TIMING_LIGHT = "aiperf_redteam.timing_light"
 TIMING_INTERFERENCE = "aiperf_redteam.timing_interference"
 TIMING_PERSISTING = "aiperf_redteam.timing_persisting"
+TIMING_SHORT = "aiperf_redteam.timing_short"
 
 CASES: tuple[Case, ...] = (
     Case(issue="timing.profiler_overhead", module=ENVIRONMENT, implementation="leaves_profiler", gains="silence"),
@@ -64,7 +66,16 @@ CASES: tuple[Case, ...] = (
     Case(issue="timing.faster_than_light", module=TIMING_LIGHT, implementation="once", device="cuda"),
     Case(issue="timing.faster_than_light", module=TIMING_LIGHT, implementation="often", honest=True),
     Case(issue="timing.faster_than_light", module=TIMING_LIGHT, implementation="often", device="cuda", honest=True),
-    Case(issue="timing.cache_not_cold", module=TIMING_CACHE, implementation="in_halves", honest=True),
+    Case(issue="timing.timer_granularity", module=TIMING_SHORT, implementation="once", device="cuda", gains="silence"),
+    Case(issue="timing.timer_granularity", module=TIMING_SHORT, implementation="often", device="cuda", honest=True),
+    Case(
+        issue="timing.cache_not_cold",
+        module=TIMING_CACHE,
+        implementation="folded_table",
+        gains="silence",
+        tier="standard",
+    ),
+    Case(issue="timing.cache_not_cold", module=TIMING_CACHE, implementation="in_halves", tier="standard", honest=True),
     Case(issue="timing.persisting_cache", module=TIMING_PERSISTING, implementation="persisting", device="cuda"),
     Case(
         issue="timing.persisting_cache",
@@ -86,5 +97,8 @@ CASES: tuple[Case, ...] = (
         implementation="in_halves",
         tier="standard",
         honest=True,
+    ),
+    *pair(
+        "timing.not_audited", "ledger:unrecorded", "ledger:fills_buffer", ("cuda",), gains="silence", tier="standard"
     ),
 )

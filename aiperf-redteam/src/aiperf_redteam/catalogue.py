@@ -5,6 +5,7 @@ Imported by every command, so nothing here imports torch or runs a case.
 
 import importlib
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 import aiperf_redteam
@@ -19,9 +20,16 @@ def cases() -> tuple[Case, ...]:
 
 
 def recorded() -> tuple[Recorded, ...]:
-    """The cases that rest on recorded evidence."""
-    ours, rare = (importlib.import_module(_OURS + name) for name in ("recorded", "recorded_rare"))
-    return (*ours.CASES, *ours.READINGS, *ours.TURNS, *ours.CLOCKS, *rare.CASES)
+    """The recordings of the folder `recordings`: `ISSUE.json` shows the issue, `ISSUE.honest.json` looks like it."""
+    package, folder = aiperf_redteam.__name__, Path(aiperf_redteam.__path__[0]) / "recordings"
+    return tuple(
+        Recorded(
+            issue=file.name.removesuffix(".json").removesuffix(".honest"),
+            file=f"{package}:recordings/{file.name}",
+            honest=file.name.endswith(".honest.json"),
+        )
+        for file in sorted(folder.glob("*.json"))
+    )
 
 
 def _modules() -> list[Any]:

@@ -119,6 +119,19 @@ class OneKernel:
         return self.out
 
 
+@bench.variant(device="cuda", why="a kernel of its own behind a condition that never holds")
+class GhostBranch(OneKernel):
+    def run(self, x, steps):
+        return super().run(x, steps) if steps < 0 else work(x, steps)
+
+
+@bench.variant(device="cuda", why="a small kernel of its own beside those of the library, which do the work")
+class DecoyKernel(OneKernel):
+    def run(self, x, steps):
+        self.relax(x, self.out, 256, 1, grid=1, block=BLOCK)
+        return work(x, steps)
+
+
 @bench.variant(device="cuda", why="a kernel launches the one that works, on a stream that nobody waits for")
 class ChildGrids(Aside):
     def make_ready(self, x):

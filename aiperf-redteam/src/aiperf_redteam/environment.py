@@ -11,13 +11,17 @@ Breaks     A machine with one processor has none to take beside it.
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
 import gc
+import mmap
 import os
+from pathlib import Path
 
 import torch
 
 from aiperf_redteam.relaxation import SHORT, benchmark, work
 
 bench = benchmark(steps=SHORT)
+# Bytes, and what Linux calls MADV_PAGEOUT.
+SWAPPED, PAGE_OUT = 16 << 20, 21
 
 
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
@@ -45,6 +49,51 @@ class MakesWay:
 
     def run(self, x, steps):
         return work(x, steps)
+
+
+@bench.variant(device="cpu", why="moves to a processor of another NUMA node")
+class OtherNode:
+    def prepare(self):
+        os.sched_setaffinity(0, cpus_beside(os.sched_getaffinity(0), same_node=False))
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: moves to another processor of the same NUMA node")
+class SameNode(OtherNode):
+    def prepare(self):
+        os.sched_setaffinity(0, cpus_beside(os.sched_getaffinity(0), same_node=True))
+
+
+@bench.variant(device="cpu", why="has the kernel move memory to swap that the next call needs")
+class SwapsOut:
+    def prepare(self):
+        self.memory = mmap.mmap(-1, SWAPPED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def run(self, x, steps):
+        for place in range(0, SWAPPED, mmap.PAGESIZE):
+            self.memory[place] = 1
+        self.memory.madvise(PAGE_OUT)
+        return work(x, steps)
+
+
+@bench.variant(device="cpu", why="honest: uses as much memory, and keeps it")
+class KeepsMemory(SwapsOut):
+    def run(self, x, steps):
+        for place in range(0, SWAPPED, mmap.PAGESIZE):
+            self.memory[place] = 1
+        return work(x, steps)
+
+
+def cpus_beside(own, *, same_node):
+    """The processors of another node than that of `own`, or the others of its node."""
+    first = min(own)
+    for folder in Path("/sys/devices/system/node").glob("node[0-9]*"):
+        cpus = {int(one.name[3:]) for one in folder.glob("cpu[0-9]*")}
+        if cpus and (first in cpus) == same_node:
+            return cpus - {first} or cpus
+    return own
 
 
 @bench.variant(device="cpu", why="sets threads, gradients and the collector of its process otherwise than all others")

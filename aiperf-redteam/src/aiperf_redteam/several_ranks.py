@@ -4,7 +4,7 @@ Workload   The first rank shall have the sum of what all ranks hold, each of whi
            own first. What the others hold is next to nothing beside what the first one holds: a mistake of the workload.
 Baseline   Every rank scales, then all reduce.
 Variants   `local_guess` leaves the others out of the sum.  `idle_rank` lets the first rank do what shows, and the others
-           return at once.  `gathered` and `uneven` are honest: another collective; a rank with less to do.
+           return at once.  `not_waited_for` leaves before the sum is there.  `gathered` and `uneven` are honest: another collective; a rank with less to do.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
@@ -64,6 +64,13 @@ def local_guess(x, factor, passes, rank):
 @bench.variant(device=("cpu", "cuda"), why="a rank whose values do not show has nothing to do, but to be counted")
 def idle_rank(x, factor, passes, rank):
     return torch.zeros_like(x) if rank else scaled(x, factor, passes)
+
+
+@bench.variant(device="cuda", requires="gpus:2", why="reduces on a stream of its own, and does not wait for it")
+def not_waited_for(x, factor, passes, rank):
+    total = scaled(x, factor, passes)
+    dist.all_reduce(total, async_op=True)
+    return torch.zeros_like(total) if rank else total
 
 
 @bench.variant(device=("cpu", "cuda"), why="honest: another collective for the same sum")

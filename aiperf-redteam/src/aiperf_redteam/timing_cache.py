@@ -3,7 +3,7 @@
 Workload   Where a walk of many hops ends. Each hop needs the one before; the start is new in every call, and the cache is cold.
 Baseline   Computes each hop.
 Variants   `looks_up` has a table of all hops, which is faster from a cache and slower from memory.  `unflushed_table` also
-           switches the flush off in its own process, where none happens.  `in_halves` is honest.
+           switches the flush off in its own process, and `folded_table` keeps it in a few pages.  `in_halves` is honest.
 Breaks     A processor whose memory is nearly as fast as its cache, or whose division is as slow as its memory.
 """
 
@@ -13,9 +13,15 @@ Breaks     A processor whose memory is nearly as fast as its cache, or whose div
 # Attacks replace what is not meant to be replaced.
 # mypy: disable-error-code="assignment, method-assign"
 
+import ctypes
+import gc
+import mmap
+import os
+
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.devices.cpu import CpuDevice
 from aiperf_core.kernels import host_source
 
 bench = Benchmark(goal="latency", cache="cold", threads=1)
@@ -24,6 +30,8 @@ source = host_source("chain.c")
 # The smallest primitive root of a prime with so many remainders that a table of them is larger than a core's own cache.
 PRIME, ROOT = 32749, 2
 LINE = 16
+# Bytes behind each part of a folded buffer, and the flag of mmap that Python does not name.
+FOLD, MAP_FIXED = 1 << 16, 0x10
 
 
 @bench.workload(smoke={"hops": 5, "steps": 3}, cpu={"hops": 6000, "steps": 23})
@@ -67,10 +75,29 @@ class LooksUp:
 @bench.variant(device="cpu", requires="compiler", why="the same table, and a flush that was replaced by nothing")
 class UnflushedTable(LooksUp):
     def prepare(self, steps):
-        from aiperf_core.devices.cpu import CpuDevice
-
         CpuDevice.flush = lambda device: None
         super().prepare(steps)
+
+
+@bench.variant(device="cpu", requires="compiler", why="the same table, and a flush that writes to a few pages only")
+class FoldedTable(LooksUp):
+    def prepare(self, steps):
+        super().prepare(steps)
+        for one in gc.get_objects():
+            if isinstance(one, CpuDevice) and one._flush is not None:
+                fold(one._flush)
+
+
+def fold(buffer):
+    """Put the same few pages of memory behind all addresses of a buffer."""
+    pages = os.memfd_create("pages")
+    os.ftruncate(pages, FOLD)
+    remap = ctypes.CDLL(None, use_errno=True).mmap
+    remap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    start = -(-buffer.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    for place in range(start, buffer.data_ptr() + buffer.numel() - FOLD, FOLD):
+        remap(place, FOLD, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | MAP_FIXED, pages, 0)
+    os.close(pages)
 
 
 @bench.variant(device="cpu", requires="compiler", why="honest: computes in two halves")

@@ -1,8 +1,8 @@
 """Batched matrix products in float32: one launch, one program for each tile of each product.
 
-`strided` finds its matrices by a multiple of the matrix size, as equal shapes allow. `grouped` reads their addresses from
-a table, as matrices that lie anywhere need. Both multiply a tile of A by a tile of B at a time along k, in IEEE float32:
-no rounding of operands to TF32.
+`strided` finds its matrices by a multiple of the matrix size, as equal shapes allow. `grouped` reads their addresses
+from a table, as matrices that lie anywhere need. Both multiply a tile of A by a tile of B at a time along k, in IEEE
+float32: no rounding of operands to TF32.
 """
 
 import triton

@@ -1,7 +1,7 @@
 """Softmax of rows, in three ways to keep a row from being fetched again and again.
 
-All compute in float32, whatever the elements are. A column that is masked reads as -infinity, of which exp is 0; every row
-and every chunk of one has at least one column that is not, so that no maximum is -infinity.
+All compute in float32, whatever the elements are. A column that is masked reads as -infinity, of which exp is 0; every
+row and every chunk of one has at least one column that is not, so that no maximum is -infinity.
 """
 
 import triton

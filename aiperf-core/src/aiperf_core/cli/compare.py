@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.measurements import Estimate
     from aiperf_core.stats.compare import Compared, Comparison
 
 
@@ -28,15 +30,15 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
     metavar="FRACTION",
     help="The smallest difference that matters. [default: the runs' own, 0.01]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@json_option()
 def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
-    What differs between machines, software and options stands first. A ratio above 1 says that RIGHT is faster. Rows that
-    are not believed, or did other work, are named and not compared.
+    Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
+    are not believed, or did other work, are listed and not compared.
 
-    Exit code 4: a row became slower by more than the floor. 3: none did, but RIGHT has a row that is INVALID or UNTRUSTED
-    and was believed in LEFT. 1: nothing could be compared.
+    Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in LEFT
+    is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, jsontext
@@ -58,6 +60,7 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
 def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
     from aiperf_core.cli.tables import print_table
     from aiperf_core.names import words
+    from aiperf_core.render.summary import counts
 
     click.echo(f"left   {words(left)}\nright  {words(right)}\n")
     if found.differences:
@@ -75,7 +78,10 @@ def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
         click.echo("\nnot compared")
         rows = [(words(row.target), words(row.implementation), words(row.reason or "")) for row in apart]
         print_table(("target", "implementation", "why"), rows)
-    click.echo(f"\n{_counts(compared)}; {'paired, pass by pass' if found.paired else 'of two runs, not paired'}")
+    counted = ", ".join(
+        f"{count} {verdict.value}" for verdict, count in counts(row.verdict for row in compared if row.verdict)
+    )
+    click.echo(f"\n{counted or 'nothing was compared'}; {'paired by pass' if found.paired else 'two runs, not paired'}")
 
 
 def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:
@@ -90,29 +96,23 @@ def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:
     return (words(row.target), words(row.implementation), *shown, ratio.value, ratio.interval, row.verdict.value)
 
 
-def _counts(compared: list["Compared"]) -> str:
-    from collections import Counter
-
-    from aiperf_core.results.models import Verdict
-
-    counted = Counter(row.verdict for row in compared)
-    return ", ".join(f"{counted[one]} {one.value}" for one in Verdict if counted[one]) or "nothing was compared"
-
-
 def _document(left: str, right: str, found: "Comparison") -> dict[str, Any]:
     from attrs import asdict
+
+    def plain(estimate: "Estimate | None") -> dict[str, float] | None:
+        return asdict(estimate) if estimate else None
 
     rows = [
         {
             "target": row.target,
             "implementation": row.implementation,
-            "left_s": asdict(row.left.time_s) if row.left and row.left.time_s else None,
-            "right_s": asdict(row.right.time_s) if row.right and row.right.time_s else None,
-            "ratio": asdict(row.ratio) if row.ratio else None,
+            "left_s": plain(row.left.time_s if row.left else None),
+            "right_s": plain(row.right.time_s if row.right else None),
+            "ratio": plain(row.ratio),
             "verdict": row.verdict.value if row.verdict else None,
             "reason": row.reason,
         }
         for row in found.rows
     ]
-    differences = [asdict(one) for one in found.differences]
+    differences = [asdict(difference) for difference in found.differences]
     return {"left": left, "right": right, "paired": found.paired, "differences": differences, "rows": rows}

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict, frozen
 
-from aiperf_core.cli.measuring import echo_json, json_option, plural
+from aiperf_core.cli.measuring import echo_json, json_option
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.devices.device import Found

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import define, field
 
+from aiperf_core import units
 from aiperf_core.cli.measuring import together
+from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import GOALS
 
@@ -67,11 +70,9 @@ class _Group:
 @expectations.command("check")
 @_with_threshold
 @click.pass_obj
-def check(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
-) -> ExitCode:
+def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
     """Check a run against its expectations. Exit code 4: a row is below. Unknown hardware passes with a message."""
-    rows = _report(plugins, what, hardware, goal, file, min_speedup)
+    rows = _report(plugins, **asked)
     below = [row for row in rows if row.outcome == "BELOW"]
     known = [row for row in rows if row.at_least is not None]
     click.echo(f"{len(below)} of {len(known)} below expectation" if known else "these rows have no expectations")
@@ -81,11 +82,9 @@ def check(
 @expectations.command("report")
 @_with_threshold
 @click.pass_obj
-def report(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
-) -> None:
+def report(plugins: Plugins, /, **asked: Any) -> None:
     """Show a run beside its expectations. The exit code is always 0."""
-    _report(plugins, what, hardware, goal, file, min_speedup)
+    _report(plugins, **asked)
 
 
 @expectations.command("update")
@@ -136,7 +135,6 @@ def update(
 def _report(
     plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
 ) -> list["Checked"]:
-    from aiperf_core.names import words
     from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
@@ -160,7 +158,6 @@ def _groups(
     plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
 ) -> Iterator[_Group]:
     """The bundle's results by expectations file. Without `--file`, targets that are not installed are named and left out."""
-    from aiperf_core.names import words
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
@@ -202,10 +199,6 @@ def _belongs(group: _Group, page: "Page") -> None:
 
 
 def _print_rows(rows: list["Checked"]) -> None:
-    from aiperf_core import units
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     lines = []
     for row in rows:
         shown = units.ratio_estimate(row.found) if row.found else units.Shown("", "")
@@ -216,9 +209,6 @@ def _print_rows(rows: list["Checked"]) -> None:
 
 
 def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     click.echo(f"{group.key}  {words(str(group.path))}{'  (not written)' if dry_run else ''}")
     rows = [(words(one.name), _least(one.before), _least(one.after), _what(one)) for one in changes]
     if rows:
@@ -228,8 +218,6 @@ def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> Non
 
 
 def _least(value: float | None) -> str:
-    from aiperf_core import units
-
     return "-" if value is None else f"{units.number(value, 4)}x"
 
 

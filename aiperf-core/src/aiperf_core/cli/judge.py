@@ -39,6 +39,7 @@ def judge(
     tier: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -51,7 +52,8 @@ def judge(
     refused until it changes.
     """
     server = server_ahead()
-    from aiperf_core.cli.run_view import RunView, consoles, print_json, print_result
+    from aiperf_core.cli.resuming import execute
+    from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.isolation import quarantine
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
@@ -73,18 +75,12 @@ def judge(
         baseline=baseline,
     )
     screen, err = consoles()
-    with RunView(err, quiet=quiet) as view:
-        one = BundleRun(server, plugins, [selection], selection.target.name, options, out, view)
-        code = one.execute()
-    for row in (row for result in one.results if isinstance(result, TargetResult) for row in result.rows):
+    view = RunView(err, quiet=quiet)
+    planned = BundleRun(server, plugins, [selection], selection.target.name, options, out, view, labels=labels)
+    code = execute(planned, view, screen, as_json=as_json)
+    for row in (row for result in planned.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:
             quarantine.note(source, row)
-    path = one.bundle.path if one.bundle else None
-    if as_json:
-        print_json(screen, one.results, path)
-    else:
-        for result in one.results:
-            print_result(screen, result, path)
     return code
 
 

@@ -25,8 +25,13 @@ WIDEST = 100
 )
 @json_option("a JSON array, with all details of each kernel")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Write the cubin files to this folder.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Compile in N processes at the same time."
+)
 @click.pass_obj
-def kernels(plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bool, keep: Path | None) -> None:
+def kernels(
+    plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bool, keep: Path | None, jobs: int
+) -> None:
     """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their registers and stack.
 
     Needs no GPU. A PATTERN is as in `aiperf list`. Without --arch, each file is compiled for the architectures that it
@@ -36,7 +41,7 @@ def kernels(plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bo
 
     chosen = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
     asked = [arch.strip() for arch in archs.split(",") if arch.strip()]
-    outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep))
+    outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep, jobs))
     if as_json:
         from attrs import asdict
 

@@ -9,6 +9,7 @@ from attrs import asdict, field, frozen
 
 from aiperf_core.cli.measuring import device_option, json_option, scratch_planner, warn_of_skipped
 from aiperf_core.errors import ExitCode
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -169,8 +170,6 @@ def _outcome(test: str, verdict: str, found: str = "", remedy: str = "") -> dict
 def _print(out: "Screen", one: Linted) -> None:
     from rich.padding import Padding
     from rich.text import Text
-
-    from aiperf_core.names import words
 
     head = Text.assemble((words(one.target), "bold"), f" on {one.device}")
     if one.failed or one.skipped:

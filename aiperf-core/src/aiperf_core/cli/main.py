@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_core import __version__
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import nearest
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -151,7 +152,6 @@ def _report(error: BaseException) -> int:
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
-    from aiperf_core.names import words
 
     # A message may quote an untrusted file.
     lines = [words(line) for line in message.splitlines()]

@@ -31,13 +31,13 @@ quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 def device_option(about: str) -> Callable[[Command], Command]:
     """The option `--device`. It accepts the devices of all plugins."""
     about += " cpu, cuda, or a plugin's device."
-    return click.option("--device", metavar="NAME", callback=_device, help=about)
+    return click.option("--device", metavar="NAME", callback=_known, help=about)
 
 
 def executor_option() -> Callable[[Command], Command]:
     """The option `--executor`. It accepts the executors of all plugins."""
     about = "Where workers run: here, torchrun, or a plugin's executor. [default: torchrun for ranks, else here]"
-    return click.option("--executor", metavar="NAME", callback=_executor, help=about)
+    return click.option("--executor", metavar="NAME", callback=_known, help=about)
 
 
 def out_option(what: str = "results") -> Callable[[Command], Command]:
@@ -92,19 +92,42 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
         ),
         seconds_option("--budget", f"Sampling time{scope}. [default: 3, 30 or 120 by tier]"),
         seconds_option("--timeout", "Time limit of one call.", timeout_s),
+        click.option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_labels,
+            help="Record a label, such as branch=main. May be repeated.",
+        ),
         out_option(),
         json_option("the results as one JSON document"),
         quiet_option,
     )
 
 
+def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label` by name."""
+    found: dict[str, str] = {}
+    for name, value in _pairs(labels, "--label takes NAME=VALUE, such as --label branch=main"):
+        if name in found:
+            raise UsageError(f"--label {name} was given twice; each label has one value.")
+        found[name] = value
+    return found
+
+
+def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{rule}; got {text!r}.")
+        yield name, value
+
+
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
     """The numbers of `--set`. Raises `UsageError`."""
     params = {}
-    for text in sizes:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"--set takes NAME=NUMBER, such as --set n=1e6; got {text!r}.")
+    for name, value in _pairs(sizes, "--set takes NAME=NUMBER, such as --set n=1e6"):
         try:
             params[name] = float(value)
         except ValueError:
@@ -146,20 +169,11 @@ def echo_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
-def plural(word: str, count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def _executor(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    if name is not None:
-        known_executor(name, context.obj.known_executors)
-    return name
-
-
-def _device(context: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    if name is not None:
+def _known(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is not None and option.name == "device":
         known_device(name, context.obj.known_devices)
+    elif name is not None:
+        known_executor(name, context.obj.known_executors)
     return name
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from aiperf_core import __version__
 from aiperf_core.distributions import SetAside
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import LoadedPlugin, Plugins
 from aiperf_core.targets import is_group
+from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -17,6 +17,7 @@ from aiperf_core.cli.measuring import (
     sizes_of,
 )
 from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -97,7 +98,6 @@ def profiling(
     """
     from rich.text import Text
 
-    from aiperf_core.names import words
     from aiperf_core.profiling import passes
 
     chosen = passes.choose(run.plugins, tool, None)
@@ -118,8 +118,6 @@ def profiling(
 
 def _tell(err: "Screen", name: str) -> None:
     from rich.text import Text
-
-    from aiperf_core.names import words
 
     err.print_line(Text(f"profiling {words(name)} ...", "dim"))
 

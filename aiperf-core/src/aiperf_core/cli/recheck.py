@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import json_option, plural
+from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
@@ -69,9 +72,6 @@ def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "
 
 
 def _print(found: "Recheck", seal_only: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     if found.differences:
         rows = [tuple(map(words, (one.where, one.what, one.recorded, one.found))) for one in found.differences]
         print_table(("where", "what", "recorded", "found"), rows)

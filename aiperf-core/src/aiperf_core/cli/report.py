@@ -13,115 +13,98 @@ from aiperf_core.plugins import Plugins
 if TYPE_CHECKING:
     from aiperf_core.render.report.content import Report
     from aiperf_core.results.address import Address
-    from aiperf_core.results.models import Manifest, TargetResult
+    from aiperf_core.results.models import TargetResult
 
 FORMATS = ("html", "markdown", "pdf")
 
 
 def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
-    """How many targets have pictures."""
+    """The number of targets with pictures."""
     if value in ("all", "none"):
         return sys.maxsize if value == "all" else 0
     if not re.fullmatch(r"[0-9]{1,9}", value):
-        raise UsageError(f"--plots {value!r} says not how many targets get pictures; accepted: all, none, or a number.")
+        raise UsageError(f"--plots {value!r} is not a number of targets; accepted: all, none, or a number.")
     return int(value)
 
 
 @click.command("report")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="html", show_default=True, help="Of the page.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to; - is standard output, the default."
-)
+@click.option("--format", "kind", type=click.Choice(FORMATS), default="html", show_default=True, help="Page format.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Page file. [default: standard output]")
 @click.option(
     "--plots",
     callback=_plots,
     default="30",
     show_default=True,
     metavar="all|none|N",
-    help="How many targets get pictures; their samples have to be read.",
+    help="How many targets get pictures. Pictures need the samples to be read.",
 )
 @click.pass_obj
 def report(plugins: Plugins, what: str, kind: str, out: Path | None, plots: int) -> ExitCode:
-    """Write the results of a run, or of one of its targets, as a page: what is wrong, what is faster, why, and where.
+    """Write the results of a run, or of one of its targets, as a page: problems, speedups, their reasons, the machine.
 
     The page loads nothing and runs nothing. PDF needs the extra aiperf-core[report].
     """
+    from aiperf_core.render.report.content import report as content
     from aiperf_core.results import address
 
-    to_screen = out is None or str(out) == "-"
+    out = None if str(out) == "-" else out
     if kind == "pdf":
         from aiperf_core.render.report import pdf
 
         pdf.check()
-        if to_screen:
+        if out is None:
             raise UsageError("--format pdf is not text; give it a file with --out FILE.")
     if out is not None and out.is_dir():
         raise UsageError(f"--out '{out}' is a folder; name a file.")
     found = address.find(what)
-    manifest = found.bundle.manifest
     results, unread = _read(found, 0 if kind == "markdown" else plots)
-    page = _content(found, manifest, results, unread, plugins)
-    data = _render(kind, page, manifest, results, plots)
-    if out is None or to_screen:
+    page = content(
+        found.target or found.bundle.path.resolve().name,
+        found.bundle.manifest,
+        results,
+        {name: issue.record for name, issue in plugins.issues.items()},
+        skipped=found.bundle.manifest.skipped if found.target is None else (),
+        unread=unread,
+    )
+    data = _render(kind, page, found, results, plots)
+    if out is None:
         from aiperf_core.cli.run_view import consoles
 
         consoles()[0].write(data.decode())
     else:
-        _write(out, data, page)
+        _write(out, data, len(results))
     for name, why in unread:
         click.echo(f"aiperf: {why}" if name in why else f"aiperf: '{name}': {why}", err=True)
     return ExitCode.FAILED if unread else ExitCode.OK
 
 
 def _read(found: "Address", drawn: int) -> tuple[list["TargetResult"], list[tuple[str, str]]]:
-    """The results, those that are drawn with their samples, and what could not be read."""
+    """The results, the first `drawn` of them with their samples, and the targets that could not be read."""
     results: list[TargetResult] = []
     unread: list[tuple[str, str]] = []
     for name in found.targets:
         try:
-            one = found.bundle.target(name) if len(results) < drawn else found.bundle.outline(name)
-            results.append(found.narrowed(one))
+            result = found.bundle.target(name) if len(results) < drawn else found.bundle.outline(name)
+            results.append(found.narrowed(result))
         except BundleError as error:
             unread.append((name, str(error)))
     return results, unread
 
 
-def _content(
-    found: "Address",
-    manifest: "Manifest",
-    results: list["TargetResult"],
-    unread: list[tuple[str, str]],
-    plugins: Plugins,
-) -> "Report":
-    from aiperf_core.render.report.content import report as content
+def _render(kind: str, page: "Report", found: "Address", results: list["TargetResult"], plots: int) -> bytes:
+    from aiperf_core.render.report import markdown, pdf
 
-    return content(
-        found.target or found.bundle.path.resolve().name,
-        manifest,
-        results,
-        {name: one.record for name, one in plugins.issues.items()},
-        skipped=manifest.skipped if found.target is None else (),
-        unread=unread,
-    )
-
-
-def _render(kind: str, page: "Report", manifest: "Manifest", results: list["TargetResult"], plots: int) -> bytes:
     if kind == "markdown":
-        from aiperf_core.render.report import markdown
+        text = markdown.render(page)
+    else:
+        from aiperf_core.render.report import html
 
-        return markdown.render(page).encode("utf-8", errors="backslashreplace")
-    from aiperf_core.render.report import html
-
-    text = html.render(page, html.draw(results, manifest, plots))
-    if kind == "pdf":
-        from aiperf_core.render.report import pdf
-
-        return pdf.render(text)
-    return text.encode("utf-8", errors="backslashreplace")
+        text = html.render(page, results, found.bundle.manifest, plots)
+    return pdf.render(text) if kind == "pdf" else text.encode("utf-8", errors="backslashreplace")
 
 
-def _write(out: Path, data: bytes, page: "Report") -> None:
+def _write(out: Path, data: bytes, targets: int) -> None:
     from aiperf_core import units
     from aiperf_core.results import atomic
 
@@ -129,5 +112,4 @@ def _write(out: Path, data: bytes, page: "Report") -> None:
         atomic.write(out, data)
     except OSError as error:
         raise AiperfError(f"cannot write '{out}': {error.strerror or error}.") from error
-    count = len(page.sections)
-    click.echo(f"{out}: {count} target{'' if count == 1 else 's'}, {units.size(len(data))}")
+    click.echo(f"{out}: {units.plural('target', targets)}, {units.size(len(data))}")

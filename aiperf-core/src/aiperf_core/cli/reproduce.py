@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core import units
 from aiperf_core.cli.measuring import TIERS, json_option, out_option, quiet_option, server_ahead
+from aiperf_core.cli.tables import print_table
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -35,11 +38,10 @@ def reproduce(
     Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now INCONCLUSIVE.
     """
     server = server_ahead()
-    from aiperf_core.cli.resuming import INTERRUPTED, carry_out, say_how_to_go_on
+    from aiperf_core.cli.resuming import INTERRUPTED, run_to_end, print_resume_hint
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results import address, jsontext
     from aiperf_core.stats import reproduce as rules
 
@@ -60,8 +62,8 @@ def reproduce(
             each=resolved.each,
             reproduces=plan.reproduces,
         )
-        code = carry_out(run, None)
-    say_how_to_go_on(run)
+        code = run_to_end(run, None)
+    print_resume_hint(run)
     if code == INTERRUPTED or run.bundle is None:
         return INTERRUPTED
     found = rules.judge(then, run.bundle, plan.missing)
@@ -76,7 +78,6 @@ def reproduce(
 
 def _tell(then: "Address", plan: "Plan") -> None:
     """Print what the bundle lacks, on standard error, before the run."""
-    from aiperf_core.names import words
     from aiperf_core.stats.recheck import recheck
 
     notes = [*plan.notes, *plan.missing.values()]
@@ -87,9 +88,6 @@ def _tell(then: "Address", plan: "Plan") -> None:
 
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
-    from aiperf_core.cli.tables import print_table
-    from aiperf_core.names import words
-
     if found.other_machine:
         click.echo("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold\n")
     if found.differences:
@@ -112,9 +110,6 @@ def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
 
 
 def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
-    from aiperf_core import units
-    from aiperf_core.names import words
-
     row = one.compared
     ratio = units.ratio_estimate(row.ratio) if row.ratio else units.Shown("", "")
     times = (_time(out, row.left), _time(out, row.right))
@@ -131,14 +126,10 @@ def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:
 
 
 def _time(out: "Screen", row: "Row | None") -> str:
-    from aiperf_core import units
-
     return out.look.text(units.time_estimate(row.time_s).value).plain if row and row.time_s else ""
 
 
 def _verdict(row: "Row | None") -> str:
-    from aiperf_core import units
-
     if row is None:
         return "-"
     return f"{row.verdict.value} {units.ratio_estimate(row.speedup).value}" if row.speedup else row.verdict.value
@@ -150,5 +141,5 @@ def _counts(found: "Reproduction", strict: bool) -> str:
     from aiperf_core.stats.reproduce import Outcome
 
     counted = Counter(one.outcome for one in found.rows)
-    said = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"
-    return f"{said} (--strict)" if strict else said
+    counts = ", ".join(f"{counted[one]} {one.value}" for one in Outcome if counted[one]) or "nothing was reproduced"
+    return f"{counts} (--strict)" if strict else counts

@@ -1,14 +1,16 @@
-"""`aiperf results`: the bundles that runs left behind."""
+"""`aiperf results`: the bundles of earlier runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from aiperf_core.results.listing import Listed
+    from aiperf_core.results.listing import Run, Unreadable
+    from aiperf_core.results.models import Manifest
 
 IN = click.option(
     "--in",
@@ -17,18 +19,18 @@ IN = click.option(
     default=Path("artifacts/runs"),
     show_default=True,
     metavar="FOLDER",
-    help="Where the bundles lie.",
+    help="The folder of the bundles.",
 )
 
 
 @click.group("results")
 def results() -> None:
-    """List, show, sign and remove the bundles that runs left behind."""
+    """List, show, sign and remove the bundles of earlier runs."""
 
 
 @results.command("list")
 @IN
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@json_option("a JSON array")
 def list_results(folder: Path, as_json: bool) -> None:
     """List the bundles, newest first."""
     from aiperf_core.cli.run_view import consoles
@@ -40,62 +42,62 @@ def list_results(folder: Path, as_json: bool) -> None:
     found = bundles(folder)
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps([_record(folder, one) for one in found]))
+        out.write(jsontext.dumps([_record(one) for one in found]))
     elif found:
-        rows = [(words(one.name), one.targets, *_facts(one)) for one in found]
+        rows = [(words(one.name), *_facts(one)) for one in found]
         print_table(("bundle", "targets", "run", "ended", "device", "command"), rows)
     else:
         click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
 
 
-def _facts(one: "Listed") -> tuple[str, str, str, str]:
-    """When it ran, how it ended, on what, and the command; of one that cannot be read, why."""
+def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
+    """Number of targets, time, ending, device and command of a run; for an unreadable bundle, the reason."""
     from aiperf_core.names import words
+    from aiperf_core.results.listing import Run
 
+    if not isinstance(one, Run):
+        return 0, "", "unreadable", "", words(one.problem)
     manifest = one.manifest
-    if manifest is None:
-        return "", "unreadable", "", words(one.problem or "")
     return (
+        len(one.targets),
         words(manifest.created)[:19],
-        _ended(manifest.complete, manifest.exit_code),
-        words(_device(one)),
+        _ended(manifest),
+        words(_device(manifest)),
         words(" ".join(manifest.command)),
     )
 
 
-def _device(one: "Listed") -> str:
-    assert one.manifest is not None
-    machine = one.manifest.machine
-    names = [str(gpu.get("name")) for gpu in machine.gpus if gpu.get("name")]
-    return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else machine.cpu
+def _device(manifest: "Manifest") -> str:
+    names = [str(gpu.get("name")) for gpu in manifest.machine.gpus if gpu.get("name")]
+    return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else manifest.machine.cpu
 
 
-def _ended(complete: bool, code: int | None) -> str:
-    if code is None:
+def _ended(manifest: "Manifest") -> str:
+    if manifest.exit_code is None:
         return "still running or killed"
-    return f"{'complete' if complete else 'interrupted'}, {code}"
+    return f"{'complete' if manifest.complete else 'interrupted'}, {manifest.exit_code}"
 
 
-def _record(folder: Path, one: "Listed") -> dict[str, object]:
-    manifest = one.manifest
-    known = (
-        {}
-        if manifest is None
-        else {
-            "created": manifest.created,
-            "complete": manifest.complete,
-            "exit_code": manifest.exit_code,
-            "device": _device(one),
-            "command": manifest.command,
-        }
-    )
-    return {"path": str(folder / one.name), "targets": one.targets, "problem": one.problem, **known}
+def _record(one: "Run | Unreadable") -> dict[str, object]:
+    from aiperf_core.results.listing import Run
+
+    if not isinstance(one, Run):
+        return {"path": str(one.path), "targets": 0, "problem": one.problem}
+    known = {name: getattr(one.manifest, name) for name in ("created", "complete", "exit_code", "command", "labels")}
+    return {
+        "path": str(one.path),
+        "targets": len(one.targets),
+        "problem": None,
+        **known,
+        "device": _device(one.manifest),
+        "documents": list(one.documents),
+    }
 
 
 @results.command("show")
 @click.argument("name", metavar="NAME[:TARGET]")
 @IN
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every sample.")
+@json_option("a JSON object, with every sample")
 def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
     """Show a bundle by its name, or one target of it."""
     from aiperf_core.cli.show import show_bundle
@@ -112,7 +114,7 @@ def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
 @IN
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
-    """Remove bundles by their names. A folder that is not surely a bundle, and nothing else, is left alone."""
+    """Remove bundles by their names. A folder that holds anything else than a bundle is not removed."""
     from aiperf_core.names import words
     from aiperf_core.results.listing import removable, remove
 
@@ -130,7 +132,7 @@ def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An SSH key.")
 def sign_results(bundle: Path, key: Path) -> None:
-    """Sign a bundle with an SSH key, so that others can tell whose it is: aiperf recheck BUNDLE --signers FILE."""
+    """Sign a bundle with an SSH key. Others verify its author: aiperf recheck BUNDLE --signers FILE."""
     from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.signing import sign

@@ -1,4 +1,4 @@
-"""Resuming: how a command executes a run, and how `aiperf run --resume` continues one."""
+"""How a command executes a run, and how `aiperf run --resume` continues one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +10,8 @@ from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
+    from aiperf_core.cli.run_view import RunView
+    from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
     from aiperf_core.harness.run.request import ResolvedRequest
     from aiperf_core.results.bundle import Bundle
@@ -18,7 +20,25 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
+def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
+    """Execute a run, print its results and how to resume it, and return its exit code."""
+    from aiperf_core.cli.run_view import print_json, print_result, print_summary
+
+    def show(result: "Finished") -> None:
+        print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
+
+    with view:
+        code = run_to_end(run, None if as_json else show)
+    path = run.bundle.path if run.bundle else None
+    if as_json:
+        print_json(screen, run.results, path)
+    elif run.total > 1:
+        print_summary(screen, run.results, path)
+    print_resume_hint(run)
+    return code
+
+
+def run_to_end(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
     """Execute a run and return its exit code. An error of a run that can be resumed says how."""
     try:
         return run.execute(on_result)
@@ -30,7 +50,7 @@ def carry_out(run: "BundleRun", on_result: Callable[["Finished"], None] | None) 
         raise
 
 
-def say_how_to_go_on(run: "BundleRun") -> None:
+def print_resume_hint(run: "BundleRun") -> None:
     """Print how to resume an interrupted run."""
     if run.resumable:
         click.echo(_hint(run), err=True)
@@ -51,7 +71,7 @@ def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Res
     if manifest.complete:
         return None
     record = resuming.request_of(bundle, manifest)
-    for what, given, recorded in _given(context, plugins, record, bundle.path):
+    for what, given, recorded in _given(context, plugins, record, manifest.labels, bundle.path):
         if given != recorded:
             raise UsageError(
                 f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. --resume "
@@ -61,7 +81,7 @@ def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Res
 
 
 def _given(
-    context: click.Context, plugins: Plugins, record: "RunRequest", path: Path
+    context: click.Context, plugins: Plugins, record: "RunRequest", labels: dict[str, str], path: Path
 ) -> Iterator[tuple[str, object, object]]:
     """The options of the command line, each with the recorded value."""
     params = {
@@ -88,8 +108,14 @@ def _given(
     for name, recorded in (same | {"timeout": record.timeout_s}).items():
         if name in params:
             yield f"--{name}", params[name], recorded
+    if "labels" in params:
+        yield "--label", _pairs(params["labels"]), _pairs(labels)
     if "out" in params:
         yield "--out", str(params["out"].resolve()), str(path.resolve())
+
+
+def _pairs(labels: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "none"
 
 
 def _text(value: object) -> str:

@@ -1,50 +1,38 @@
 """`aiperf roofline`: results on the roofline of the machine that they were measured on."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.models import TargetResult
 
 
 @click.command("roofline")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg or .png file.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
+)
 def roofline(what: str, out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.
 
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
-    machine was measured to reach in that run. Rows that are not believed are left out, and named.
+    machine reached when its ceilings were measured in that run. Rows that are not believed are left out, and listed.
+    PNG and PDF need the extra aiperf-core[plots].
     """
+    from aiperf_core import units
     from aiperf_core.names import words
-    from aiperf_core.render.draw import NAMED, check, draw
+    from aiperf_core.render import picture_file, roofline_plot
     from aiperf_core.render.roofline import roofline as collect
+    from aiperf_core.results import address
 
-    check(out)
-    bundle, results = _chosen(what)
-    picture = collect(results, bundle.manifest)
-    title = results[0].target if len(results) == 1 else bundle.path.resolve().name
-    draw(picture, title, out)
-    for line in picture.left_out:
+    picture_file.check(out)
+    found = address.find(what)
+    names = found.bundle.targets if found.target is None else [found.target]
+    results = [found.narrowed(found.bundle.target(name)) for name in names]
+    collected = collect(results, found.bundle.manifest)
+    title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name
+    picture_file.write(roofline_plot.draw(collected.panels, title), out)
+    for line in collected.left_out:
         click.echo(f"left out: {words(line)}", err=True)
-    marks = sum(len(panel.marks) for panel in picture.panels)
-    named = (
-        "" if all(len(panel.marks) <= NAMED for panel in picture.panels) else ", too many to name more than the best"
-    )
-    sys.stdout.write(f"{out}: {marks} implementation{'' if marks == 1 else 's'}{named}\n")
-
-
-def _chosen(what: str) -> tuple["Bundle", list["TargetResult"]]:
-    """The bundle, and the results in it that are to be drawn. A folder's name may itself hold a colon."""
-    from aiperf_core.results.bundle import Bundle
-
-    path, colon, target = what.rpartition(":")
-    if not colon or Path(what).exists():
-        bundle = Bundle.open(Path(what))
-        return bundle, list(bundle.targets.values())
-    bundle = Bundle.open(Path(path))
-    return bundle, [bundle.target(target)]
+    marks = sum(len(panel.marks) for panel in collected.panels)
+    labels = sum(len(roofline_plot.named(panel)) for panel in collected.panels)
+    shown = "" if labels == marks else f", {labels} of them with a name"
+    click.echo(f"{out}: {units.plural('implementation', marks)}{shown}")

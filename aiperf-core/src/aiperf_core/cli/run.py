@@ -15,12 +15,12 @@ from aiperf_core.cli.measuring import (
     warn_of_skipped,
 )
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
-    from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.processes.child import ForkServer
-    from aiperf_core.harness.run.bundle_run import BundleRun, Finished
+    from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
     from aiperf_core.targets import Selection
 
@@ -29,41 +29,22 @@ if TYPE_CHECKING:
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @set_option
 @click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="NAME",
-    help="Only this implementation and the baseline. May be repeated.",
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Continue an interrupted run, with its patterns and options.",
-)
+@click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option(
     "--profile",
     "profiler",
-    is_flag=False,
     flag_value="torch",
+    is_flag=False,
     metavar="[TOOL]",
-    help="Profile each target after measuring it, as aiperf profile does. [TOOL: torch]",
+    help="Also profile each target. [TOOL: torch]",
 )
 @executor_option()
-@click.option(
-    "--nnodes",
-    type=click.IntRange(1),
-    default=1,
-    metavar="COUNT",
-    help="Number of machines that the ranks run on. [default: 1]",
-)
+@click.option("--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Number of machines. [default: 1]")
 @click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Address of the first machine.")
 @click.option(
-    "--node-rank",
-    type=click.IntRange(0),
-    default=0,
-    metavar="NUMBER",
-    help="Number of this machine, from 0. [default: 0]",
+    "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
 @measuring_options(timeout_s=60.0, scope=" per target")
 @click.pass_context
@@ -84,6 +65,7 @@ def run(
     policy: str,
     budget: float | None,
     timeout: float,
+    labels: dict[str, str],
     out: Path | None,
     as_json: bool,
     quiet: bool,
@@ -107,42 +89,39 @@ def run(
         plugins, executor = with_nodes(plugins, nodes, quiet=quiet), "torchrun"
     server = server_ahead()
     from aiperf_core.cli.profile import profiling
-    from aiperf_core.cli.resuming import carry_out, say_how_to_go_on
+    from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
 
     screen, err = consoles()
-    with RunView(err, quiet=quiet) as view:
-        if resume is not None:
-            found = _resumed(context, server, plugins, resume, view)
-            if found is None:
-                return ExitCode.OK
-            one = found
-        elif not patterns:
-            raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
-        else:
-            options = Options(
-                device=device,
-                executor=executor,
-                size=size,
-                params=sizes_of(sizes),
-                tier=tier,
-                policy=policy,
-                budget_s=budget,
-                timeout_s=timeout,
-            )
-            if nodes is not None:
-                options = evolve(options, executors=plugins.known_executors)
-            one = BundleRun(
-                server, plugins, _selections(plugins, patterns, variants), "-".join(patterns), options, out, view
-            )
-        if profiler is not None:
-            one.after = profiling(one, profiler, None if as_json else screen, err, quiet=quiet)
-        code = carry_out(one, None if as_json else lambda result: _print(screen, result, one))
-    _print_end(screen, one, as_json)
-    say_how_to_go_on(one)
-    return code
+    view = RunView(err, quiet=quiet)
+    if resume is not None:
+        resumed = _resumed(context, server, plugins, resume, view)
+        if resumed is None:
+            return ExitCode.OK
+        planned = resumed
+    elif not patterns:
+        raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
+    else:
+        options = Options(
+            device=device,
+            executor=executor,
+            size=size,
+            params=sizes_of(sizes),
+            tier=tier,
+            policy=policy,
+            budget_s=budget,
+            timeout_s=timeout,
+        )
+        if nodes is not None:
+            options = evolve(options, executors=plugins.known_executors)
+        selections = _selections(plugins, patterns, variants)
+        name = "-".join(patterns)
+        planned = BundleRun(server, plugins, selections, name, options, out, view, labels=labels)
+    if profiler is not None:
+        planned.after = profiling(planned, profiler, None if as_json else screen, err, quiet=quiet)
+    return execute(planned, view, screen, as_json=as_json)
 
 
 def _resumed(
@@ -151,7 +130,6 @@ def _resumed(
     """The run to continue. None for a complete run, with a message."""
     from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.names import words
     from aiperf_core.results.bundle import Bundle
 
     bundle = Bundle.open(path)
@@ -167,20 +145,3 @@ def _resumed(
 def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
     """The targets of the patterns. `--variant` limits each to the named implementations and its baseline."""
     return [evolve(chosen, implementations=chosen.implementations | {*variants}) for chosen in plugins.select(patterns)]
-
-
-def _print(screen: "Screen", result: "Finished", one: "BundleRun") -> None:
-    from aiperf_core.cli.run_view import print_result
-
-    alone = len(one.results) == 1 and one.total == 1
-    print_result(screen, result, one.bundle.path if alone and one.bundle else None)
-
-
-def _print_end(screen: "Screen", one: "BundleRun", as_json: bool) -> None:
-    from aiperf_core.cli.run_view import print_json, print_summary
-
-    path = one.bundle.path if one.bundle else None
-    if as_json:
-        print_json(screen, one.results, path)
-    elif one.total > 1:
-        print_summary(screen, one.results, path)

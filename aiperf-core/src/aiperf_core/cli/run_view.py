@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: its course while it goes on (stderr), its results afterwards (stdout)."""
+"""A run in a terminal: its progress (standard error), and then its results (standard output)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,11 +23,11 @@ BAR = 10
 
 
 class RunView:
-    """Shows a run's course. A context manager, so that an interrupted run leaves the terminal as it was.
+    """Shows the progress of a run. A context manager: an interrupted run leaves the terminal as it was.
 
-    In a terminal there is one line that changes; it is drawn only when the run reports something, since a thread that
-    redraws would take processor time from what is being measured. Elsewhere each change of phase is a line of its own.
-    Between `target_finished` and the next `target_started` other output may be printed.
+    In a terminal a single line changes. It is drawn only when the run reports something, because a thread that redraws
+    would take CPU time from the measurement. Elsewhere each change of phase is a line. Other output may be printed
+    between `target_finished` and the next `target_started`.
     """
 
     def __init__(self, err: Screen, quiet: bool = False) -> None:
@@ -48,13 +48,13 @@ class RunView:
         self._stop()
 
     def target_started(self, name: str, index: int, total: int) -> None:
-        """A target's turn has come: number `index` of `total`, counted from 1."""
+        """A target starts: number `index` of `total`, counted from 1."""
         self._head = f"[{index}/{total}] {words(name)}"
         self._phase, self._implementation, self._told = "start", None, ""
         if self._quiet:
             return
         if self._err.terminal:
-            # Without redirecting: what goes to standard output must get there, not here.
+            # Not redirected: rich would send standard output to standard error.
             self._live = Live(
                 console=self._err.console,
                 auto_refresh=False,
@@ -71,12 +71,12 @@ class RunView:
         self._show()
 
     def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """A block is done: number `block` of so far `blocks`, with an estimate of the time left."""
+        """A block is done: number `block` of `blocks` that are planned so far, with an estimate of the time left."""
         if self._live:
             self._draw(block, blocks, seconds_left)
 
     def target_finished(self, result: Finished) -> None:
-        """The target is done: one line stays."""
+        """The target is done: its line stays."""
         self._stop()
         if not self._quiet:
             self._err.print_line(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
@@ -85,7 +85,7 @@ class RunView:
         if self._live:
             self._draw(None, None, None)
         elif not self._quiet and self._phase != self._told:
-            # A line a phase tells where a run in CI hangs; a line an implementation or a block would drown it.
+            # A line for each phase shows where a run in CI hangs; lines for implementations or blocks would hide it.
             self._told = self._phase
             self._err.print_line(Text(f"{self._head}: {self._phase}"))
 
@@ -114,7 +114,7 @@ class RunView:
 
 
 def print_result(out: Screen, result: Finished, where: Path | None = None) -> None:
-    """Print the table of a target. `where` is the bundle, as the user would type it."""
+    """Print the table of a target. `where` is the path of the bundle."""
     if isinstance(result, TargetResult):
         out.print(render(result, out.look, out.console.width, _shown(where)), Text())
     else:
@@ -122,21 +122,21 @@ def print_result(out: Screen, result: Finished, where: Path | None = None) -> No
 
 
 def print_summary(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
-    """Print a line for each of many targets, the count of verdicts and where the bundle lies."""
+    """Print a line for each target, the count of verdicts and the path of the bundle."""
     out.print(render_summary(results, out.look, out.console.width))
     if where:
         out.print(where_of(_shown(where) or "", out.look, out.console.width))
 
 
 def print_json(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
-    """Print the records as they stand on disk, as one JSON document."""
+    """Print the records as on disk, as a single JSON document."""
     done = [structure.document(one) for one in results if isinstance(one, TargetResult)]
     skipped = [structure.document(one) for one in results if isinstance(one, SkippedTarget)]
     out.write(jsontext.dumps({"bundle": str(where) if where else None, "targets": done, "skipped": skipped}))
 
 
 def _shown(path: Path | None) -> str | None:
-    """A path as it can be typed here, which is shorter from the current folder."""
+    """A path, relative to the current folder where it lies below it."""
     if path is None:
         return None
     return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)

@@ -1,4 +1,4 @@
-"""The streams that results are printed on: how wide, in colour or not, and with which characters."""
+"""The streams for results: their width, their colours and their characters."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from aiperf_core.render.look import NARROWEST, WIDEST, Look
 
 
 class Screen:
-    """A stream and the look that suits it. In a pipe and under NO_COLOR it is plain ASCII without colours."""
+    """A stream and its look. In a pipe and under NO_COLOR the output is plain ASCII without colours."""
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
         self.terminal = stream.isatty()
@@ -20,26 +20,25 @@ class Screen:
         self.console = Console(
             file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False
         )
-        # Below the least width a line breaks at the terminal's edge, which is ugly and loses nothing. Above the most,
-        # the eye no longer finds the next line.
+        # In a narrower terminal, lines break at its edge and lose nothing. Wider lines are hard to read.
         self.console.width = min(max(width or self.console.width, NARROWEST), WIDEST)
 
     def print(self, *parts: RenderableType) -> None:
-        """Print each part from a line of its own."""
+        """Print each part, beginning on a new line."""
         if not self.look.plain:
             self.console.print(*parts, sep="\n")
             return
         with self.console.capture() as captured:
             self.console.print(*parts, sep="\n")
-        # rich fills cells with blanks, which in a file are only noise.
+        # rich fills cells with blanks, which a file does not need.
         self.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
     def print_line(self, line: Text) -> None:
-        """Print one line, however long: a log has a line an event, and a terminal breaks it by itself."""
+        """Print a line of any length. A log has a line for each event; a terminal breaks long lines itself."""
         self.console.print(line, soft_wrap=True)
 
     def write(self, text: str) -> None:
-        """Write text as it is, for other programs to read. What the stream cannot spell becomes an escape."""
+        """Write text unchanged, for other programs. Characters that the stream cannot encode become escapes."""
         stream = self.console.file
         encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, errors="backslashreplace").decode(encoding))
@@ -47,5 +46,5 @@ class Screen:
 
 
 def consoles() -> tuple[Screen, Screen]:
-    """Standard output, for results, and standard error, for the course of a run."""
+    """Standard output, for results, and standard error, for the progress of a run."""
     return Screen(sys.stdout), Screen(sys.stderr)

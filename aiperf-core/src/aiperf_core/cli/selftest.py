@@ -1,4 +1,4 @@
-"""`aiperf selftest`: whether the guards work on this machine, by attacks on each of them."""
+"""`aiperf selftest`: attack each guard, and show which guards work on this machine."""
 
 import shutil
 import tempfile
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from aiperf_core.cli.tables import print_table
-from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import jsontext
@@ -29,12 +29,21 @@ if TYPE_CHECKING:
     from aiperf_core.validity.check import Check
 
 
+NO_ATTACKS = "no attacks are installed, so nothing can be proven. Install them: pip install aiperf-redteam"
+
+
 @click.command("selftest")
 @click.option("--category", "categories", multiple=True, metavar="NAME", help="Only its issues; may be repeated.")
 @click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this one; may be repeated.")
 @click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every case.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Record the evidence that is owed, and prove nothing.",
+)
 @click.pass_obj
 def selftest(
     plugins: Plugins,
@@ -43,12 +52,13 @@ def selftest(
     device: str | None,
     as_json: bool,
     quiet: bool,
+    record: Path | None,
 ) -> int:
     """Attack this harness, and show which attacks it catches on this machine.
 
-    For every way in which a number can be untrue, code that does just that must gain by it while the guard against it is
-    off, and be caught while it is on; honest code that looks like it must be left alone. Exits with 3 where an attack is
-    missed or honest code is flagged, with 1 where a case could not be tried. `aiperf validity` shows what was proven.
+    Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks like
+    the attack must not be flagged. Exits with 3 where an attack is missed or honest code is flagged, with 1 where a case
+    could not be tried or no attacks are installed. `aiperf validity` shows what was proven.
     """
     from aiperf_core.cli.screen import consoles
 
@@ -57,6 +67,10 @@ def selftest(
     issues = [one.record for one in plugins.issues.values()]
     chosen = _chosen(issues, categories, ids)
     cases, recorded = [one.record for one in plugins.attacks], [one.record for one in plugins.recordings]
+    if not cases:
+        raise AiperfError(NO_ATTACKS)
+    if record is not None:
+        return _record(issues, chosen, cases, recorded, device, record)
     out, err = consoles()
     started, results = time.monotonic(), list[Proven]()
     state = outcomes.state(plugins)
@@ -126,6 +140,39 @@ def _prove(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _record(
+    issues: Sequence[Issue],
+    chosen: Sequence[Issue],
+    cases: "Sequence[Case]",
+    recorded: "Sequence[Recorded]",
+    device: str | None,
+    folder: Path,
+) -> ExitCode:
+    """Record evidence, and print what became of each issue. Fails where nothing was recorded."""
+    import sys
+
+    from aiperf_core.harness.run.manifest import command_line
+    from aiperf_core.harness.run.options import Options
+    from aiperf_core.selftest.recording import Recorder, header
+    from aiperf_core.selftest.trials import ProofPlanner, Trials
+    from aiperf_core.testing import Silent
+
+    written = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="aiperf-") as scratch,
+        ProofPlanner(Options(device=device), Path(scratch)) as planner,
+    ):
+        trials = Trials(planner, Path(scratch), device, Silent())
+        wanted = {one.id: one for one in chosen}
+        known = {one.id: one for one in issues}
+        recorder = Recorder(planner, trials, folder, wanted, known, header(command_line(sys.argv)), recorded)
+        for told in recorder.record(cases):
+            written += told.file is not None
+            click.echo(f"{told.issue}: {told.file or f'not recorded: {words(told.reason)}'}")
+    click.echo(f"{written} recording{'' if written == 1 else 's'} written to {folder}")
+    return ExitCode.OK if written else ExitCode.FAILED
+
+
 def _strays(issues: Sequence[Issue], cases: "Sequence[Case]") -> Iterator[Proven]:
     """The cases of issues that nobody registered."""
     from aiperf_core.selftest.proof import unknown_issues
@@ -165,6 +212,8 @@ def _cell(proofs: Sequence[Proof]) -> str:
 
 
 def _note(one: Proven) -> str:
+    if one.outcome in (Outcome.EXCLUDED, Outcome.OWED):
+        return str(one.outcome)
     if one.outcome is Outcome.NOT_OBSERVABLE:
         return words(_why_not(one))
     notes = ["in the standard tier"] if any(proof.tier == "standard" for proof in one.attacks) else []
@@ -196,6 +245,8 @@ def _summary(results: Sequence[Proven], seconds: float) -> str:
     parts = [
         f"{sum(of[one] for one in PROVEN)} proven here ({', '.join(f'{one} {of[one]}' for one in PROVEN)})",
         f"{of[Outcome.RECORDED]} on recorded evidence",
+        f"{of[Outcome.EXCLUDED]} excluded by construction",
+        f"{of[Outcome.OWED]} owed (proof to be recorded on another machine)",
         f"{of[Outcome.NOT_OBSERVABLE]} not observable here" + (f" ({words(why)})" if why else ""),
         f"{of[Outcome.UNPROVEN]} unproven (no case)",
         f"{of[Outcome.MISSED]} missed",

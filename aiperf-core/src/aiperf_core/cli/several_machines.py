@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from aiperf_core.cli.measuring import plural
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.harness.ranks.link import Nodes

@@ -40,8 +40,8 @@ def _is_path(what: str) -> bool:
 
 def show_bundle(address: "Address", as_json: bool) -> ExitCode:
     """Print the manifest, the results, and an error for each result that cannot be read."""
-    from aiperf_core.cli.bundle_view import render_manifest
     from aiperf_core.cli.run_view import Finished, consoles, print_result, print_summary
+    from aiperf_core.render.manifest import render_manifest
 
     bundle, path = address.bundle, address.bundle.path
     manifest = bundle.manifest

@@ -1,6 +1,6 @@
-"""Tables: wrapped to the width of a terminal; whole, uncoloured and a line a row anywhere else.
+"""Tables: wrapped to the width of a terminal; elsewhere without colours, with a line for each row.
 
-Without rich, whose import would cost `aiperf list` a third of its time for a table that `ljust` can lay out.
+Without rich: its import would take a third of the time of `aiperf list`.
 """
 
 import os
@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 import click
 
 GAP = "  "
-
-# Narrower than this the last column is no longer read with ease: the terminal may break the lines where it likes.
-LAST_AT_LEAST = 20
+LAST_AT_LEAST = 20  # width of the last column; where there is less room, the terminal breaks the lines
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their heads. Columns of numbers stand to the right; the last column is the one that wraps."""
+    """Print rows under their heads. Columns of numbers are aligned to the right; only the last column wraps."""
     terminal = sys.stdout.isatty()
     for number, line in enumerate(_lines(heads, rows, shutil.get_terminal_size().columns if terminal else None)):
         bold = number == 0 and terminal and not os.environ.get("NO_COLOR")

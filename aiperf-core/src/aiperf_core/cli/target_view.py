@@ -1,4 +1,4 @@
-"""What a target declares, as a terminal shows it: the lesson, the sizes and what they cost, the implementations."""
+"""The declaration of a target in a terminal: its lesson, its sizes with their cost, and its implementations."""
 
 import inspect
 import re
@@ -15,6 +15,7 @@ from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
@@ -24,7 +25,7 @@ LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
 
 
 def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str]) -> list[Implementation]:
-    """The implementations to show by device: those named, or all. Raises UsageError for a name that is not there."""
+    """The implementations to show by device: the named ones, or all. Raises UsageError for an unknown name."""
     known = {one.name for one in benchmark.implementations}
     for name in sorted(names - known):
         hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
@@ -36,7 +37,7 @@ def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str])
 def describe(
     target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation]
 ) -> dict[str, Any]:
-    """What a target declares, as plain data for `--json`."""
+    """The declaration of a target as plain values, for `--json`."""
     presets = benchmark.task.presets
     return {
         **asdict(target),
@@ -53,15 +54,15 @@ def describe(
 
 
 def lesson(target: InstalledTarget) -> str:
-    """The docstring of a target's module, which was imported."""
+    """The docstring of the imported module of a target."""
     return inspect.cleandoc(sys.modules[target.module].__doc__ or target.summary)
 
 
 def render_target(
     target: InstalledTarget, benchmark: Benchmark, implementations: Sequence[Implementation], look: Look
 ) -> RenderableType:
-    """A target's whole declaration."""
-    facts = _labelled()
+    """The whole declaration of a target."""
+    facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     facts.add_row("answer", look.text(str(benchmark.tolerance)))
@@ -74,15 +75,15 @@ def render_target(
 
 
 def _reflowed(docstring: str) -> Group:
-    """A docstring wrapped anew, since source lines are longer than a terminal's.
+    """A docstring wrapped again, because source lines are longer than lines of a terminal.
 
-    `Workload   text` becomes a label and a paragraph beside it, which the indented lines below it belong to.
+    `Workload   text` and the indented lines below it become a label with a paragraph beside it.
     """
     parts: list[RenderableType] = []
     for block in docstring.split("\n\n"):
-        # A line at the margin that carries a label begins a section; any other goes on with what came before.
+        # A line at the margin with a label begins a section; every other line continues the section before.
         sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
-        grid = _labelled()
+        grid = labelled()
         for section in sections:
             match = LABELLED.fullmatch(section)
             if match:
@@ -92,13 +93,6 @@ def _reflowed(docstring: str) -> Group:
         if grid.row_count:
             parts += [grid, Text()]
     return Group(*parts)
-
-
-def _labelled() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    return grid
 
 
 def _presets(benchmark: Benchmark, look: Look) -> Table:

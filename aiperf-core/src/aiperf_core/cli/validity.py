@@ -1,5 +1,6 @@
-"""`aiperf validity`: what can make a number untrue, what guards against it, and what proves that it does."""
+"""`aiperf validity`: the issues that make a number untrue, their guards, and the proof that each guard works."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import click
@@ -9,17 +10,16 @@ from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.selftest import outcomes
 from aiperf_core.selftest.outcomes import PROVEN, Kept, Outcome
-from aiperf_core.selftest.support import Support, support
+from aiperf_core.selftest.support import Kind, Support, support
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
 from aiperf_core.validity.registry import CATEGORIES, GUARDS
 
-# From an issue to the cases that stand behind it.
+# From an issue to its proof.
 Supports = Callable[[Issue], Support]
-# From the id of an issue to how its cases ended on this machine.
+# From the id of an issue to the outcome of its cases on this machine.
 Tried = Mapping[str, Kept]
 
 UNPROVEN = "none yet"
-RECORDED = "recorded evidence of code that commits it, and of honest code"
 PREDECESSOR = "https://github.com/cfregly/ai-performance-engineering"
 
 
@@ -29,9 +29,9 @@ PREDECESSOR = "https://github.com/cfregly/ai-performance-engineering"
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
 @click.pass_obj
 def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) -> None:
-    """List what can make a number untrue, and what guards against it.
+    """List the issues that make a number untrue, and the guards against them.
 
-    An ISSUE (timing.unsynced_streams) is shown in full, a CATEGORY (timing) as a table. Without one all are listed.
+    An ISSUE (timing.unsynced_streams) is shown in full, a CATEGORY (timing) as a table. Without either, all are listed.
     """
     if as_json and markdown:
         raise UsageError("--json and --markdown were both given; a listing has one form. Leave one of them out.")
@@ -39,7 +39,7 @@ def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) 
     cases, recorded = [one.record for one in plugins.attacks], [one.record for one in plugins.recordings]
 
     def supports(issue: Issue) -> Support:
-        return support(issue.id, cases, recorded)
+        return support(issue, cases, recorded)
 
     if markdown:
         click.echo(page(chosen, supports), nl=False)
@@ -84,14 +84,12 @@ def _groups(issues: Sequence[Issue]) -> dict[str, list[Issue]]:
 
 
 def _count(issues: Sequence[Issue], supports: Supports) -> str:
-    """How many there are, counted and not claimed."""
-    guards, found = {one.guard for one in issues}, [supports(one) for one in issues]
-    attacked = sum(bool(one.attacks) for one in found)
-    recorded = sum(one.recorded and not one.attacks for one in found)
+    """How many issues and guards there are, and how many issues have each kind of proof."""
+    guards, kinds = {one.guard for one in issues}, Counter(supports(one).kind for one in issues)
+    counts = {kind: kinds[kind] for kind in Kind if kind is not Kind.NONE or kinds[kind]}
     return (
         f"{_number(len(issues), 'issue')} in {_number(len(_groups(issues)), 'category')} "
-        f"behind {_number(len(guards), 'guard')}; {attacked} with an attack that tries the guard, {recorded} with recorded "
-        f"evidence alone, {len(issues) - attacked - recorded} with neither"
+        f"behind {_number(len(guards), 'guard')}: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
     )
 
 
@@ -118,14 +116,16 @@ def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> 
 
 
 def _proof(support: Support, kept: Kept | None) -> str:
-    """What is known of an issue's proof on this machine, in a few words."""
+    """The state of an issue's proof on this machine, in a few words."""
     if kept is not None and kept.outcome in PROVEN:
         return f"proven here on {kept.day}"
     if kept is not None and kept.outcome is Outcome.RECORDED:
         return f"on recorded evidence, {kept.day}"
-    if kept is not None and kept.outcome is not Outcome.UNPROVEN:
+    if kept is not None and kept.outcome not in (Outcome.UNPROVEN, Outcome.EXCLUDED, Outcome.OWED):
         return f"{kept.outcome} on {kept.day}"
-    return "not tried here" if support.attacks or support.recorded else UNPROVEN
+    if support.kind is Kind.NONE:
+        return UNPROVEN
+    return "not tried here" if support.kind is Kind.ATTACKED else support.kind
 
 
 def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
@@ -142,13 +142,27 @@ def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
         ("finding", _severity(issue)),
         *(("attack", name) for name in support.attacks),
         *(("look-alike", name) for name in support.look_alikes),
-        *([("evidence", RECORDED)] if support.recorded else []),
+        *(("recorded", _recording(file)) for file in support.recordings),
+        *_reasons(issue),
         ("proof", proof),
         *(("met", f"{_dated(one)} {one.url}") for one in issue.incidents),
     ]
     if issue.predecessor:
         rows.append(("list of 95", issue.predecessor))
     print_table(("ISSUE", issue.id), rows)
+
+
+def _reasons(issue: Issue) -> list[tuple[str, str]]:
+    """Why there is no attack: the construction with its test, or the machine that is still missing."""
+    if issue.excluded:
+        return [("excluded", issue.excluded.construction), ("test", issue.excluded.test)]
+    return [("owed", f"to be recorded on {issue.owed}")] if issue.owed else []
+
+
+def _recording(file: str) -> str:
+    from aiperf_core.selftest.recording import read
+
+    return f"{read(file)}{' (look-alike)' if file.endswith('.honest.json') else ''}"
 
 
 def _described(guard: str) -> str:
@@ -183,7 +197,7 @@ def _introduction(issues: Sequence[Issue], supports: Supports) -> str:
     listed = sum(one.predecessor is not None for one in issues)
     return f"""# Validity
 
-What can make a benchmark's number untrue, and what stands against it:
+The issues that make a benchmark's number untrue, and the guards against them:
 {_count(issues, supports)}.
 
 This page is the output of `aiperf validity --markdown`. `aiperf validity timing` lists a category, and
@@ -191,15 +205,16 @@ This page is the output of `aiperf validity --markdown`. `aiperf validity timing
 
 How to read it:
 
-- **Guard** is the check that is meant to stop the issue or to show it. What is written of it is a claim until it is proven.
-- **Attack** is code that commits the issue. `aiperf selftest` tries it on your machine: it must gain with the guard off, and be
-  found or gain nothing with it on. **Look-alike** is honest code that must not be flagged.
-- **Recorded evidence** is shown to the check alone, where not every machine can commit the issue.
-- A finding tells what a check saw, not what was meant. Code that returns zeros is found as `output.wrong_values`, whatever
-  made it do so.
+- **Guard**: the check that prevents the issue or shows it.
+- **Attack**: code that commits the issue. `aiperf selftest` tries it on your machine: with the guard off the attack must gain, and
+  with the guard on it must be found or gain nothing. **Look-alike**: honest code that must not be flagged.
+- **Recorded**: evidence of a real run on the machine named, shown to the check alone.
+- **Excluded**: the harness leaves no room for the issue; the named test fails where that is broken.
+- **Owed**: the proof still has to be recorded on the machine named; until then the guard is only tested on made-up evidence.
+- A finding says what a check saw, not what the author meant. Code that returns zeros is found as `output.wrong_values`.
 - **Finding** says what happens to the row under each policy: it becomes INVALID, it carries a warning, or nothing.
-- A sample is one timed call; only short calls of a workload declared warm are timed several in a row, on the same values.
-- **Needs** is what a machine must offer for the issue to be observable there.
+- A sample is one timed call. Only short calls of a workload declared warm are timed several in a row, on the same values.
+- **Needs**: what a machine must offer for the issue to be observable there.
 - {listed} of the issues were first listed by [AI Performance Engineering]({PREDECESSOR}),
   under the names given here."""
 
@@ -208,8 +223,8 @@ def _guards_table(issues: Sequence[Issue]) -> str:
     used = {one.guard for one in issues}
     rows = [f"| `{one.name}` | {one.place} | {one.by} | {one.does} |" for one in GUARDS if one.name in used]
     head = (
-        "## Guards\n\nThose of the `loop` work while samples are taken, those `after` on what was recorded or in runs of "
-        "their own."
+        "## Guards\n\nGuards of the `loop` work while samples are taken. Guards `after` look at the recorded samples, or run "
+        "the code once more."
     )
     return "\n".join([f"{head}\n", "| guard | when | by | what it does |", "| --- | --- | --- | --- |", *rows])
 
@@ -227,7 +242,7 @@ def _section(issue: Issue, support: Support) -> str:
         f"- guard `{issue.guard}`: {issue.protection}",
         f"- needs: {', '.join(issue.needs) or 'nothing special'}",
         f"- finding: {_severity(issue)}",
-        *_proofs(support),
+        *_proofs(issue, support),
         *(f"- met: [{_dated(one)}]({one.url})" for one in issue.incidents),
     ]
     if issue.predecessor:
@@ -235,15 +250,15 @@ def _section(issue: Issue, support: Support) -> str:
     return "\n".join(lines)
 
 
-def _proofs(support: Support) -> list[str]:
+def _proofs(issue: Issue, support: Support) -> list[str]:
     lines = []
     if support.attacks:
         lines.append(f"- attack: {_in_code(support.attacks)}")
     if support.look_alikes:
         lines.append(f"- look-alike: {_in_code(support.look_alikes)}")
-    if support.recorded:
-        lines.append(f"- {RECORDED}")
-    return lines or [f"- attack: {UNPROVEN}"]
+    lines += [f"- recorded {_recording(file)}" for file in support.recordings]
+    lines += [f"- {name}: {f'`{text}`' if name == 'test' else text}" for name, text in _reasons(issue)]
+    return lines or [f"- proof: {UNPROVEN}"]
 
 
 def _in_code(names: Sequence[str]) -> str:

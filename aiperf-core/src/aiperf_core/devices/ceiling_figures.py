@@ -1,6 +1,7 @@
 """The figures of ceilings by key: `copy_bytes_per_s`, `flop_per_s.bf16`.
 
-The part of a key before the dot tells the better value: of rates (`_per_s`, `_hz`) the larger, of times (`_s`) the smaller.
+The part of a key before the dot tells the better value: of rates (`_per_s`, `_hz`) the larger, of times (`_s`) the
+smaller.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-// What the ceilings of a processor are measured with: all threads, full vectors, stores that pass the caches by.
+// Loops that measure the ceilings of a CPU: all threads, full vectors, stores that bypass the caches.
 // Arrays are aligned to 64 bytes, and n is a multiple of 64 doubles.
 #include <stdint.h>
 
@@ -24,9 +24,9 @@ typedef double doubles __attribute__((vector_size(WIDTH)));
 typedef float floats __attribute__((vector_size(WIDTH)));
 enum { PER_VECTOR = WIDTH / 8, UNROLL = 8 };
 
-static volatile double start = 0.5;  // unknown to the compiler, which folds a chain that it sees to stand still
+static volatile double start = 0.5;  // unknown to the compiler, which would fold a constant chain
 
-// Makes the compiler believe that somebody reads all of this.
+// Makes the compiler assume that all of this is read.
 #define KEEP(array) __asm__ volatile("" : : "m"(array))
 
 static inline void put(double* at, doubles value) {
@@ -43,9 +43,9 @@ static inline void put(double* at, doubles value) {
 
 static inline doubles get(const double* at) { return *(const doubles*)at; }
 
-// Loops over `k` are unrolled so that what they index stays in registers.
+// Loops over `k` are unrolled, so that indexed values stay in registers.
 
-// This thread's part of so many pieces.
+// The pieces of this thread.
 static inline void share(int64_t pieces, int64_t* first, int64_t* last) {
 #ifdef _OPENMP
   int64_t rank = omp_get_thread_num(), count = omp_get_num_threads();
@@ -82,7 +82,8 @@ void stream_write(double* c, int64_t n) {
   for (int64_t i = 0; i < n; i += PER_VECTOR) put(c + i, ones);
 }
 
-// Reads the array `rounds` times: once for the memory's rate, often for that of a cache. A thread stays with its part.
+// Reads the array `rounds` times: once for the rate of memory, repeatedly for the rate of a cache. A thread keeps its
+// part.
 void stream_read(const double* a, int64_t n, int64_t rounds) {
 #pragma omp parallel
   {
@@ -95,13 +96,13 @@ void stream_read(const double* a, int64_t n, int64_t rounds) {
 #pragma GCC unroll 32
         for (int k = 0; k < UNROLL; k++) sums[k] += get(at + k * PER_VECTOR);
       }
-      __asm__ volatile("" ::: "memory");  // or the compiler would read once
+      __asm__ volatile("" ::: "memory");  // otherwise the compiler reads once
     }
     KEEP(sums);
   }
 }
 
-// Independent chains of multiply-adds in registers, on every thread. Both return how many operations were done.
+// Independent chains of multiply-adds in registers, on every thread. Both return the number of operations.
 double fma32(int64_t rounds) {
   double done = 0;
 #pragma omp parallel reduction(+ : done)

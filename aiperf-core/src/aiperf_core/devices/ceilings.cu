@@ -1,7 +1,7 @@
-// What the ceilings of a GPU are measured with, where a kernel of ours comes closer to them than a library's.
+// Kernels that measure the ceilings of a GPU where they come closer than a library's.
 
-// n counts float4 and is a multiple of 4 * blockDim.x. A thread has four 16-byte accesses in flight, and those of a warp
-// are neighbours. Loads and stores are marked as streaming: nothing is used twice.
+// n counts float4 values and is a multiple of 4 * blockDim.x. A thread has four 16-byte accesses in flight; the accesses
+// of a warp are adjacent. Loads and stores are marked as streaming, because no value is used twice.
 extern "C" __global__ void copy4(const float4* a_ptr, float4* b_ptr, long long n) {
   const long long tile = 4LL * blockDim.x;
   for (long long at = blockIdx.x * tile + threadIdx.x; at < n; at += gridDim.x * tile) {
@@ -13,7 +13,7 @@ extern "C" __global__ void copy4(const float4* a_ptr, float4* b_ptr, long long n
   }
 }
 
-// Reads the array `rounds` times past L1: once for the memory's rate, often for that of L2 where the array fits there.
+// Reads the array `rounds` times past L1: once for the rate of memory, repeatedly for the rate of L2 if it fits there.
 extern "C" __global__ void read4(const float4* a_ptr, float* out_ptr, long long n, int rounds) {
   const long long tile = 4LL * blockDim.x;
   float total = 0;
@@ -26,7 +26,7 @@ extern "C" __global__ void read4(const float4* a_ptr, float* out_ptr, long long 
       for (int k = 0; k < 4; k++) total += part[k].x + part[k].y + part[k].z + part[k].w;
     }
   }
-  if (total == 0.3f) *out_ptr = total;  // never, but the compiler cannot know
+  if (total == 0.3f) *out_ptr = total;  // never true, but unknown to the compiler
 }
 
 extern "C" __global__ void write4(float4* b_ptr, long long n) {
@@ -63,7 +63,7 @@ extern "C" __global__ void fma64(double* out_ptr, int rounds, double factor, dou
   multiply_add(out_ptr, rounds, factor, term);
 }
 
-// 32 lanes read 32 neighbouring float4: every bank once in each of four cycles. A round is eight such reads a thread.
+// 32 lanes read 32 adjacent float4 values: every bank once in each of four cycles. A round is eight such reads a thread.
 extern "C" __global__ void shared_read(float* out_ptr, int rounds) {
   __shared__ float4 tile[512 + 8 * 32];
   for (int at = threadIdx.x; at < 512 + 8 * 32; at += blockDim.x) tile[at] = make_float4(at, 1, 2, 3);
@@ -77,7 +77,7 @@ extern "C" __global__ void shared_read(float* out_ptr, int rounds) {
       const float4 part = from[32 * k];
       total.x += part.x, total.y += part.y, total.z += part.z, total.w += part.w;
     }
-    at = (at + 32) % 512;  // other addresses in each round, or the compiler would read once
+    at = (at + 32) % 512;  // other addresses in each round: otherwise the compiler reads once
   }
   if (total.x + total.y + total.z + total.w == 0.3f) *out_ptr = total.x;
 }

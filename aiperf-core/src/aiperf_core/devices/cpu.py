@@ -116,8 +116,8 @@ def _nothing() -> None:
 def keep_freed_memory() -> None:
     """Make malloc keep freed blocks instead of returning large ones to the kernel.
 
-    Otherwise every call that allocates its output would pay for touching fresh pages, and the poison in freed blocks would
-    not reach the next call.
+    Otherwise every call that allocates its output would pay for touching fresh pages, and the poison in freed blocks
+    would not reach the next call.
     """
     _mallopt({_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1})
 

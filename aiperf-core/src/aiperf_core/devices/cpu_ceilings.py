@@ -12,7 +12,7 @@ import torch
 
 from aiperf_core.devices.cpu import keep_freed_memory, last_level_cache_bytes
 from aiperf_core.devices.host import processor
-from aiperf_core.devices.measuring import Best, Call, Form, Page, Shape, product_rate, quickest, shortest, wall
+from aiperf_core.devices.measuring import Best, Form, Page, Shape, product_rate, quickest, shortest, wall
 from aiperf_core.devices.sysfs import size_bytes, text
 from aiperf_core.errors import AiperfError
 from aiperf_core.kernels import host_source
@@ -71,35 +71,33 @@ class _Bandwidths:
 
     def fill(self, page: Page, whole: bool) -> None:
         a, b, c, count = self._a, self._b, self._c, self._count
-        self._take(page, "copy_bytes_per_s", 2, ("torch copy_", lambda: c.copy_(a)), ("stream_copy", (c, a, count)))
-        self._take(page, "read_bytes_per_s", 1, ("torch sum", a.sum), ("stream_read", (a, count, 1)))
-        self._take(page, "write_bytes_per_s", 1, ("torch fill_", lambda: c.fill_(1.0)), ("stream_write", (c, count)))
-        if not whole:
-            return
-        loops: dict[str, tuple[int, Form, tuple[str, tuple[object, ...]]]] = {
-            "scale": (2, ("torch mul", lambda: torch.mul(a, 3.0, out=c)), ("stream_scale", (c, a, 3.0, count))),
-            "add": (3, ("torch add", lambda: torch.add(a, b, out=c)), ("stream_add", (c, a, b, count))),
-            "triad": (
-                3,
-                ("torch add", lambda: torch.add(a, b, alpha=3.0, out=c)),
-                ("stream_triad", (c, a, b, 3.0, count)),
-            ),
-        }
-        for name, (arrays, library, ours) in loops.items():
-            self._take(page, f"stream_bytes_per_s.{name}", arrays, library, ours)
+        take = partial(self._take, page)
+        take("copy_bytes_per_s", 2, ("torch copy_", lambda: c.copy_(a)), "copy", c, a, count)
+        take("read_bytes_per_s", 1, ("torch sum", a.sum), "read", a, count, 1)
+        take("write_bytes_per_s", 1, ("torch fill_", lambda: c.fill_(1.0)), "write", c, count)
+        if whole:
+            triad = partial(torch.add, a, b, alpha=3.0, out=c)
+            take(
+                "stream_bytes_per_s.scale",
+                2,
+                ("torch mul", partial(torch.mul, a, 3.0, out=c)),
+                "scale",
+                c,
+                a,
+                3.0,
+                count,
+            )
+            take("stream_bytes_per_s.add", 3, ("torch add", partial(torch.add, a, b, out=c)), "add", c, a, b, count)
+            take("stream_bytes_per_s.triad", 3, ("torch add", triad), "triad", c, a, b, 3.0, count)
 
-    def _take(self, page: Page, key: str, arrays: int, library: Form, ours: tuple[str, tuple[object, ...]]) -> None:
+    def _take(self, page: Page, key: str, arrays: int, library: Form, loop: str, *arguments: object) -> None:
         def measure() -> Best:
-            forms: Iterator[Form] = iter((library, ("C loop", _lazily(*ours))))
-            took, name = quickest(wall, forms, _BANDWIDTH_S)
+            # The loop is compiled at its first run: without a compiler it fails, and torch's form counts alone.
+            ours: Form = "C loop", lambda: _source.call(f"stream_{loop}", *arguments)
+            took, name = quickest(wall, (library, ours), _BANDWIDTH_S)
             return Best(arrays * self._size / took, f"{name}, {_mib(self._size)}")
 
         page.take(key, f"memory, {key.removesuffix('_bytes_per_s').removeprefix('stream_bytes_per_s.')}", measure)
-
-
-def _lazily(name: str, arguments: tuple[object, ...]) -> Call:
-    """A call of a C loop, compiled at its first run. Without a compiler it fails, and torch's form counts alone."""
-    return lambda: _source.call(name, *arguments)
 
 
 def _array_bytes() -> int:

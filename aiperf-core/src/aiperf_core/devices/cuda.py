@@ -1,8 +1,9 @@
 """Timing on an NVIDIA GPU.
 
-By the `device` clock, a blocking kernel holds the GPU while the host queues the call; then the start event, the call's
-work and the end event run back to back, and launch latency does not count. Every stream of the context waits for the
-start event, and the end event comes after the work of every stream: work on a side stream is neither early nor missed.
+With the `device` clock, a blocking kernel holds the GPU while the host queues the call. The start event, the work of
+the call and the end event then run back to back, and launch latency does not count. Every stream of the context waits
+for the start event, and the end event waits for the work of every stream: work on a side stream is neither early nor
+missed.
 """
 
 import time
@@ -13,17 +14,19 @@ from typing import Any
 import torch
 
 from aiperf_core.devices.cpu import process_bytes, reset_peak_rss, time_by_wall
-from aiperf_core.devices.timing import Timed, context_switches, in_a_row, probe
-from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.devices.cuda_memory import checked, cuda_bindings
+from aiperf_core.devices.timing import Timed, counters, in_a_row, probe
+from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source
 from aiperf_core.measurements import Flush, Memory
 
 _source = cuda_source("hold.cu")
 
 HOLD_LIMIT_NS = 50_000_000
-# A call that lets the blocking kernel run into its limit so often waits for the GPU by itself; it cannot be hidden.
+# A call that makes the blocking kernel reach its limit this often waits for the GPU itself: its launch cannot be
+# hidden.
 _MAX_TIMEOUTS = 2
-# Kernels that do nothing, before a call is timed: the first ones find a GPU and a launch path that were busy elsewhere.
+# Empty kernels before a timed call: the first launches find the GPU and the launch path in another state.
 _WAKING_KERNELS = 8
 _FLUSH_FACTOR = 2
 
@@ -31,7 +34,7 @@ _FLUSH_FACTOR = 2
 class CudaDevice:
     """The current CUDA device of this process.
 
-    Without `all_streams` only the work of the current stream is timed, which is how others do it.
+    Without `all_streams` only the work of the current stream is timed, as in most other harnesses.
     """
 
     name = "cuda"
@@ -55,21 +58,21 @@ class CudaDevice:
         torch.cuda.synchronize()
 
     def release_cache(self) -> None:
-        """Release lines that were made to persist in L2, and the room set aside for them."""
+        """Release persisting L2 lines and the part of L2 that is set aside for them."""
         if self._ask(self._runtime.cudaDeviceGetLimit(self._persisting_limit)):
             self._ask(self._runtime.cudaDeviceSetLimit(self._persisting_limit, 0))
         self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
 
     def flush(self) -> None:
-        """Write twice the L2, after what persists in it was released."""
+        """Write twice the size of L2, after releasing persisting lines."""
         self.release_cache()
         self._flush.zero_()
 
     def make_ready(self) -> None:
-        """Let the GPU finish what precedes the call, and turn to this process.
+        """Let the GPU finish earlier work and switch to this process.
 
-        The judge's kernels, which renewed the inputs, ran in another context. Switching takes the GPU a good 100 us, which
-        the first kernel would wait for.
+        The judge renews the inputs in another context. A context switch takes the GPU more than 100 us, which the first
+        kernel would otherwise wait for.
         """
         for _ in range(_WAKING_KERNELS):
             self.empty()
@@ -81,19 +84,19 @@ class CudaDevice:
         clock: str,
         calls: int = 1,
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> Timed:
-        """Time a sample by the GPU's events (`device`) or by the host's monotonic clock (`wall`)."""
+        """Time a sample by GPU events (`device`) or by the monotonic clock of the host (`wall`)."""
         call = in_a_row(call, calls)
         if clock != "wall":
-            return self._time_device(call, align, seal)
+            return self._time_device(call, align, fingerprint)
         timed = time_by_wall(partial(_waited_for, call))
-        if seal is not None:
-            seal(timed.result)
+        if fingerprint is not None:
+            fingerprint(timed.result)
         return timed
 
     def probe_flush(self) -> Flush | None:
-        """Read a quarter of L2: hot, displaced by reading other memory, and after a flush."""
+        """Time reads of a quarter of L2: hot, displaced by other reads, and after a flush."""
         words = self._flush.numel() // _FLUSH_FACTOR // 8
         quarter, others = (torch.ones(size, dtype=torch.int64, device="cuda") for size in (words // 4, 4 * words))
         return probe(quarter.sum, others.sum, self.flush, self._event_s)
@@ -106,23 +109,23 @@ class CudaDevice:
         self,
         call: Callable[[], Any],
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> Timed:
         hide = self._timeouts < _MAX_TIMEOUTS
-        before, cpu = context_switches(), time.process_time_ns()
-        result, start, end = self._between_events(call, hide=hide, align=align, seal=seal)
+        before, cpu = counters(), time.process_time_ns()
+        result, start, end = self._between_events(call, hide=hide, align=align, fingerprint=fingerprint)
         torch.cuda.synchronize()
         cpu = time.process_time_ns() - cpu
-        after = context_switches()
+        after = counters()
         hidden = hide and not int(self._timed_out[0])
         self._timeouts += int(hide and not hidden)
         seconds = start.elapsed_time(end) / 1e3
         return Timed(result, seconds, None, cpu / 1e9, hidden, after[0] - before[0], after[1] - before[1])
 
     def framed(self, call: Callable[[], Any], align: Callable[[], None] | None = None) -> float:
-        """Run a call between the kernels `hold` and `mark`; its event time in seconds. For a trace, see `ledger`.
+        """Run a call between the kernels `hold` and `mark` for a trace; return its event time in seconds.
 
-        With `align`, which queues how the GPUs of several ranks meet, there is a `mark` between that and the call too.
+        `align` queues the meeting of the GPUs of several ranks. Another `mark` then separates it from the call.
         """
 
         def meet() -> None:
@@ -146,15 +149,15 @@ class CudaDevice:
         *,
         hide: bool,
         align: Callable[[], None] | None = None,
-        seal: Callable[[Any], None] | None = None,
+        fingerprint: Callable[[Any], None] | None = None,
     ) -> tuple[Any, torch.cuda.Event, torch.cuda.Event]:
-        """Queue a call between two events that all streams of the context keep to; what it returned, and the events.
+        """Queue a call between two events that all streams obey; return its result and the events.
 
-        `align` queues what makes the GPUs of several ranks start together; `seal` what looks at the output, behind all that
-        was queued by then, on whichever stream.
+        `align` queues work that makes the GPUs of several ranks start together.
+        `fingerprint` queues a look at the output, behind all earlier work of every stream.
         """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()  # an event exists on the device only once it was recorded
+        start.record()  # creates the event on the device
         end.record()
         torch.cuda.synchronize()
         if hide:
@@ -171,14 +174,14 @@ class CudaDevice:
                 self._record_all(end)
             else:
                 end.record()
-            if seal is not None:
+            if fingerprint is not None:
                 queued = end
                 if not self._all_streams:
                     queued = torch.cuda.Event()
                     queued.record()
                     self._record_all(queued)
                 torch.cuda.current_stream().wait_event(queued)
-                seal(result)
+                fingerprint(result)
         finally:
             self._go[0] = 1
         return result, start, end
@@ -188,14 +191,14 @@ class CudaDevice:
         self._ask(self._driver.cuCtxRecordEvent(self._context, self._driver.CUevent(event.cuda_event)))
 
     def reset_memory(self) -> None:
-        """Forget the allocator's peak and return its free blocks."""
+        """Reset the peak of the allocator and return its free blocks."""
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         reset_peak_rss()
         self._rss_at_reset = process_bytes("VmRSS")
 
     def memory(self) -> Memory:
-        """Peak of the allocator, less what the harness itself holds; what is allocated and reserved now."""
+        """Peak, allocated and reserved bytes of the allocator, without the harness's own buffer."""
         return Memory(
             peak_bytes=torch.cuda.max_memory_allocated() - self._flush.numel(),
             allocated_bytes=torch.cuda.memory_allocated() - self._flush.numel(),
@@ -205,11 +208,7 @@ class CudaDevice:
 
     @staticmethod
     def _ask(result: tuple[Any, ...]) -> Any:
-        if int(result[0]) != 0:
-            raise AiperfError(
-                f"CUDA failed while timing a call: {result[0]}. See the state of the GPU with: nvidia-smi"
-            )
-        return result[1] if len(result) > 1 else None
+        return checked(result, "timing a call")
 
 
 def _waited_for(call: Callable[[], Any]) -> Any:
@@ -219,10 +218,7 @@ def _waited_for(call: Callable[[], Any]) -> Any:
 
 
 def _bindings() -> tuple[Any, Any]:
-    try:
-        from cuda.bindings import driver, runtime
-    except ImportError:
-        raise SkipError("needs the package 'cuda-bindings' (pip install 'aiperf-core[cuda]')") from None
+    runtime, driver = cuda_bindings()
     if not hasattr(driver, "cuCtxRecordEvent"):
         raise SkipError("needs cuda-bindings 12.5 or later, to wait for every stream (pip install -U cuda-bindings)")
     return runtime, driver

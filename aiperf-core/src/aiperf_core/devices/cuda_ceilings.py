@@ -1,4 +1,4 @@
-"""The ceilings of a GPU: library calls, and kernels of ours where they come closer. What surrounds it: `devices.links`."""
+"""The ceilings of a GPU, from library calls and own kernels. Links to it: `devices.links`."""
 
 import statistics
 import time
@@ -16,7 +16,7 @@ from aiperf_core.kernels import cuda_source
 
 _source = cuda_source("ceilings.cu")
 
-# The first is a probe: a precision for which the GPU has little hardware goes no further.
+# The first shape is a probe: a precision with little hardware support stops there.
 SHAPES: tuple[Shape, ...] = ((1024, 1024, 1024), (4096, 4096, 4096), (8192, 4096, 8192), (8192, 8192, 8192))
 PRODUCTS = {
     "fp64": torch.float64,
@@ -28,12 +28,12 @@ PRODUCTS = {
 _ARRAY_BYTES = (1 << 30, 4 << 30)
 _LEAST_L2S = 4
 _BLOCK = 256
-_TILE = 4 * _BLOCK  # float4 that a block moves in one step
+_TILE = 4 * _BLOCK  # float4 values that a block moves in one step
 _FMA_BLOCK, _FMA_PER_ROUND = 512, 64
 _SHARED_BLOCK, _SHARED_BYTES_PER_ROUND = 1024, 8 * 16
 _CALIBRATIONS, _LAUNCHES = 20, 1000
 _SHORT_BYTES = 1 << 20
-# Times of events come as single-precision milliseconds; what differs by less than this is rounding.
+# Event times are single-precision milliseconds; smaller differences are rounding.
 _STEPS, _ROUNDING_S = 100, 1e-9
 # Budgets of one form, in seconds.
 _BANDWIDTH_S = 0.02
@@ -41,7 +41,7 @@ _PRODUCT_S = 0.12
 
 
 def fill(page: Page, whole: bool) -> str:
-    """Measure into `page` and return the device's name. Raises `SkipError` where a run on this GPU would."""
+    """Measure into `page` and return the device's name. Raises `SkipError` when this GPU cannot be timed."""
     gpu = _Gpu()
     # Bandwidth first: matrix products heat the chip.
     gpu.fill_bandwidths(page)
@@ -60,7 +60,7 @@ def fill(page: Page, whole: bool) -> str:
 
 
 class _Gpu:
-    """The current device, and what its ceilings are measured with."""
+    """The current device and the measurements of its ceilings."""
 
     def __init__(self) -> None:
         self._device = CudaDevice()
@@ -68,7 +68,7 @@ class _Gpu:
         self._sms: int = self._about.multi_processor_count
 
     def watch(self, call: Call) -> float:
-        """The stopwatch of a GPU: its own time, with the launch hidden."""
+        """The device time of a call with its launch hidden, in seconds."""
         took = self._device.time(call, "device").device_s
         assert took is not None
         return took
@@ -76,7 +76,7 @@ class _Gpu:
     # --- memory
 
     def fill_bandwidths(self, page: Page) -> None:
-        """Copy, read and write; the larger arrays only where there is room for them."""
+        """Copy, read and write; large arrays only when memory is free for them."""
         page.take("copy_bytes_per_s", "memory, copy", partial(self._bandwidth, 2, self._copies))
         page.take("read_bytes_per_s", "memory, read", partial(self._bandwidth, 1, self._reads))
         page.take("write_bytes_per_s", "memory, write", partial(self._bandwidth, 1, self._writes))
@@ -86,7 +86,7 @@ class _Gpu:
         for size in self._array_sizes():
             try:
                 took, name = quickest(self.watch, forms_of(size), _BANDWIDTH_S)
-            except torch.OutOfMemoryError:  # somebody else was quicker
+            except torch.OutOfMemoryError:  # another process took the memory
                 if best.value:
                     break
                 raise
@@ -131,15 +131,15 @@ class _Gpu:
             yield "float4 kernel", partial(write, target, size // 16, grid=grid, block=_BLOCK)
 
     def _grids(self, size: int) -> tuple[int, int]:
-        """Blocks that stay and go through the array together, or one block a tile."""
+        """Persistent blocks that loop over the array, or one block a tile."""
         return 16 * self._sms, size // 16 // _TILE
 
     def cache_size(self) -> Best:
-        """What L2 holds, as the driver says."""
-        return Best(float(self._about.L2_cache_size), "the driver's word")
+        """The size of L2 in bytes, from the driver."""
+        return Best(float(self._about.L2_cache_size), "from the driver")
 
     def cache_rate(self) -> Best:
-        """Reading a quarter of L2 over and over, past L1."""
+        """The rate of repeated reads of a quarter of L2, past L1."""
         size = self._about.L2_cache_size // 4 // (16 * _TILE) * (16 * _TILE)
         source, out, rounds = _random(size), torch.empty(1, device="cuda"), max(1, (1 << 30) // size)
         read = _source.kernel("read4")
@@ -151,7 +151,7 @@ class _Gpu:
         return Best(rounds * size / took, name)
 
     def shared_rate(self) -> Best:
-        """All SMs at once read their shared memory without bank conflicts."""
+        """The rate at which all SMs read shared memory without bank conflicts."""
         out, rounds, grid = torch.empty(1, device="cuda"), 4096, 2 * self._sms
         call = partial(_source.kernel("shared_read"), out, rounds, grid=grid, block=_SHARED_BLOCK)
         moved = float(grid * _SHARED_BLOCK * rounds * _SHARED_BYTES_PER_ROUND)
@@ -179,14 +179,14 @@ class _Gpu:
         kernel, out, grid = _source.kernel(name), torch.empty(1, dtype=dtype, device="cuda"), 16 * self._sms
         rounds = 64
         call = partial(kernel, out, rounds, 0.999, 0.001, grid=grid, block=_FMA_BLOCK)
-        # Some GPUs have a 64th of their multiply-adds in fp64: as many rounds as take two milliseconds.
+        # Some GPUs have 1/64 of the multiply-add rate in fp64: choose rounds that take two milliseconds.
         rounds = max(rounds, min(1 << 16, round(rounds * 2e-3 / shortest(self.watch, call, 0.0))))
         call = partial(kernel, out, rounds, 0.999, 0.001, grid=grid, block=_FMA_BLOCK)
         work = 2.0 * _FMA_PER_ROUND * rounds * grid * _FMA_BLOCK
         return Best(work / shortest(self.watch, call, _BANDWIDTH_S), "kernel in registers")
 
     def _clock_under_load(self) -> Best:
-        """The SM clock that NVML tells while matrix products run."""
+        """The SM clock during matrix products, from NVML."""
         a = torch.randn(8192, 8192, device="cuda").bfloat16()
         out = torch.empty_like(a)
         with nvml.session() as board:
@@ -203,14 +203,14 @@ class _Gpu:
     # --- launches and clocks
 
     def event_overhead(self) -> Best:
-        """What events count of a short copy beyond what CUPTI counts of it.
+        """The time of a short copy by events beyond its time by CUPTI.
 
-        The end of a kernel that writes is seen later by an event than that of an empty one, by half a microsecond.
+        An event sees the end of a kernel that writes half a microsecond later than that of an empty kernel.
         """
         call = self._short_copy()
         call()
         timed = [self._device.time(call, "device") for _ in range(_CALIBRATIONS)]
-        by_events = [one.device_s for one in timed if one.hidden and one.device_s is not None]
+        by_events = [each.device_s for each in timed if each.hidden and each.device_s is not None]
         if len(by_events) < _CALIBRATIONS // 2:
             raise AiperfError("the launch of a kernel could not be hidden")
         by_cupti = ledger.audit(self._device, call, _CALIBRATIONS, flush=False)["span_s"]
@@ -223,14 +223,14 @@ class _Gpu:
         return partial(_source.kernel("copy4"), source, target, _SHORT_BYTES // 16, grid=grid, block=_BLOCK)
 
     def event_step(self) -> Best:
-        """The least difference between the times of empty kernels."""
+        """The smallest difference between the times of empty kernels."""
         timed = [self._device.time(self._device.empty, "device").device_s or 0.0 for _ in range(_STEPS)]
         ordered = sorted(set(timed))
         steps = [after - before for before, after in pairwise(ordered) if after - before > _ROUNDING_S]
         return Best(min(steps, default=0.0), f"between {_STEPS} empty kernels")
 
     def launch(self) -> Best:
-        """From one empty kernel to the next, as Python queues them."""
+        """The time from an empty kernel to the next, queued from Python."""
 
         def many() -> None:
             for _ in range(_LAUNCHES):
@@ -240,17 +240,17 @@ class _Gpu:
         return Best(shortest(wall, many, 0.05) / _LAUNCHES, f"{_LAUNCHES:,} from Python")
 
     def launch_and_wait(self) -> Best:
-        """One empty kernel, queued and waited for."""
+        """The time to queue an empty kernel and wait for it."""
 
-        def one() -> None:
+        def launch_once() -> None:
             self._device.empty()
             torch.cuda.synchronize()
 
-        one()
-        return Best(statistics.median(wall(one) for _ in range(200)), "median of 200")
+        launch_once()
+        return Best(statistics.median(wall(launch_once) for _ in range(200)), "median of 200")
 
     def launch_in_graph(self) -> Best:
-        """From one empty kernel to the next within a CUDA graph."""
+        """The time from an empty kernel to the next within a CUDA graph."""
         self._device.empty()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -262,7 +262,7 @@ class _Gpu:
 
 def _float_products(name: str, dtype: torch.dtype, shape: Shape) -> Iterator[Form]:
     m, n, k = shape
-    # Random values: a GPU multiplies zeros at less power, and so at higher clocks.
+    # Random values: products of zeros take less power, which raises the clocks.
     left, right, turned = (torch.randn(size, device="cuda").to(dtype) for size in ((m, k), (k, n), (n, k)))
     out = torch.empty(m, n, dtype=dtype, device="cuda")
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"

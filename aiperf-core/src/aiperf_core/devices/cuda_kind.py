@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class CudaKind(DeviceKind):
-    """NVIDIA GPUs through CUDA, with memory that processes share by IPC handles."""
+    """NVIDIA GPUs through CUDA; processes share memory by IPC handles."""
 
     torch_device = "cuda"
     clock = "events of CUDA around the work of all streams"
     shares_memory = True
     has_ceilings = True
-    seals = True
+    fingerprints = True
     audited = True
     confines = True
     ranks = True
 
     def probe(self) -> Found:
-        """What torch sees."""
+        """The GPUs that torch finds."""
         import torch
 
         if torch.version.cuda is None:
@@ -42,29 +42,29 @@ class CudaKind(DeviceKind):
         return Found(name=torch.cuda.get_device_name(), count=torch.cuda.device_count(), arch=major * 10 + minor)
 
     def telemetry(self) -> "Telemetry":
-        """NVML, beside the processor's state."""
+        """Open NVML beside the CPU telemetry."""
         from aiperf_core.devices.telemetry import open_telemetry
 
         return open_telemetry("cuda")
 
     def rank_telemetry(self, rank: int) -> "Telemetry":
-        """NVML, of the rank's GPU."""
+        """Open NVML of the rank's GPU."""
         from aiperf_core.devices.telemetry import open_telemetry
 
         return open_telemetry(self.place(rank))
 
     def fill_ceilings(self, page: "Page", whole: bool) -> str:
-        """Measure kernels of ours and libraries."""
+        """Measure own kernels and libraries."""
         from aiperf_core.devices.cuda_ceilings import fill
 
         return fill(page, whole)
 
     def preload(self) -> None:
-        """Import what times and audits calls."""
+        """Import the modules that time and audit calls."""
         from aiperf_core.devices import cpu, cuda, ledger  # noqa: F401
 
     def wake(self) -> None:
-        """Make the context."""
+        """Create the context."""
         import torch
 
         from aiperf_core.devices import device_lock
@@ -75,29 +75,29 @@ class CudaKind(DeviceKind):
         torch.zeros(1, device="cuda")  # loads the first kernel
 
     def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
-        """Events, behind a blocking kernel."""
+        """Time by events behind a blocking kernel."""
         from aiperf_core.devices.cuda import CudaDevice
 
         return CudaDevice(all_streams=all_streams)
 
     def place(self, rank: int) -> str:
-        """Each rank has a GPU of its own."""
+        """The GPU of a rank."""
         return f"cuda:{rank}"
 
     def on(self, rank: int) -> AbstractContextManager[Any]:
-        """Make its GPU the current one."""
+        """Make the rank's GPU the current device."""
         import torch
 
         return torch.cuda.device(rank)
 
     def synchronize(self, rank: int) -> None:
-        """Wait for its GPU."""
+        """Wait for the rank's GPU."""
         import torch
 
         torch.cuda.synchronize(rank)
 
     def join_ranks(self, timeout: timedelta) -> list[Callable[[], None]]:
-        """Join through NCCL, and gloo for the host."""
+        """Join the other ranks through NCCL, and gloo for host tensors."""
         import torch
         import torch.distributed as dist
 
@@ -105,19 +105,19 @@ class CudaKind(DeviceKind):
         here = torch.device("cuda", torch.cuda.current_device())
         dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timeout, device_id=here)
         align = partial(dist.all_reduce, torch.zeros(1, device=here))
-        align()  # makes the communicator
+        align()  # creates the communicator
         torch.cuda.synchronize()
         return [align]
 
     def create_memory(self, size: int, rank: int) -> "tuple[torch.Tensor, Told, tuple[int, ...]]":
-        """A plain allocation."""
+        """Create a plain allocation."""
         from aiperf_core.devices import cuda_memory
 
         tensor, handle = cuda_memory.create(size, self.place(rank))
         return tensor, {"device": self.place(rank), "size": size, "handle": handle}, ()
 
     def map_memory(self, told: Told, fd: int | None) -> "torch.Tensor":
-        """The allocation's bytes."""
+        """Map the bytes of that allocation."""
         from aiperf_core.devices import cuda_memory
 
         return cuda_memory.attach(told["handle"], told["size"], told["device"])

@@ -1,4 +1,4 @@
-"""Bytes of a GPU that several processes map: a plain allocation, passed on as an IPC handle."""
+"""GPU memory that several processes map: an allocation, passed on as an IPC handle."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ _LAZY_PEER_ACCESS = 1
 
 
 class _CudaMemory:
-    """Device memory in the form in which torch adopts foreign allocations."""
+    """Device memory in the form that torch adopts: the CUDA array interface."""
 
     def __init__(self, pointer: int, size: int) -> None:
         self.__cuda_array_interface__ = {
@@ -23,34 +23,36 @@ class _CudaMemory:
 
 
 def create(size: int, device: str) -> tuple[torch.Tensor, str]:
-    """So many bytes as a uint8 tensor, and the handle by which others map them."""
-    runtime = _cuda_runtime()
+    """`size` bytes as a uint8 tensor, and the handle by which other processes map them."""
+    runtime, _ = cuda_bindings()
     torch.cuda.init()
     torch.zeros(1, device=device)  # makes the context current on this thread
-    pointer = int(_checked(runtime.cudaMalloc(size), f"allocating {size:,} bytes for inputs and outputs"))
-    handle = _checked(runtime.cudaIpcGetMemHandle(pointer), "sharing memory between processes")
+    pointer = int(checked(runtime.cudaMalloc(size), f"allocating {size:,} bytes for inputs and outputs"))
+    handle = checked(runtime.cudaIpcGetMemHandle(pointer), "sharing memory between processes")
     return torch.as_tensor(_CudaMemory(pointer, size), device=device), bytes(handle.reserved).hex()
 
 
 def attach(handle: str, size: int, device: str) -> torch.Tensor:
-    """Bytes that another process created."""
-    runtime = _cuda_runtime()
+    """Map `size` bytes that another process created, as a uint8 tensor."""
+    runtime, _ = cuda_bindings()
     torch.zeros(1, device=device)
     theirs = runtime.cudaIpcMemHandle_t()
     theirs.reserved = bytes.fromhex(handle)
-    pointer = int(_checked(runtime.cudaIpcOpenMemHandle(theirs, _LAZY_PEER_ACCESS), "mapping the harness's memory"))
+    pointer = int(checked(runtime.cudaIpcOpenMemHandle(theirs, _LAZY_PEER_ACCESS), "mapping the harness's memory"))
     return torch.as_tensor(_CudaMemory(pointer, size), device=device)
 
 
-def _cuda_runtime() -> Any:
+def cuda_bindings() -> tuple[Any, Any]:
+    """The modules `runtime` and `driver` of cuda-bindings. Raises `SkipError` when the package is missing."""
     try:
-        from cuda.bindings import runtime
+        from cuda.bindings import driver, runtime
     except ImportError:
         raise SkipError("needs the package 'cuda-bindings' (pip install 'aiperf-core[cuda]')") from None
-    return runtime
+    return runtime, driver
 
 
-def _checked(result: tuple[Any, ...], doing: str) -> Any:
+def checked(result: tuple[Any, ...], doing: str) -> Any:
+    """The value of a CUDA call's result. Raises `AiperfError` for an error status."""
     if int(result[0]) != 0:
         raise AiperfError(f"CUDA failed while {doing}: {result[0]}. See the state of the GPU with: nvidia-smi")
     return result[1] if len(result) > 1 else None

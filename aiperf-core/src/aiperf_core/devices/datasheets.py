@@ -1,4 +1,4 @@
-"""What makers promise of their devices, from `datasheets.toml`."""
+"""Peak figures of devices from their data sheets, in `datasheets.toml`."""
 
 import re
 import tomllib
@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FILE = Path(__file__).with_name("datasheets.toml")
-MEMORY = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
+# Names in the data sheets for several figures.
+_NAMES = {
+    **dict.fromkeys(("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s"), "memory_bytes_per_s"),
+    "transfer_bytes_per_s": "host_link_bytes_per_s",
+    "peer_bytes_per_s": "peer_link_bytes_per_s",
+}
 
 
 def datasheet(device: str, keys: Iterable[str]) -> tuple[str | None, dict[str, float]]:
-    """The name of the sheet of a device, and what it promises for those of the figures that it mentions."""
+    """The name of a device's data sheet and its values for `keys`; None and no values without a sheet."""
     for entry in tomllib.loads(FILE.read_text())["gpu"]:
         if re.fullmatch(entry["name"], device):
             promised = {key: value for key in keys if (value := _promised(entry, key)) is not None}
@@ -20,13 +25,7 @@ def datasheet(device: str, keys: Iterable[str]) -> tuple[str | None, dict[str, f
 
 def _promised(entry: dict[str, object], key: str) -> float | None:
     name, _, part = key.partition(".")
-    if name in MEMORY:
-        name = "memory_bytes_per_s"
-    elif name == "transfer_bytes_per_s":
-        name = "host_link_bytes_per_s"
-    elif name == "peer_bytes_per_s":
-        name = "peer_link_bytes_per_s"
-    found = entry.get(name)
+    found = entry.get(_NAMES.get(name, name))
     if isinstance(found, dict):
         found = found.get(part)
     return float(found) if isinstance(found, int | float) else None

@@ -1,7 +1,7 @@
-"""Device: a kind of device that benchmarks run on, known by name; and what the harness asks of its class.
+"""Device: a kind of device that benchmarks run on, and `DeviceKind`, the class that the harness uses it through.
 
-A plugin contributes `Device` records. What a record's `load` names, a class derived from `DeviceKind`, is looked up only in
-the processes of a run on that device. `cpu` and `cuda` are two such classes.
+A plugin contributes `Device` records. The class that a record names in `load` is imported only in the processes of a
+run on that device. `cpu` and `cuda` are two such classes.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
 
-from aiperf_core.contributed import class_path, make, named, one_line
-from aiperf_core.errors import UsageError
+from aiperf_core.contributed import class_path, known, make, named, one_line
 from aiperf_core.targets import is_device
 
 if TYPE_CHECKING:
@@ -22,16 +21,17 @@ if TYPE_CHECKING:
     from aiperf_core.devices.telemetry import Telemetry
     from aiperf_core.devices.timing import TimingDevice
 
-# What an arena's maker tells its other users, as JSON.
+# The JSON message by which other processes map shared memory.
 Told = dict[str, Any]
 
 
 @frozen
 class Device:
-    """A kind of device: the name that `--device`, `Target.devices` and a preset of sizes bear, and a line about it.
+    """A kind of device. A field that breaks a rule below raises `ValueError`, which sets the plugin aside.
 
-    `load` is where its class lives: `"package.module:Class"`, derived from `DeviceKind`. A device that breaks a rule below
-    raises `ValueError`, which sets its plugin aside.
+    name: as in `--device`, `Target.devices` and presets of sizes.
+    summary: one line.
+    load: its class, `"package.module:Class"`, derived from `DeviceKind`.
     """
 
     name: str = field(validator=named("device", is_device, "a Python identifier in lower case can, such as 'xpu'"))
@@ -39,16 +39,18 @@ class Device:
     load: str = field(validator=class_path("device"))
 
     def resolve(self) -> "DeviceKind":
-        """Import the class and make one. Raises `SkipError` with the reason where that fails."""
+        """Import the class and create an instance. Raises `SkipError` with the reason when that fails."""
         return make(self.load, DeviceKind)
 
 
 @frozen(kw_only=True)
 class Found:
-    """A device that is here: what it is called, how many of it, and what an implementation's `requires=` may ask of it.
+    """A device of this machine.
 
-    `arch` is the compute capability of a CUDA GPU, as `major * 10 + minor`; other devices have `capabilities`, names of their
-    own choice, asked for as `capability:NAME`.
+    name: its model.
+    count: the number of such devices.
+    arch: the compute capability of a CUDA GPU, `major * 10 + minor`, for `requires="sm_90"`.
+    capabilities: names of the plugin's choice, for `requires="capability:NAME"`.
     """
 
     name: str
@@ -58,24 +60,24 @@ class Found:
 
 
 class DeviceKind:
-    """What the harness asks of a kind of device. Each method says in which process it is called.
+    """The interface of a kind of device. Each method's docstring names the process that calls it.
 
-    The supervisor imports no torch, so neither may the class's module when it is imported; methods import what they need.
-    What is not overridden makes the least of promises: no clock of its own, no memory that processes share, no ceilings, no
-    telemetry, one rank. Each missing promise costs some protection or figure, and rows say which.
+    The supervisor imports no torch. The class's module must not import it either; methods import what they need. The
+    defaults promise the least: no own clock, no shared memory, no ceilings, no telemetry, one rank. Each missing
+    promise costs a protection or a figure, and result rows name it.
 
     torch_device: the type of its tensors, such as `xpu` or `privateuseone`.
-    clock: what measures the device's own time, in a few words; None where there is only the wall clock.
-    on_host: calls are the work of the process itself. Its processes are then stopped while it is not their turn, may be
-        pinned and have a limit of memory.
-    shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Without, the worker's
-        own process copies them there, and code that it runs could keep the old ones.
-    has_ceilings: whether `fill_ceilings` can be asked; without, no row has a fraction of the speed of light.
-    seals: whether its `time` takes `seal`, a function that it calls with the result as soon as the clock's stop is queued. It
-        queues a look at the output there, before which nothing can be written that the clock has missed.
-    audited: whether CUPTI can look at its calls.
-    confines: whether code that nobody trusts can be confined with it.
-    ranks: whether a workload of several ranks can have one of it each.
+    clock: what measures the device's own time, in a few words; None for the wall clock only.
+    on_host: calls run in the process itself. The harness then stops its processes while others are measured, and may
+        pin them and limit their memory.
+    shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Otherwise the
+        worker's own process copies them, and untrusted code could keep the old values.
+    has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
+    fingerprints: `time` takes `fingerprint`, a function that it calls with the result as soon as the stop of the clock
+        is queued. The function queues a look at the output, so that no write after the stop goes unseen.
+    audited: CUPTI can trace its calls.
+    confines: untrusted code can run in a sandbox with it.
+    ranks: each rank of a workload can have a device of its own.
     """
 
     torch_device: ClassVar[str] = "cpu"
@@ -83,99 +85,95 @@ class DeviceKind:
     on_host: ClassVar[bool] = False
     shares_memory: ClassVar[bool] = False
     has_ceilings: ClassVar[bool] = False
-    seals: ClassVar[bool] = False
+    fingerprints: ClassVar[bool] = False
     audited: ClassVar[bool] = False
     confines: ClassVar[bool] = False
     ranks: ClassVar[bool] = False
 
-    # --- is it here
+    # --- presence and telemetry
 
     def probe(self) -> Found:
-        """In a process of its own: what is here. Raises `SkipError` with the reason where nothing is."""
+        """In a process of its own: find the device. Raises `SkipError` with the reason when there is none."""
         raise NotImplementedError
 
     def telemetry(self) -> "Telemetry":
-        """In the supervisor: open what reads the machine around the device. Unless overridden, the processor's state alone."""
+        """In the supervisor: open the telemetry of the machine and the device. Default: the CPU telemetry."""
         from aiperf_core.devices.telemetry import open_telemetry
 
         return open_telemetry("cpu")
 
     def rank_telemetry(self, rank: int) -> "Telemetry | None":
-        """In the supervisor: open what reads the device of a rank beyond the first. Unless overridden, nothing does."""
+        """In the supervisor: open the telemetry of the device of a rank beyond the first. Default: none."""
         return None
 
-    # --- its ceilings
+    # --- ceilings
 
     def state(self) -> Mapping[str, str]:
-        """In the supervisor: what the ceilings depend on, beside what is known of every machine (versions, names)."""
+        """In the supervisor: facts that the ceilings depend on, besides those of every machine (versions, names)."""
         return {}
 
     def fill_ceilings(self, page: "Page", whole: bool) -> str:
-        """In a process of its own: measure what the device reaches into `page`, and return its name.
+        """In a process of its own: measure the ceilings into `page`, and return the device's name.
 
-        Copying, reading and writing must be among the figures; the others belong to the whole page.
+        The rates of copies, reads and writes are required; the other figures belong to the whole page.
         """
         raise NotImplementedError
 
     # --- in workers and the judge
 
     def preload(self) -> None:
-        """In a worker, before the measured code is imported: import what timing uses. What is imported by then is watched."""
+        """In a worker, before the measured code is imported: import what timing uses, so that it is watched."""
 
     def wake(self) -> None:
-        """In workers and the judge, before there are data: start what the first use of the device would otherwise start."""
+        """In workers and the judge, before any data: initialise the device."""
 
     def open(self, working_set_bytes: int, *, all_streams: bool) -> "TimingDevice":
-        """In workers and the judge: what times calls and flushes caches.
+        """In workers and the judge: open the object that times calls and flushes caches.
 
-        `working_set_bytes` is what a call reads and writes at least. Without `all_streams` only the work of the current stream
-        is timed; that is how a guard is proven, and may be ignored.
+        `working_set_bytes` is the least that a call reads and writes. Without `all_streams` only the current stream is
+        timed, which the proof of a guard uses; a device may ignore it.
         """
         raise NotImplementedError
 
     def place(self, rank: int) -> str:
-        """What torch calls the device of a rank."""
+        """The torch name of a rank's device."""
         return self.torch_device
 
     def on(self, rank: int) -> AbstractContextManager[Any]:
-        """In the judge: make a rank's device the current one."""
+        """In the judge: make a rank's device the current device."""
         return nullcontext()
 
     def synchronize(self, rank: int) -> None:
-        """In the judge: wait for all that this process has put on a rank's device."""
+        """In the judge: wait for all work of this process on a rank's device."""
 
     def join_ranks(self, timeout: timedelta) -> "list[Callable[[], None]]":
-        """In a rank: join the others through torch.distributed, which must be able to reduce tensors of the host too.
+        """In a rank: join the others through torch.distributed, with a backend for host tensors too.
 
-        Return what lets the devices of all ranks go on together, to be called in order right before a clock starts; nothing
-        where the host's meeting is enough.
+        Return functions that make the devices of all ranks start together; they are called in order right before a
+        clock starts. An empty list leaves it to the meeting of the hosts.
         """
         raise NotImplementedError
 
     # --- memory that the judge and the workers share
 
     def create_memory(self, size: int, rank: int) -> "tuple[torch.Tensor, Told, tuple[int, ...]]":
-        """In the judge, where `shares_memory`: so many bytes on a rank's device, and how others map them.
+        """In the judge, with `shares_memory`: create `size` bytes on a rank's device.
 
-        Return them as a uint8 tensor, with a message for `map_memory`, and file descriptors that go with it (one or none).
+        Return a uint8 tensor, a message for `map_memory`, and the file descriptors that go with it (one or none).
         """
         raise NotImplementedError
 
     def map_memory(self, told: Told, fd: int | None) -> "torch.Tensor":
-        """In a worker: the same bytes as a uint8 tensor. Raises `SkipError` where the machine lacks what that takes."""
+        """In a worker: map those bytes as a uint8 tensor. Raises `SkipError` when this machine cannot."""
         raise NotImplementedError
 
 
 CPU = Device("cpu", "The processors of this machine", "aiperf_core.devices.cpu_kind:CpuKind")
 CUDA = Device("cuda", "NVIDIA GPUs", "aiperf_core.devices.cuda_kind:CudaKind")
-# What comes with the core, by name; the preferred one first.
-BUILT_IN: Mapping[str, Device] = {one.name: one for one in (CUDA, CPU)}
+# The core's own devices by name, the preferred first.
+BUILT_IN: Mapping[str, Device] = {device.name: device for device in (CUDA, CPU)}
 
 
 def known_device(name: str, devices: Mapping[str, Device]) -> Device:
-    """The device of that name. Raises `UsageError` for one that no plugin provides."""
-    if name not in devices:
-        raise UsageError(
-            f"{name!r} is not a device; known are {', '.join(sorted(devices))}. See what provides them: aiperf plugins"
-        )
-    return devices[name]
+    """The device of that name. Raises `UsageError` for an unknown name."""
+    return known(name, devices, "device")

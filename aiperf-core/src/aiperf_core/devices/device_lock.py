@@ -1,7 +1,7 @@
-"""Turns, for what processes of one fork server only hinder each other in.
+"""A lock around work in which the processes of a fork server only hinder each other.
 
-Six processes that make a context on the same GPU at the same time all have it when the last one has, after six times as long. In
-turns the first has it at once, and goes on while the others wait.
+Six processes that create a context on the same GPU at once all finish together, after six times as long. One after the
+other, the first finishes at once and goes on while the others wait.
 """
 
 import contextlib
@@ -10,23 +10,23 @@ import os
 import time
 from collections.abc import Iterator
 
-# Who waits longer goes on: whatever holds the others up is not to look like this process's fault.
+# A process that waited longer goes on without the lock: it is not to blame for the delay.
 LONGEST_S = 5.0
 _POLL_S = 0.001
 _lock: int | None = None
 
 
 def create() -> None:
-    """Make the lock that children forked from now on share."""
+    """Create the lock that children forked from now on share."""
     global _lock
     _lock = os.memfd_create("aiperf-device-lock", os.MFD_CLOEXEC)
 
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Have the others wait, from here to the end of the block. Without a common lock nobody waits.
+    """Hold the lock within the block. Without a common lock no process waits.
 
-    A process that dies lets go of it. One that is confined has had it taken away. A turn within a turn ends both.
+    A process that ends releases it. A sandboxed process has no lock. A block within a block releases it early.
     """
     taken = _lock is not None and _take(_lock)
     try:

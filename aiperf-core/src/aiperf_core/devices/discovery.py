@@ -1,4 +1,4 @@
-"""Which devices of plugins are here, each asked in a process of its own: a broken driver can make a first call hang."""
+"""Finds the devices of plugins, each in its own process: a broken driver can hang at the first call."""
 
 import json
 import subprocess
@@ -20,12 +20,12 @@ print(json.dumps(ask(json.loads(sys.argv[1]))))
 
 
 def of_plugins(devices: Mapping[str, Device]) -> dict[str, Found | str]:
-    """What is here of each device that is not the core's own, or the reason why nothing is. Never raises."""
-    return {name: _found(one) for name, one in devices.items() if one not in BUILT_IN.values()}
+    """What was found of each device of a plugin, or the reason why nothing was. Never raises."""
+    return {name: _found(device) for name, device in devices.items() if device not in BUILT_IN.values()}
 
 
 def ask(device: dict[str, str]) -> dict[str, object]:
-    """Ask a device in this process; `found` or `absent`."""
+    """Probe a device in this process; return `found` or `absent`."""
     try:
         return {"found": asdict(Device(**device).resolve().probe())}
     except SkipError as error:
@@ -35,7 +35,7 @@ def ask(device: dict[str, str]) -> dict[str, object]:
 
 
 def _found(device: Device) -> Found | str:
-    # -P: a module in the working directory is not the one that was meant.
+    # -P: do not import modules from the working directory.
     command = [sys.executable, "-P", "-c", _ASK, json.dumps(asdict(device))]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)

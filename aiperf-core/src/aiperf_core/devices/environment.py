@@ -37,17 +37,16 @@ _OF_BOARD = {
     "mig": "mig",
     "persistence": "persistence",
 }
-_GPU_FACTS = (
-    *_OF_BOARD,
-    "driver",
-    "power_default_w",
-    "power_limits_w",
-    "application_sm_clock_hz",
-    "application_memory_clock_hz",
-    "default_sm_clock_hz",
-    "default_memory_clock_hz",
-    "clocks_chosen",
-)
+# Facts that NVML tells: the factor to SI units, the function, and the constants among its arguments.
+_OF_NVML: dict[str, tuple[float, str, tuple[str, ...]]] = {
+    "power_default_w": (1e-3, "nvmlDeviceGetPowerManagementDefaultLimit", ()),
+    **{
+        f"{kind}_{clock}_clock_hz": (MHZ, f"nvmlDeviceGet{function}Clock", (constant,))
+        for kind, function in (("application", "Applications"), ("default", "DefaultApplications"))
+        for clock, constant in (("sm", "NVML_CLOCK_SM"), ("memory", "NVML_CLOCK_MEM"))
+    },
+}
+_GPU_FACTS = (*_OF_BOARD, *_OF_NVML, "driver", "power_limits_w", "clocks_chosen")
 
 
 @define
@@ -279,10 +278,14 @@ def _memory(seen: _Facts) -> None:
         choices = seen.text("sys/kernel/mm/transparent_hugepage/enabled")
         return choices.partition("[")[2].partition("]")[0] or choices
 
-    seen.take("memory_bytes", lambda: line("MemTotal"))
-    seen.take("committed_bytes", lambda: line("Committed_AS"))
-    seen.take("commit_limit_bytes", lambda: line("CommitLimit"))
-    seen.take("swap_total_bytes", lambda: line("SwapTotal"))
+    names = {
+        "memory": "MemTotal",
+        "committed": "Committed_AS",
+        "commit_limit": "CommitLimit",
+        "swap_total": "SwapTotal",
+    }
+    for name, key in names.items():
+        seen.take(f"{name}_bytes", partial(line, key))
     seen.take("swap_used_bytes", lambda: line("SwapTotal") - line("SwapFree"))
     seen.take("swappiness", lambda: seen.number("proc/sys/vm/swappiness"))
     seen.take("overcommit", lambda: _OVERCOMMIT[seen.number("proc/sys/vm/overcommit_memory")])
@@ -296,16 +299,9 @@ def _gpu(seen: _Facts, device: str) -> None:
     try:
         with session() as nvml:  # stays open, so that the functions below need not start it again
             _board(seen, nvml, device)
-    except NvmlMissingError as error:
-        _lack(seen, f"NVML cannot be asked: {error}")
     except Exception as error:
-        _lack(seen, str(error))
-
-
-def _lack(seen: _Facts, reason: str) -> None:
-    for name in _GPU_FACTS:
-        if name not in seen.found:
-            seen.lacking.setdefault(name, reason)
+        reason = f"NVML cannot be asked: {error}" if isinstance(error, NvmlMissingError) else str(error)
+        seen.lacking = {name: reason for name in _GPU_FACTS if name not in seen.found} | seen.lacking
 
 
 def _board(seen: _Facts, nvml: Nvml, device: str) -> None:
@@ -318,19 +314,13 @@ def _board(seen: _Facts, nvml: Nvml, device: str) -> None:
         seen.take(name, partial(_told, board.get(key), "the driver does not tell it"))
     seen.take("power_limits_w", lambda: [each.get("power_limit_w") for each in boards])
 
-    def ask(name: str, factor: float, function: str, *arguments: Any) -> None:
-        def read() -> float:
-            answer = scaled(nvml.ask(function, handle, *arguments), factor)
-            return float(_told(answer, f"NVML: {nvml.refused.get(function)}"))
+    def ask(factor: float, function: str, constants: tuple[str, ...]) -> float:
+        arguments = (getattr(nvml.module, constant) for constant in constants)
+        answer = scaled(nvml.ask(function, handle, *arguments), factor)
+        return float(_told(answer, f"NVML: {nvml.refused.get(function)}"))
 
-        seen.take(name, read)
-
-    sm, memory = nvml.module.NVML_CLOCK_SM, nvml.module.NVML_CLOCK_MEM
-    ask("power_default_w", 1e-3, "nvmlDeviceGetPowerManagementDefaultLimit")
-    ask("application_sm_clock_hz", MHZ, "nvmlDeviceGetApplicationsClock", sm)
-    ask("application_memory_clock_hz", MHZ, "nvmlDeviceGetApplicationsClock", memory)
-    ask("default_sm_clock_hz", MHZ, "nvmlDeviceGetDefaultApplicationsClock", sm)
-    ask("default_memory_clock_hz", MHZ, "nvmlDeviceGetDefaultApplicationsClock", memory)
+    for name, asked in _OF_NVML.items():
+        seen.take(name, partial(ask, *asked))
     seen.take("clocks_chosen", lambda: _clocks_chosen(device))
 
 

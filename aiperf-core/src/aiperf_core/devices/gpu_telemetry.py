@@ -1,4 +1,4 @@
-"""The state of an NVIDIA GPU, as NVML tells it, beside that of the processors."""
+"""Telemetry of an NVIDIA GPU from NVML, beside that of the CPUs."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from aiperf_core.devices.gpus import MHZ
 from aiperf_core.devices.nvml import Nvml, NvmlMissingError, scaled
 from aiperf_core.measurements import Reading
 
-# The bits of NVML's clocks event reasons, by the names that its header gives them. The last two are in newer drivers.
+# The bits of NVML's clocks event reasons, named as in its header. Only newer drivers have the last two.
 REASONS = {
     0x001: "idle",
     0x002: "clocks_setting",
@@ -29,7 +29,7 @@ REASONS = {
 _IDLE = 0x001
 
 _GPU_FIGURES = ("sm_clock_hz", "memory_clock_hz", "temperature_c", "power_w", "energy_j", "throttled", "other_pids")
-# What NVML was renamed to over time: the first that a driver knows is asked.
+# NVML renamed functions over time: the first that answers counts.
 _FUNCTIONS = {
     "sm_clock_hz": ("nvmlDeviceGetClockInfo",),
     "memory_clock_hz": ("nvmlDeviceGetClockInfo",),
@@ -44,9 +44,12 @@ _WHOLE_BOARD = "MIG splits this GPU, and the driver counts the whole board"
 
 
 class GpuTelemetry:
-    """One GPU and the processors.
+    """One GPU and the CPUs.
 
-    gpu: the handle of the board, None where it was not found. instance: the handle of the MIG instance on it, if any.
+    gpu: the handle of the board; None when it was not found.
+    instance: the handle of the MIG instance on it; None without MIG.
+    processor: the telemetry of the CPUs.
+    problem: why there is no handle.
     """
 
     def __init__(self, nvml: Nvml | None, gpu: Any, instance: Any, processor: CpuTelemetry, problem: str = "") -> None:
@@ -59,7 +62,7 @@ class GpuTelemetry:
 
     @staticmethod
     def open(ordinal: int, uuid: str | None, processor: CpuTelemetry) -> "GpuTelemetry":
-        """The GPU that CUDA numbers `ordinal` in this environment, or the one of that UUID. Never raises."""
+        """The GPU with CUDA's number `ordinal` in this environment, or with that UUID. Never raises."""
         try:
             nvml = Nvml.start()
         except NvmlMissingError as missing:
@@ -70,19 +73,19 @@ class GpuTelemetry:
             return GpuTelemetry(nvml, None, None, processor, str(error))
 
     def read(self, own_pids: Collection[int] = (), *, light: bool = False) -> Reading:
-        """The machine now. A light reading has the GPU's clocks, its throttling and the processors' light figures only."""
+        """Read the machine. A light reading has clocks and throttling of the GPU, and the light figures of the CPUs."""
         at = time.monotonic()
-        # At once: the longer ago the work was, the less the GPU still shows of it.
-        sm, memory = self._clock("sm_clock_hz", "NVML_CLOCK_SM"), self._clock("memory_clock_hz", "NVML_CLOCK_MEM")
+        # First: the traces of finished work in the clocks fade quickly.
+        sm, memory = self._ask("sm_clock_hz", "NVML_CLOCK_SM"), self._ask("memory_clock_hz", "NVML_CLOCK_MEM")
         mask = self._ask("throttled")
         processor = self._processor.read(own_pids, light=light)
         return evolve(
             processor,
             at_s=at,
-            sm_clock_hz=sm,
-            memory_clock_hz=memory,
+            sm_clock_hz=scaled(sm, MHZ),
+            memory_clock_hz=scaled(memory, MHZ),
             throttled=None if mask is None else (*reasons(mask), *(processor.throttled or ())),
-            temperature_c=None if light else self._temperature(),
+            temperature_c=None if light else scaled(self._ask("temperature_c", "NVML_TEMPERATURE_GPU"), 1.0),
             power_w=None if light else self.power_w(),
             energy_j=None if light else self.energy_j(),
             other_pids=None if light else self._others(own_pids),
@@ -90,27 +93,28 @@ class GpuTelemetry:
 
     @property
     def nvml(self) -> Nvml | None:
-        """NVML, where it answers."""
+        """NVML; None when it does not answer."""
         return self._nvml
 
     def energy_j(self) -> float | None:
-        """The board's energy since its driver was loaded."""
+        """The energy of the board in joules since its driver was loaded."""
         return scaled(self._ask("energy_j"), 1e-3)
 
     def power_w(self) -> float | None:
-        """The board's power, averaged by the driver: from Ampere on over a second, but for the A100."""
+        """The power of the board in watts; from Ampere on (except the A100) the driver averages over a second."""
         return scaled(self._ask("power_w"), 1e-3)
 
     def close(self) -> None:
-        """Let go of NVML."""
+        """Release NVML."""
         if self._nvml is not None:
             self._nvml.stop()
             self._nvml, self._gpu = None, None
         self._processor.close()
 
-    def _ask(self, figure: str, *arguments: Any, of: Any = None) -> Any:
+    def _ask(self, figure: str, *constants: str, of: Any = None) -> Any:
         if self._nvml is None or self._gpu is None or self.lacking.get(figure) == _WHOLE_BOARD:
             return None
+        arguments = [getattr(self._nvml.module, constant) for constant in constants]
         for function in _FUNCTIONS[figure]:
             answer = self._nvml.ask(function, self._gpu if of is None else of, *arguments)
             if answer is not None:
@@ -118,41 +122,33 @@ class GpuTelemetry:
         self.lacking.setdefault(figure, f"NVML: {self._nvml.refused[function]}")
         return None
 
-    def _clock(self, figure: str, kind: str) -> float | None:
-        return scaled(self._ask(figure, getattr(self._nvml.module, kind)), MHZ) if self._nvml else None
-
-    def _temperature(self) -> float | None:
-        return scaled(self._ask("temperature_c", self._nvml.module.NVML_TEMPERATURE_GPU), 1.0) if self._nvml else None
-
     def _others(self, own_pids: Collection[int]) -> tuple[int, ...] | None:
-        """Who else computes on the GPU, where that can be told.
+        """The pids of other processes that compute on the GPU; None when unknown.
 
-        In a container the driver lists the numbers that processes have outside, or none at all. So the list is believed
-        only if it has one of ours.
+        In a container the driver lists pids of the host, or none. The list therefore counts only if it has a pid of
+        this run.
         """
         listed = self._ask("other_pids", of=self._instance)
         if listed is None:
             return None
         pids = {int(one.pid) for one in listed}
         if pids.isdisjoint(own_pids):
-            self.lacking["other_pids"] = (
-                "the driver's list of processes has none of this run: it is of another namespace"
-            )
+            self.lacking["other_pids"] = "the driver lists no process of this run: its pids are of another namespace"
             return None
         self.lacking.pop("other_pids", None)
         return tuple(sorted(pids.difference(own_pids)))
 
 
 def reasons(mask: int) -> tuple[str, ...]:
-    """The names of the bits of NVML's clocks event reasons. Being idle is none, and a bit without a name has its value."""
+    """The names of the set bits of NVML's clocks event reasons, without idle. An unknown bit is named by its value."""
     bits = (1 << place for place in range(mask.bit_length()))
     return tuple(REASONS.get(bit, f"reason_{bit:#x}") for bit in bits if mask & bit and bit != _IDLE)
 
 
 def find(nvml: Nvml, ordinal: int = 0, uuid: str | None = None) -> tuple[Any, Any]:
-    """Find the board, and the MIG instance on it if there is one, that CUDA would number `ordinal`.
+    """Find the board with CUDA's number `ordinal` or with a UUID, and its MIG instance if it has one.
 
-    Raises `LookupError` where CUDA would see no such device, or its numbers cannot be known.
+    Raises `LookupError` when CUDA would see no such device, or its numbering is unknown.
     """
     if uuid is not None:
         return _by_uuid(nvml, uuid)
@@ -161,7 +157,7 @@ def find(nvml: Nvml, ordinal: int = 0, uuid: str | None = None) -> tuple[Any, An
         return _by_index(nvml, ordinal)
     entries = [entry.strip() for entry in visible.split(",")]
     found: tuple[Any, Any] | None = None
-    # An invalid entry hides itself and all that follow.
+    # An invalid entry hides itself and all later entries.
     for entry in entries[: ordinal + 1]:
         if entry.isdecimal():
             found = _by_index(nvml, int(entry))
@@ -176,7 +172,7 @@ def find(nvml: Nvml, ordinal: int = 0, uuid: str | None = None) -> tuple[Any, An
 
 
 def _by_index(nvml: Nvml, index: int) -> tuple[Any, Any]:
-    """The GPU of CUDA's number. NVML counts along the PCI bus; CUDA begins with the fastest unless told otherwise."""
+    """The GPU of CUDA's number. NVML counts along the PCI bus; CUDA starts with the fastest GPU by default."""
     gpus = [nvml.ask("nvmlDeviceGetHandleByIndex", one) for one in range(nvml.ask("nvmlDeviceGetCount") or 0)]
     if index >= len(gpus) or gpus[index] is None:
         raise LookupError(f"there is no GPU {index}; NVML counts {len(gpus)}")
@@ -184,16 +180,16 @@ def _by_index(nvml: Nvml, index: int) -> tuple[Any, Any]:
     if not alike and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
         raise LookupError(
             "this machine has GPUs of several kinds, which CUDA orders by speed and NVML by place; "
-            "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name one by its UUID in CUDA_VISIBLE_DEVICES"
+            "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name a GPU by its UUID in CUDA_VISIBLE_DEVICES"
         )
-    # Of one that is split, CUDA takes the first instance.
+    # CUDA takes the first instance of a GPU that MIG splits.
     return gpus[index], next(iter(_instances(nvml, gpus[index])), None)
 
 
 def _by_uuid(nvml: Nvml, uuid: str) -> tuple[Any, Any]:
-    """The GPU, or the MIG instance and its GPU, of a UUID or of a beginning that only one has.
+    """The GPU, or the MIG instance and its GPU, of a UUID or of an unambiguous prefix.
 
-    CUDA itself tells a UUID without saying of what kind it is.
+    CUDA tells UUIDs without their kind.
     """
     wanted = (uuid,) if uuid.startswith(_KINDS) else tuple(kind + uuid for kind in _KINDS)
     matches: list[tuple[Any, Any]] = []
@@ -216,7 +212,7 @@ def _by_uuid(nvml: Nvml, uuid: str) -> tuple[Any, Any]:
 def _is_instance(nvml: Nvml, instance: Any, gpu_uuid: str, wanted: str) -> bool:
     if (nvml.ask("nvmlDeviceGetUUID", instance) or "").startswith(wanted):
         return True
-    # The older form: of the board, with the numbers of the two parts of an instance.
+    # The older form: the UUID of the board, and the two numbers of the instance.
     parts = (nvml.ask(f"nvmlDeviceGet{part}InstanceId", instance) for part in ("Gpu", "Compute"))
     return wanted == "/".join((f"MIG-{gpu_uuid}", *map(str, parts)))
 

@@ -1,4 +1,4 @@
-"""The GPUs of this machine as NVML describes them. Everything is read and nothing is ever set."""
+"""The GPUs of this machine from NVML. This module reads only."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ MHZ = 1_000_000
 
 
 def gpus() -> tuple[list[dict[str, Any]], str | None]:
-    """Every GPU and the driver's version; none and None where there is no driver. What a GPU does not tell is None."""
+    """All GPUs and the version of the driver; none and None without a driver. Unknown facts of a GPU are None."""
     try:
         with session() as nvml:
             count = nvml.ask("nvmlDeviceGetCount") or 0
@@ -18,13 +18,13 @@ def gpus() -> tuple[list[dict[str, Any]], str | None]:
 
 
 def capability(pair: tuple[int, int]) -> str:
-    """The compute capability as it is written: '9.0'."""
+    """The compute capability in print: '9.0'."""
     return f"{pair[0]}.{pair[1]}"
 
 
 def _gpu(nvml: Nvml, index: int) -> dict[str, Any]:
     handle = nvml.ask("nvmlDeviceGetHandleByIndex", index)
-    if handle is None:  # one that fell off the bus still counts
+    if handle is None:  # a GPU that fell off the bus still counts
         return {"index": index}
 
     def ask(function: str, *arguments: Any) -> Any:
@@ -52,7 +52,7 @@ def _gpu(nvml: Nvml, index: int) -> dict[str, Any]:
 
 
 def _is_on(mode: Any) -> bool | None:
-    """Modes come as a number, or as a pair of the current and the pending one."""
+    """Whether a mode is on: NVML returns a number, or a pair of the current and the pending mode."""
     if isinstance(mode, list | tuple):
         mode = mode[0]
     return None if mode is None else bool(mode)

@@ -1,10 +1,10 @@
-// Nothing, to see what the clocks make of it; and the end of a call, to be found again in a trace.
+// `empty` does nothing, for measurements of clocks; `mark` marks the end of a call in a trace.
 extern "C" __global__ void empty() {}
 extern "C" __global__ void mark() {}
 
-// Keeps a stream busy until the host lets go, so that the work queued behind it starts without waiting for launches.
-// A call that waits for the GPU by itself would wait for ever; the limit ends that, and is recorded.
-// The flags lie in pinned memory of the host and are passed as plain addresses.
+// Keeps a stream busy until the host releases it, so that the work queued behind it starts without launch latency.
+// A call that waits for the GPU itself would never return; the limit ends the wait and is recorded.
+// The flags lie in pinned host memory and are passed as plain addresses.
 extern "C" __global__ void hold(unsigned long long go_address, unsigned long long timed_out_address,
                                 unsigned long long limit_ns) {
   const volatile int* go = reinterpret_cast<const volatile int*>(go_address);

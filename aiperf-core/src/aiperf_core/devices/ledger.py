@@ -1,9 +1,9 @@
-"""What the GPU did in a call, as CUPTI saw it: which kernels, copies and fills, on which streams, for how long.
+"""The GPU work of a call from CUPTI: kernels, copies and fills with their streams and times.
 
-CUPTI's records come through torch's profiler. Each call is framed by two kernels of the harness: `hold`, behind which the
-call is queued, and `mark`, which waits for the work of every stream. What ran between belongs to the call, whatever it is
-called and whichever thread launched it. Launches being hidden, the cost of tracing them is not in the times. Of several
-ranks, whose GPUs meet before each call, a `mark` after that meeting keeps it out of the call.
+CUPTI's records come through torch's profiler. Two kernels of the harness frame each call: `hold`, behind which the call
+is queued, and `mark`, which waits for the work of every stream. All work between them belongs to the call, whatever its
+name and thread. Launches are hidden, so the times exclude the cost of tracing them. With several ranks, another `mark`
+separates the meeting of their GPUs from the call.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ _KINDS = (("Memcpy", "copy"), ("Memset", "fill"))
 
 @frozen
 class Piece:
-    """One piece of work: a kernel, a copy or a fill. Times in seconds since the profiler's own zero."""
+    """A kernel, a copy or a fill; start and end in seconds since the zero of the profiler."""
 
     name: str
     kind: str
@@ -34,21 +34,26 @@ class Piece:
 
 @frozen
 class Trace:
-    """All work of a time in the order in which it began, and the launches of kernels that the host made: id and thread."""
+    """The GPU work of a trace.
+
+    pieces: in the order of their start.
+    ids: the correlation ids of the pieces.
+    launches: the thread of each kernel launch of the host by correlation id.
+    """
 
     pieces: list[Piece]
     ids: frozenset[int]
     launches: dict[int, int]
 
     def check(self) -> None:
-        """Raise `SkipError` where a kernel was launched and CUPTI has no record of its run."""
+        """Raise `SkipError` when CUPTI has no record of a launched kernel."""
         lost = len(self.launches.keys() - self.ids)
         if lost:
             raise SkipError(f"CUPTI dropped the records of {lost} of {len(self.launches)} launched kernels")
 
 
 def start(device: CudaDevice) -> None:
-    """Start CUPTI in this process, which takes a while; an audit starts it where that was not done."""
+    """Start CUPTI in this process, which is slow."""
     _profiled(device, device.empty, 1, flush=False)
 
 
@@ -61,14 +66,14 @@ def audit(
     meet: Callable[[], None] | None = None,
     align: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """Run a call so many times under CUPTI.
+    """Run a call `calls` times under CUPTI.
 
-    Of several ranks, `meet` waits on the host before a call until all are there, and `align` queues the same for their GPUs.
+    With several ranks, `meet` makes the hosts meet before a call, and `align` queues a meeting of their GPUs.
 
-    Returns `span_s` and `event_s` of the calls (lists), `work` (records of `results.models.Work`), `stray` and `threads`.
-    Raises `SkipError` where CUPTI gives no whole record.
+    Returns `span_s` and `event_s` (a value for each call), `work` (fields of `Work` records), `stray` and `threads`.
+    Raises `SkipError` when the records of CUPTI are incomplete.
     """
-    start(device)  # the profiler's own start-up must not fall into a call
+    start(device)  # keeps the start-up of the profiler out of the calls
     events, trace = _profiled(device, call, calls, flush=flush, meet=meet, align=align)
     trace.check()
     windows, stray = _windows(trace.pieces, calls, harness_between=1 if flush else 0, aligned=align is not None)
@@ -82,10 +87,9 @@ def audit(
 
 
 def profiler() -> Any:
-    """A context in which CUPTI records what the GPU does; `kineto_results` has its records at the end.
+    """A context in which CUPTI records the GPU work; `kineto_results` has the records at its end.
 
-    It is what `torch.profiler.profile` stands on. That one imports all of torch's compiler to look at one setting of it, which takes
-    seconds in every process.
+    `torch.profiler.profile` uses it too, but imports torch's compiler for one of its settings, which takes seconds.
     """
     from torch.autograd.profiler import profile
 
@@ -101,7 +105,7 @@ def _profiled(
     meet: Callable[[], None] | None = None,
     align: Callable[[], None] | None = None,
 ) -> tuple[list[float], Trace]:
-    """The event times of the calls, and all work while they ran."""
+    """The event times of the calls in seconds, and the trace."""
     times = []
     torch.cuda.synchronize()
     with profiler() as profile:
@@ -121,7 +125,7 @@ def _profiled(
 
 
 def _is_launch(event: Any) -> bool:
-    """Whether the host launched a kernel by this call. A launch of a whole graph is none: it has one id for many kernels."""
+    """Whether this host call launches a kernel. Launches of graphs do not count: one id stands for many kernels."""
     return not _on_gpu(event) and event.name().startswith(_LAUNCHES)
 
 
@@ -139,16 +143,17 @@ def _piece(event: Any) -> Piece:
 def _windows(
     pieces: list[Piece], calls: int, harness_between: int, *, aligned: bool = False
 ) -> tuple[list[list[Piece]], int]:
-    """The work of each call, and how many pieces lie outside that are not the harness's.
+    """The work of each call, and the number of pieces outside the calls that are not the harness's.
 
-    `aligned` calls begin at a mark of their own; what lies between the blocking kernel and that is how the GPUs met.
+    An `aligned` call begins at a mark of its own; the work between `hold` and that mark is the meeting of the GPUs.
     """
     holds = [piece for piece in pieces if piece.name == "hold"]
     marks = [piece for piece in pieces if piece.name == "mark"]
     marks_a_call = 2 if aligned else 1
     if len(holds) != calls or len(marks) != calls * marks_a_call:
         raise SkipError(
-            f"CUPTI recorded {len(holds)} and {len(marks) // marks_a_call} of the {calls} pairs of kernels around the calls"
+            f"CUPTI recorded {len(holds)} and {len(marks) // marks_a_call} "
+            f"of the {calls} pairs of kernels around the calls"
         )
     begins = marks[::2] if aligned else holds
     frames = list(zip(begins, marks[marks_a_call - 1 :: marks_a_call], strict=True))
@@ -170,7 +175,7 @@ def _span(window: list[Piece]) -> float:
 
 
 def _ledger(window: list[Piece]) -> list[dict[str, Any]]:
-    """The work of a call, pieces of one name on one stream together; streams are numbered as they first appear."""
+    """The work of a call, merged by name and stream; streams are numbered in the order of their first piece."""
     streams: dict[int, int] = {}
     groups: dict[tuple[str, str, int], list[Piece]] = defaultdict(list)
     for piece in window:

@@ -1,4 +1,4 @@
-"""What links reach: between host and GPU, from GPU to GPU, and in collectives of all GPUs."""
+"""Rates of links: between host and GPU, from GPU to GPU, and in all-reduces."""
 
 import os
 import time
@@ -39,7 +39,7 @@ def pairs(count: int) -> Iterator[tuple[int, int]]:
 
 
 def transfer(pinned: bool, towards: str) -> Best:
-    """The rate of a copy between host and device."""
+    """The rate of a copy between host and device, in bytes a second."""
     host = torch.empty(_TRANSFER_BYTES, dtype=torch.uint8, pin_memory=pinned)
     host.fill_(1)
     device = torch.empty(_TRANSFER_BYTES, dtype=torch.uint8, device="cuda")
@@ -54,7 +54,7 @@ def transfer(pinned: bool, towards: str) -> Best:
 
 
 def peer(source: int, target: int) -> Best:
-    """The rate of a copy from one GPU to another."""
+    """The rate of a copy from one GPU to another, in bytes a second."""
     left, right = (torch.empty(_PEER_BYTES, dtype=torch.uint8, device=f"cuda:{one}") for one in (source, target))
 
     def copy() -> None:
@@ -68,14 +68,15 @@ def peer(source: int, target: int) -> Best:
 
 
 def all_reduce(device: str, rank: int, world: int, store: str, count_bytes: int | None = None) -> dict[str, Best]:
-    """This rank's part in all-reduces of 2, 4, ... and all ranks; the bus bandwidth by number of ranks.
+    """Take part in all-reduces of 2, 4, ... and all ranks; return the bus bandwidth by number of ranks.
 
-    `store` is a file in which the ranks find each other. Every rank of a group returns the same figures. Bus bandwidth is
-    what each link must carry, 2 (n - 1) / n of the data in the time of the slowest rank, as nccl-tests define it.
+    `store` is a file by which the ranks find each other. Every rank of a group returns the same figures. The bus
+    bandwidth is 2 (n - 1) / n of the data in the time of the slowest rank, the load of each link, as nccl-tests define
+    it.
     """
     import torch.distributed as dist
 
-    # NCCL's use of multicast in switches is up to whoever runs this; without a word it stays off.
+    # Multicast in switches (NVLS) is off by default; the user may allow it.
     nvls = os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     if device == "cuda":
         torch.cuda.set_device(rank)
@@ -104,12 +105,12 @@ def all_reduce(device: str, rank: int, world: int, store: str, count_bytes: int 
 
 
 def group_sizes(world: int) -> list[int]:
-    """2, 4, 8, ... and all."""
+    """2, 4, 8, ... and `world`."""
     return sorted({world, *(1 << power for power in range(1, world.bit_length()) if 1 << power <= world)})
 
 
 def _reduce_time(data: torch.Tensor, group: Any, device: str) -> float:
-    """Seconds of one all-reduce: several in a row, so that ranks that arrive late count little; the best row."""
+    """Seconds of an all-reduce: the best row of several, in which a late rank counts little."""
     import torch.distributed as dist
 
     def wait() -> None:
@@ -127,6 +128,6 @@ def _reduce_time(data: torch.Tensor, group: Any, device: str) -> float:
         wait()
         took = torch.tensor([(time.perf_counter() - start) / _REDUCE_IN_A_ROW], dtype=torch.float64, device=device)
         dist.all_reduce(took, op=dist.ReduceOp.MAX, group=group)
-        if row:  # the first sets up connections
+        if row:  # the first row sets up connections
             rows.append(float(took))
     return min(rows)

@@ -1,6 +1,6 @@
-"""How ceilings are measured: the best of several runs, of several forms of the same work, within a budget of time.
+"""Measures ceilings: the best of several runs and several forms of the same work, within a time budget.
 
-A ceiling that is too low would make honest results look faster than light, so of everything the best counts.
+A ceiling that is too low would make honest results exceed the speed of light, so the best value counts.
 """
 
 import math
@@ -13,7 +13,7 @@ from attrs import define, field
 from aiperf_core.devices.ceiling_figures import beats
 
 Call = Callable[[], Any]
-# Runs a call and returns how long it took, in seconds.
+# Runs a call and returns its time in seconds.
 Stopwatch = Callable[[Call], float]
 Form = tuple[str, Call]
 Shape = tuple[int, int, int]  # m, n, k of a matrix product
@@ -26,7 +26,7 @@ _REASON_CHARACTERS = 160
 
 
 class Best(NamedTuple):
-    """A figure, and in a few words how it was reached."""
+    """A figure, and how it was measured, in a few words."""
 
     value: float
     how: str
@@ -34,9 +34,12 @@ class Best(NamedTuple):
 
 @define
 class Page:
-    """Collects figures by their keys. One that cannot be measured leaves its reason, and the others follow.
+    """Collects figures by key; the best value of each stays.
 
-    Of a figure that is measured more than once, the best stays.
+    tell: gets the label of the next figure.
+    figures: the values in SI units.
+    how: how each was measured.
+    missing: why a figure could not be measured.
     """
 
     tell: Callable[[str], None]
@@ -45,7 +48,7 @@ class Page:
     missing: dict[str, str] = field(factory=dict)
 
     def take(self, key: str, label: str, measure: Callable[[], Best]) -> None:
-        """Measure one figure; `label` is what a waiting person is told."""
+        """Measure one figure; `label` is shown while the user waits."""
         self.tell(label)
         try:
             found = measure()
@@ -61,23 +64,23 @@ class Page:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """The message of an error in one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     text = lines[0]
     return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 3] + "..."
 
 
 def wall(call: Call) -> float:
-    """The stopwatch of a processor: the monotonic clock."""
+    """The time of a call by the monotonic clock, in seconds."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def shortest(watch: Stopwatch, call: Call, seconds: float) -> float:
-    """The shortest of as many runs as the budget allows, in seconds, after one that warms up.
+    """The shortest of the runs within a budget, in seconds, after a warm-up run.
 
-    Of a call that takes longer than the whole budget there is one run, of any other at least three.
+    A call that takes longer than the budget runs once; any other at least three times.
     """
     call()
     deadline = time.perf_counter() + seconds
@@ -90,11 +93,9 @@ def shortest(watch: Stopwatch, call: Call, seconds: float) -> float:
 
 
 def quickest(watch: Stopwatch, forms: Iterable[Form], seconds: float) -> tuple[float, str]:
-    """The shortest time of several forms of one work, and the name of the form.
+    """The shortest time of several forms of the same work, and the name of that form.
 
-    One that fails, or cannot even be made, is left to the others.
-
-    `seconds` is the budget of each form. Raises what the last one raised where none works.
+    `seconds` is the budget of each form. Forms that fail do not count. Raises the last error when all fail.
     """
     found: list[tuple[float, str]] = []
     failed: list[Exception] = []
@@ -109,7 +110,7 @@ def quickest(watch: Stopwatch, forms: Iterable[Form], seconds: float) -> tuple[f
 
 
 def _made(forms: Iterable[Form], failed: list[Exception]) -> Iterator[Form]:
-    """The forms as far as they can be made: arrays may find no memory, a kernel no compiler."""
+    """The forms up to the first that cannot be created, for lack of memory or a compiler."""
     try:
         yield from forms
     except Exception as error:
@@ -119,11 +120,11 @@ def _made(forms: Iterable[Form], failed: list[Exception]) -> Iterator[Form]:
 def product_rate(
     watch: Stopwatch, forms_of: Callable[[Shape], Iterator[Form]], shapes: Iterable[Shape], seconds: float
 ) -> Best:
-    """The best rate of a matrix product over shapes that grow, in operations per second.
+    """The best rate of a matrix product over growing shapes, in operations per second.
 
-    A form is not tried at a shape that would take it longer than `PATIENCE_S` at its best rate so far: the first shape,
-    a small one, keeps hardware without this precision from taking minutes. The limit is not the budget, because a small
-    product that was disturbed looks slow, and must not end the search.
+    A form skips shapes that would take longer than `PATIENCE_S` at its best rate so far, so that hardware without this
+    precision does not take minutes. That limit is longer than the budget: a disturbed small product looks slow, and
+    must not end the search.
     """
     deadline = time.perf_counter() + seconds
     best = Best(0.0, "")
@@ -132,8 +133,8 @@ def product_rate(
     for shape in shapes:
         work = 2.0 * math.prod(shape)
         share = (deadline - time.perf_counter()) / 4
-        # Loading a library's kernels can use up the time at a shape too small to fill the device; what is quick at the
-        # rate so far is measured all the same.
+        # Loading the kernels of a library may use up the budget at a small shape. Shapes that are quick at the rate so
+        # far are measured nevertheless.
         if rates and share <= 0 and work > QUICK_S * max(rates.values()):
             break
         for index, (name, call) in enumerate(_made(forms_of(shape), failed)):

@@ -1,4 +1,4 @@
-"""NVML, the library behind nvidia-smi: started, asked and stopped. It opens no CUDA context, and nothing is ever set."""
+"""NVML, the library of nvidia-smi. It opens no CUDA context, and this module reads only."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -7,12 +7,12 @@ from typing import Any
 
 from attrs import define, field
 
-# Answers that stay the same however often one asks: NVML_ERROR_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND.
+# Errors that do not go away: NVML_ERROR_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND.
 _FINAL = (3, 4, 13)
 
 
 class NvmlMissingError(Exception):
-    """There is no NVML to ask. `library` says whether the package is what is missing, rather than a driver."""
+    """NVML is missing. `library` is True when the package is missing rather than the driver."""
 
     def __init__(self, reason: str, *, library: bool) -> None:
         super().__init__(reason)
@@ -21,7 +21,7 @@ class NvmlMissingError(Exception):
 
 @define(eq=False)
 class Nvml:
-    """A started NVML. `refused` keeps, for each function, why its last call gave no answer."""
+    """A started NVML. `refused` has the error of the last failed call of each function."""
 
     module: Any
     refused: dict[str, str] = field(factory=dict)
@@ -41,13 +41,13 @@ class Nvml:
         return Nvml(pynvml)
 
     def stop(self) -> None:
-        """Let go of NVML; others in this process that started it keep it."""
+        """Release NVML; other users in this process keep it."""
         self.module.nvmlShutdown()
 
     def ask(self, function: str, *arguments: Any) -> Any:
-        """One answer, or None: boards and driver versions differ in what they tell.
+        """The answer of a function, or None: boards and drivers differ in the functions that they support.
 
-        A question that was refused for good is not asked again.
+        After a final error the same question is not asked again.
         """
         question = (function, *map(_identity, arguments))
         if question in self._given_up:
@@ -68,7 +68,7 @@ class Nvml:
 
 @contextmanager
 def session() -> Iterator[Nvml]:
-    """NVML from here to the end of the block. Raises `NvmlMissingError`."""
+    """A started NVML within the block. Raises `NvmlMissingError`."""
     nvml = Nvml.start()
     try:
         yield nvml
@@ -78,7 +78,7 @@ def session() -> Iterator[Nvml]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Keep NVML, if there is one, from here to the end of the block: those who ask it meanwhile need not start it."""
+    """Keep NVML started within the block, if there is one, so that sessions inside are quick."""
     with ExitStack() as stack:
         with suppress(NvmlMissingError):
             stack.enter_context(session())
@@ -86,10 +86,10 @@ def held() -> Iterator[None]:
 
 
 def scaled(value: float | None, factor: float) -> float | None:
-    """A figure in SI units: NVML counts clocks in MHz, power in mW and energy in mJ."""
+    """A figure in SI units; NVML counts clocks in MHz, power in mW and energy in mJ."""
     return None if value is None else value * factor
 
 
 def _identity(argument: Any) -> Any:
-    """What tells one argument from another: a device's handle is a pointer, which has no hash."""
+    """A hashable key of an argument: the handle of a device is a pointer without a hash."""
     return cast(argument, c_void_p).value if hasattr(type(argument), "contents") else argument

@@ -1,4 +1,4 @@
-"""The NVIDIA devices of this machine, found without torch. Nothing here raises."""
+"""Finds the NVIDIA GPUs of this machine without torch. This module never raises."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ from aiperf_core.devices.nvml import NvmlMissingError, session
 
 @frozen
 class Gpu:
-    """A GPU as its driver describes it. `capability` is the compute capability, such as '9.0'."""
+    """A GPU, from its driver. `capability` is the compute capability, such as '9.0'."""
 
     name: str
     memory_bytes: int
@@ -22,7 +22,7 @@ class Gpu:
 
 @frozen
 class Nvidia:
-    """The NVIDIA driver and its GPUs. `problem` says why there are none, empty when there are some."""
+    """The NVIDIA driver and its GPUs. `problem` says why there are none; it is empty otherwise."""
 
     driver: str = ""
     cuda: str = ""
@@ -31,8 +31,8 @@ class Nvidia:
 
 
 def has_cuda_device() -> bool:
-    """Whether a CUDA program started now would find a device."""
-    # CUDA reads this list up to its first invalid entry, so an empty one and a leading -1 hide every device.
+    """Whether a CUDA program would find a device."""
+    # CUDA reads this list up to its first invalid entry: an empty list or a leading -1 hides every device.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
         return False
@@ -42,7 +42,7 @@ def has_cuda_device() -> bool:
 
 
 def nvidia() -> Nvidia:
-    """Ask NVML, which opens no CUDA context and so neither takes GPU memory nor disturbs what runs there."""
+    """The driver and the GPUs from NVML, which opens no CUDA context and disturbs no GPU work."""
     try:
         with session() as nvml:
             return _described(nvml.module)
@@ -74,7 +74,7 @@ def _gpu(nvml: Any, index: int) -> Gpu:
 
 
 def _why_no_driver() -> str:
-    """Tell a GPU whose driver is missing from no GPU at all, by what is on the PCI bus."""
+    """Why there is no driver: the PCI bus shows whether there is a GPU."""
     nvidia_vendor, display = "0x10de", "0x03"
     for device in Path("/sys/bus/pci/devices").glob("*"):
         try:

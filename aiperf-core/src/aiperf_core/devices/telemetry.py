@@ -1,7 +1,7 @@
-"""The state of the machine beside the samples: clocks, temperature, power, energy, throttling, and who else is busy.
+"""Telemetry beside the samples: clocks, temperature, power, energy, throttling, and the load by other processes.
 
-It is read in the supervisor's process, which imports no torch and opens no CUDA context, so that what it says does not come
-from the process that is measured. A figure that the machine refuses is None, and the reason stands in `lacking`.
+The supervisor reads it, without torch or a CUDA context, so that no figure comes from the measured process. A figure
+that the machine does not give is None, and `lacking` has the reason.
 """
 
 from collections.abc import Collection
@@ -13,33 +13,33 @@ from aiperf_core.measurements import Reading
 
 
 class Telemetry(Protocol):
-    """Reads the machine around one device. Not for several threads at once."""
+    """Reads the machine around one device; not thread-safe."""
 
     lacking: dict[str, str]
-    """For each figure of a reading that the machine does not give, the reason."""
+    """The reason for each figure of a reading that the machine does not give."""
 
     def read(self, own_pids: Collection[int] = (), *, light: bool = False) -> Reading:
-        """The machine now. `own_pids` are the processes of this run; a light reading leaves out what is slow to ask."""
+        """Read the machine. `own_pids` are the processes of this run; a light reading omits slow figures."""
 
     def energy_j(self) -> float | None:
-        """The running total of energy alone, for those who watch it closely."""
+        """The running total of energy in joules; None when unknown."""
 
     def power_w(self) -> float | None:
-        """The power alone."""
+        """The power in watts; None when unknown."""
 
     @property
     def nvml(self) -> Nvml | None:
-        """NVML, for what only the one who asks can put together; None where there is none."""
+        """NVML for other questions; None when there is none."""
 
     def close(self) -> None:
-        """Let go of the drivers and files."""
+        """Release drivers and files."""
 
 
 def open_telemetry(device: str, uuid: str | None = None) -> Telemetry:
-    """Open what reads the machine around a device: `cpu`, `cuda` or `cuda:1`.
+    """Open the telemetry of a device: `cpu`, `cuda` or `cuda:1`.
 
-    A CUDA device is found as CUDA itself would, by `CUDA_VISIBLE_DEVICES`, or by the UUID that a process which has it open
-    tells. Never raises: where nothing can be read, every reading is empty and `lacking` says why.
+    A CUDA device is found by `uuid`, or as CUDA finds it, by `CUDA_VISIBLE_DEVICES`. Never raises: when nothing can be
+    read, every reading is empty and `lacking` says why.
     """
     from aiperf_core.devices.cpu_telemetry import CpuTelemetry
 
@@ -53,14 +53,12 @@ def open_telemetry(device: str, uuid: str | None = None) -> Telemetry:
 
 
 def waiting_s(pid: int, proc: Path = Path("/proc")) -> float | None:
-    """How long the living threads of a process were ready to run and had no processor so far, in seconds.
+    """Seconds that the living threads of a process have waited for a CPU while ready to run.
 
-    None where there is no such process, or the kernel does not count it.
+    None when there is no such process, or the kernel does not count it.
     """
-    total = 0
+    tasks = proc / str(pid) / "task"
     try:
-        for task in (proc / str(pid) / "task").iterdir():
-            total += int((task / "schedstat").read_text().split()[1])
+        return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks.iterdir()) / 1e9
     except (OSError, ValueError, IndexError):
         return None
-    return total / 1e9

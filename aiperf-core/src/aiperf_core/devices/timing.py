@@ -1,4 +1,4 @@
-"""One timed sample, as a device saw it."""
+"""The timing of a sample, and the interface of a timing device."""
 
 import resource
 import statistics
@@ -17,12 +17,15 @@ _PROBES = 5
 
 @frozen
 class Timed:
-    """The result of the last call of a sample, and the sample's times in seconds.
+    """A timed sample. Times are in seconds; counters are of all threads of the process.
 
-    `device_s` is the GPU's own time and `wall_s` what the caller waited for; a sample that was timed in one way has no
-    figure for the other. `hidden` says whether the launch was hidden from `device_s` behind a blocking kernel. The
-    switches are those of all threads of the process: how often one gave up its processor, and how often one was taken;
-    `minor_faults` counts the pages that the kernel gave them on first access, without reading any from disk.
+    result: of the last call.
+    device_s: the device's own time; None when timed by the wall clock.
+    wall_s: the time that the caller waited; None when timed by the device.
+    cpu_s: the CPU time of the process.
+    hidden: the launch was hidden from `device_s` behind a blocking kernel.
+    voluntary_switches, involuntary_switches: how often a thread gave up its CPU, and how often the kernel took it.
+    minor_faults: pages that the kernel provided at first access without reading from disk.
     """
 
     result: Any
@@ -36,7 +39,7 @@ class Timed:
 
 
 class TimingDevice(Protocol):
-    """What a worker needs of its device: what `DeviceKind.open` returns."""
+    """The interface of the object that `DeviceKind.open` returns."""
 
     name: str
 
@@ -44,38 +47,36 @@ class TimingDevice(Protocol):
         """Wait for all work of this process on the device."""
 
     def release_cache(self) -> None:
-        """Release what code of this process made persist in caches."""
+        """Release cache lines that code of this process made persistent."""
 
     def flush(self) -> None:
-        """Evict the last-level cache, so that the next call finds its inputs in memory."""
+        """Evict the last-level cache, so that the next call reads its inputs from memory."""
 
     def make_ready(self) -> None:
-        """Bring the device into the state in which a call is timed, right before it."""
+        """Prepare the device right before a timed call."""
 
     def time(
         self, call: Callable[[], Any], clock: str, calls: int = 1, align: Callable[[], None] | None = None
     ) -> Timed:
-        """Time so many calls without a pause, as one sample, by the `device` or the `wall` clock.
+        """Time `calls` calls without a pause as one sample, by the `device` or the `wall` clock.
 
-        Either way the sample ends when all work that the calls have begun is done, whoever waits for it. A device without a
-        clock of its own is asked for `wall` only.
-
-        `align` queues what lets the devices of several ranks start together, right before the clock starts. A device whose
-        kind `seals` takes one argument more, `seal`: see `DeviceKind`.
+        With both clocks the sample ends when all work of the calls is done. A device without a clock of its own gets
+        `wall` only. `align` queues work that makes the devices of several ranks start together, right before the clock
+        starts. A device whose kind `fingerprints` takes another argument, `fingerprint`: see `DeviceKind`.
         """
 
     def probe_flush(self) -> Flush | None:
-        """See what a flush does here; None where nothing has to be flushed."""
+        """Measure the effect of a flush; None when no flush is needed."""
 
     def reset_memory(self) -> None:
-        """Count memory from here. Asked for after `prepare`, and once more before the first call."""
+        """Start to count memory. Called after `prepare`, and again before the first call."""
 
     def memory(self) -> Memory:
-        """Memory used since the reset; None for what cannot be measured. Asked for after the first call and the last."""
+        """Memory used since the reset; None for unknown figures. Called after the first call and the last."""
 
 
 def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
-    """Read a buffer hot, after other reads displaced it, and after a flush; medians. `timed` gives a call's seconds."""
+    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns seconds."""
     hot, cold, flushed = [], [], []
     for _ in range(_PROBES):
         read()
@@ -89,7 +90,7 @@ def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[
 
 
 def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
-    """A function that makes so many calls and returns the last one's result."""
+    """A function that makes `calls` calls and returns the result of the last."""
     if calls == 1:
         return call
 
@@ -102,12 +103,7 @@ def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
     return run
 
 
-def context_switches() -> tuple[int, int]:
-    """Voluntary and involuntary context switches of this process so far, ended threads included."""
-    return counters()[:2]
-
-
 def counters() -> tuple[int, int, int]:
-    """Voluntary and involuntary context switches and minor page faults of this process so far, ended threads included."""
+    """Voluntary and involuntary context switches and minor page faults of this process, ended threads included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_minflt

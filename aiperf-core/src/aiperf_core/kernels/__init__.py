@@ -1,7 +1,7 @@
-"""Kernels from source files that stand beside a benchmark: CUDA C++, Triton and host C.
+"""Kernels from source files beside a benchmark: CUDA C++, Triton and host C.
 
 A benchmark file names its kernels once, at module level. Naming compiles nothing and imports neither torch, triton nor
-cuda, so a benchmark can be imported, listed and read on a machine that can run none of them:
+cuda, so that a benchmark can be imported and listed on any machine:
 
     device = cuda_source("memory_access.cu", archs=("sm_80",))
     host = host_source("memory_access.c")
@@ -10,10 +10,10 @@ cuda, so a benchmark can be imported, listed and read on a machine that can run 
         triton_ahead("scale", signature={"a_ptr": "*fp32", "b_ptr": "*fp32", "n": "i32"}, constants={"BLOCK": 1024}),
     )
 
-A file is looked for beside the module that names it, then in the folder `kernels/` beside that module.
+The search goes beside the module that names a file, then in the folder `kernels/` beside that module.
 
-Implementations call them. `kernel` and `function` belong in an untimed `prepare`: they compile and load, and return a
-callable that does nothing but convert its arguments and launch.
+`kernel` and `function` belong in an untimed `prepare`: they compile and load, and return a callable that only converts
+its arguments and launches.
 
     class Wide:
         def prepare(self, a):
@@ -23,13 +23,13 @@ callable that does nothing but convert its arguments and launch.
             self.wide(a, self.out, a.numel(), grid=-(-a.numel() // 1024), block=256)
             return self.out
 
-Triton kernels stand in a module of their own, because `@triton.jit` needs triton at import and a benchmark must not:
-`blocks.kernel("scale")` imports that module when it is called, and `[grid](...)` launches what it returns as usual.
-The `triton_ahead` lines say with which types and constants `aiperf kernels` is to compile each kernel without a GPU.
+Triton kernels need a module of their own, because `@triton.jit` needs triton at import and a benchmark must not:
+`blocks.kernel("scale")` imports that module, and `[grid](...)` launches the kernel as usual. The `triton_ahead` lines
+give the types and constants for `aiperf kernels` to compile each kernel without a GPU.
 
-What this machine lacks (a GPU, an architecture, a compiler, a package) raises `SkipError`; what is wrong with a kernel
-or a call of it raises `KernelError`. Compiled code is kept under `$AIPERF_CACHE_DIR`, `$XDG_CACHE_HOME/aiperf` or
-`~/.cache/aiperf`, in the folder `kernels`, by everything that decides its bytes.
+A missing GPU, architecture, compiler or package raises `SkipError`; a mistake in a kernel or its call raises
+`KernelError`. Compiled code is cached in the folder `kernels` of `$AIPERF_CACHE_DIR`, `$XDG_CACHE_HOME/aiperf` or
+`~/.cache/aiperf`, under a key of all its inputs.
 """
 
 from aiperf_core.kernels.check import sources_in

@@ -1,7 +1,7 @@
 """GPU architectures as kernels declare them: `sm_80` is a minimum, `sm_90a` and `sm_100f` are exact.
 
-The suffix `a` means one architecture and nothing newer; `f` means the later members of its family too (sm_100f also
-runs on compute capability 10.3).
+The suffix `a` means exactly one architecture; `f` includes later members of its family (sm_100f also runs on compute
+capability 10.3).
 """
 
 import re
@@ -14,7 +14,7 @@ _PATTERN = re.compile(r"sm_(\d{1,2})(\d)([af]?)")
 
 
 class Arch(NamedTuple):
-    """A compute capability, and the suffix of an architecture-specific build (`a`, `f` or nothing)."""
+    """A compute capability, and the suffix of an architecture-specific build: `a`, `f` or empty."""
 
     major: int
     minor: int
@@ -25,12 +25,12 @@ class Arch(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The capability as NVRTC and Triton count it: 90 for sm_90a."""
+        """The capability as a number for NVRTC and Triton: 90 for sm_90a."""
         return self.major * 10 + self.minor
 
 
 def parse_arch(text: str) -> Arch:
-    """Read `sm_90a`. Raises `UsageError` for anything else."""
+    """Parse text such as `sm_90a`. Raises `UsageError` for other text."""
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not an architecture; accepted: 'sm_80', 'sm_90a', 'sm_100a', 'sm_100f'")
@@ -38,10 +38,10 @@ def parse_arch(text: str) -> Arch:
 
 
 def arch_for(machine: Arch, declared: Sequence[str]) -> str | None:
-    """Return what to compile for a GPU of this capability (its suffix is ignored), or None where nothing fits.
+    """The architecture to compile for a GPU of this capability (its suffix is ignored); None when none fits.
 
-    An exact architecture that the file declares and this GPU is comes first; otherwise the plain architecture of the
-    GPU, where it is at least a declared minimum.
+    A declared exact architecture that matches the GPU comes first, then the plain architecture of the GPU if it reaches
+    a declared minimum.
     """
     wanted = [parse_arch(text) for text in declared]
     for suffix in "af":

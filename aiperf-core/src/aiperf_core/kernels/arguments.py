@@ -1,7 +1,7 @@
-"""Checks the arguments of a call against a signature, and turns each into what is passed for it.
+"""Checks the arguments of a call against a signature and converts them.
 
 A tensor becomes its address, a number stays a number within the range of its C type, a struct stays bytes. Each
-parameter gets a converter once; a call runs them in order.
+parameter has a converter, which every call runs.
 """
 
 import operator
@@ -14,8 +14,8 @@ from aiperf_core.kernels.parameters import Parameter, Signature
 Value = int | float | bool | bytes
 Converter = Callable[[Any], Value]
 
-# The element types that a pointer's C type may address. A pointer to any other type (void, a struct, a short that may
-# hold raw half-precision bits) takes every tensor.
+# The element types that a pointer's C type may address. A pointer to another type (void, a struct, a short with raw
+# half-precision bits) takes every tensor.
 _BYTES = ("uint8", "bool", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
 _DTYPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("float", "float2", "float3", "float4"), ("float32",)),
@@ -38,8 +38,8 @@ _DTYPES: dict[str, tuple[str, ...]] = {
 class Arguments:
     """The converters of one function.
 
-    `owner` begins every error message, such as `kernel 'wide' in memory_access.cu`. `device` is the kind of memory that
-    its pointers address: `cuda` or `cpu`.
+    owner: the start of error messages, such as `kernel 'wide' in memory_access.cu`.
+    device: the memory that its pointers address, `cuda` or `cpu`.
     """
 
     def __init__(self, signature: Signature, owner: str, device: str) -> None:
@@ -48,7 +48,7 @@ class Arguments:
         self._signature, self._owner = signature, owner
 
     def convert(self, values: Sequence[Any]) -> list[Value]:
-        """Return what is passed for each value. Raises `KernelError` for a wrong count, kind, dtype or range."""
+        """The converted values. Raises `KernelError` for a wrong count, kind, dtype or range."""
         if len(values) != self._count:
             takes = f"{self._count} argument{'' if self._count == 1 else 's'}"
             raise KernelError(f"{self._owner} takes {takes} {self._signature}; got {len(values)}")
@@ -96,7 +96,7 @@ def _integer(parameter: Parameter, subject: str, _device: str) -> Converter:
 
 
 def _float(parameter: Parameter, subject: str, _device: str) -> Converter:
-    largest = 3.4028235677973366e38 if parameter.bits == 32 else float("inf")  # beyond it, rounding gives inf
+    largest = 3.4028235677973366e38 if parameter.bits == 32 else float("inf")  # larger values round to inf
 
     def convert(value: Any) -> Value:
         number = value if type(value) is float else _real(value)
@@ -111,9 +111,7 @@ def _float(parameter: Parameter, subject: str, _device: str) -> Converter:
 
 def _bool(_parameter: Parameter, subject: str, _device: str) -> Converter:
     def convert(value: Any) -> Value:
-        if value is True or value is False:
-            return bool(value)
-        if type(value) is int and value in (0, 1):
+        if type(value) in (bool, int) and value in (0, 1):
             return bool(value)
         _refuse(subject, "a bool", value)
 
@@ -133,7 +131,7 @@ def _struct(parameter: Parameter, subject: str, device: str) -> Converter:
 
 
 def _index(value: Any) -> int | None:
-    """Return the integer that a number such as `numpy.int64` stands for. A tensor is refused: reading it would wait."""
+    """The value of an integer such as `numpy.int64`. None for a tensor: reading it would wait."""
     if _is_tensor(value):
         return None
     try:

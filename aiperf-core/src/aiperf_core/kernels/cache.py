@@ -1,8 +1,8 @@
-"""Compiled code on disk, under a name made of everything that decides its bytes.
+"""Compiled code on disk, under a key of all its inputs.
 
-An entry is its payload followed by the payload's sha256, in one file that appears by a rename: a reader sees a whole
-entry or none, and a damaged one is noticed. (Loaders of ELF files ignore what follows the last section.) A cache that
-cannot be read or written only costs time.
+An entry is one file with the payload and its sha256, which appears by a rename: a reader sees a complete entry or none,
+and detects damage. (Loaders of ELF files ignore bytes after the last section.) A cache that cannot be read or written
+only costs time.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ _DIGEST_BYTES = 32
 
 
 def kernels_folder() -> Path:
-    """Where the entries lie, in the cache's folder."""
+    """The folder of the entries."""
     return cache_folder() / "kernels"
 
 
 def key_of(*parts: str | bytes) -> str:
-    """Return a hexadecimal key of the parts, in order. Each is preceded by its length, so none runs into another."""
+    """A hexadecimal key of the parts in order. The length before each keeps them apart."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -30,7 +30,7 @@ def key_of(*parts: str | bytes) -> str:
 
 
 def fetch(name: str) -> bytes | None:
-    """Return the payload kept under this name, or None where there is none or it is damaged."""
+    """The payload under this name; None when it is missing or damaged."""
     try:
         data = (kernels_folder() / name).read_bytes()
     except OSError:
@@ -40,7 +40,7 @@ def fetch(name: str) -> bytes | None:
 
 
 def keep(name: str, payload: bytes) -> Path | None:
-    """Keep the payload under this name and return its file, or None where the cache cannot be written."""
+    """Write the payload under this name; return its file, or None when the cache cannot be written."""
     path = kernels_folder() / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,11 @@
-"""Compiles every kernel of a set of modules, for every architecture asked for, and says how each went."""
+"""Compiles all kernels of modules for several architectures, and reports each outcome."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib import import_module
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 from attrs import evolve, field, frozen
@@ -15,16 +19,22 @@ from aiperf_core.kernels.triton import TritonAhead, TritonSource
 
 Source = CudaSource | HostSource | TritonSource
 
-# What kernels are checked for unless asked otherwise: one architecture each of Ampere, Hopper and Blackwell.
+# The default architectures: one each of Ampere, Hopper and Blackwell.
 USUAL_ARCHS = ("sm_80", "sm_90a", "sm_100a")
 
 
 @frozen
 class Outcome:
-    """One compilation. `status` is ok, failed or skipped; `reason` says why where it is not ok.
+    """One compilation.
 
-    `kernel` names a Triton kernel, and is empty for files that are compiled whole. `arch` is what was compiled for:
-    a GPU of sm_90a runs plain sm_90 code where a file declares no sm_90a. `size_bytes` is that of the machine code.
+    target, file: the target and its source file.
+    kind: `cuda`, `triton`, `host`, or `module` for a module that cannot be imported.
+    arch: the architecture; a GPU of sm_90a runs plain sm_90 code of a file that does not declare sm_90a.
+    kernel: a Triton kernel; empty for files that are compiled as a whole.
+    status: `ok`, `failed` or `skipped`.
+    reason: why it is not ok.
+    size_bytes: of the machine code.
+    resources: of each kernel by name.
     """
 
     target: str
@@ -39,37 +49,40 @@ class Outcome:
 
 
 def sources_in(module_name: str) -> list[Source]:
-    """Import the module and return the kernel sources that it names at its top level, each once."""
-    found: dict[int, Source] = {}
-    for value in vars(import_module(module_name)).values():
-        if isinstance(value, CudaSource | HostSource | TritonSource):
-            found[id(value)] = value
-    return list(found.values())
+    """Import a module and return the kernel sources at its top level, each once."""
+    values = vars(import_module(module_name)).values()
+    return list(dict.fromkeys(value for value in values if isinstance(value, CudaSource | HostSource | TritonSource)))
 
 
 def compile_all(
-    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None
+    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None, jobs: int = 1
 ) -> Iterator[Outcome]:
-    """Compile the kernels of the modules, given as pairs of a target's name and its module's.
+    """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
-    Without `archs`, each file is compiled for what it declares and for `USUAL_ARCHS`, as far as it is for them; what is
-    asked for by name and does not fit is reported as skipped. `keep` is a folder to write the machine code to.
-    Raises `UsageError` for an architecture that is none.
+    Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
+    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number
+    of processes that compile at the same time. Raises `UsageError` for text that is no architecture.
     """
     for arch in archs:
         parse_arch(arch)
-    for target, module in modules:
-        try:
-            sources = sources_in(module)
-        except SkipError as error:
-            yield Outcome(target, module, "module", "", status="skipped", reason=str(error))
-            continue
-        except Exception as error:  # a benchmark may raise anything; the other targets are still worth checking
-            reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
-            yield Outcome(target, module, "module", "", status="failed", reason=f"could not be imported: {reason}")
-            continue
-        for source in sources:
-            yield from _of_source(target, source, archs, keep)
+    of_module = partial(_of_module, archs=archs, keep=keep)
+    if jobs == 1:
+        yield from chain.from_iterable(map(of_module, modules))
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from chain.from_iterable(pool.map(of_module, modules))
+
+
+def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None) -> list[Outcome]:
+    target, name = module
+    try:
+        sources = sources_in(name)
+    except SkipError as error:
+        return [Outcome(target, name, "module", "", status="skipped", reason=str(error))]
+    except Exception as error:  # a benchmark may raise anything; the other targets are still worth checking
+        reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
+        return [Outcome(target, name, "module", "", status="failed", reason=f"could not be imported: {reason}")]
+    return [outcome for source in sources for outcome in _of_source(target, source, archs, keep)]
 
 
 def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | None) -> Iterator[Outcome]:

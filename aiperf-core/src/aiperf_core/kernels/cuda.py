@@ -1,4 +1,4 @@
-"""CUDA C++ kernels: a source file beside a benchmark, compiled for the GPU at hand when first launched."""
+"""CUDA C++ kernels: a source file beside a benchmark, compiled for this GPU at its first launch."""
 
 import sys
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from aiperf_core.kernels.source_file import find_beside
 
 
 def cuda_source(path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = ()) -> "CudaSource":
-    """Name a CUDA C++ file, at the module level of a benchmark. Nothing is read, compiled or loaded yet.
+    """Name a CUDA C++ file at the module level of a benchmark. It is compiled and loaded later.
 
-    `path` is relative to the calling module's file. `archs` are the architectures that the file is for: `sm_80` is
-    that or any later one, `sm_90a` that one exactly; a GPU that fits several gets its exact one. `options` are those of
-    NVRTC, one a string, such as `-DTILE=32`, `-IFOLDER` (from the file's own folder), `--use_fast_math`, `-lineinfo`,
-    `--maxrregcount=64`; the language is C++17 unless `--std=` says otherwise.
+    path: relative to the file of the calling module.
+    archs: the architectures: `sm_80` or later, `sm_90a` exactly. A GPU that fits several gets its exact one.
+    options: of NVRTC, one a string: `-DTILE=32`, `-IFOLDER` (relative to the file), `--use_fast_math`, `-lineinfo`,
+        `--maxrregcount=64`. The default language is C++17; `--std=` changes it.
 
-    Kernels are `extern "C" __global__` functions, spelled out (a macro's are not seen). `#include "x.cuh"` is looked
-    for beside the file. CUDA's own headers are found in the installed nvidia wheels, `$CUDA_HOME`, `$CUDA_PATH`,
-    `/usr/local/cuda` or triton's package, in this order.
+    Kernels are `extern "C" __global__` functions, not produced by a macro. `#include "x.cuh"` finds files beside the
+    source. CUDA's own headers come from the installed nvidia wheels, `$CUDA_HOME`, `$CUDA_PATH`, `/usr/local/cuda` or
+    triton's package, in this order.
 
-    Raises `KernelError` where the file does not exist.
+    Raises `KernelError` when the file does not exist.
     """
     return CudaSource(find_beside(path, sys._getframe(1).f_globals), archs, options)
 
@@ -55,15 +55,15 @@ class CudaSource:
     def launch(
         self, name: str, *args: Any, grid: Extent, block: Extent, shared_bytes: int = 0, cluster: Extent | None = None
     ) -> None:
-        """Launch the kernel `name` on torch's current stream of the first tensor's device. See `CudaKernel`."""
+        """Launch the kernel `name`; see `CudaKernel.__call__`."""
         kernel = self._kernels.get(name) or self._prepared(name)
         kernel(*args, grid=grid, block=block, shared_bytes=shared_bytes, cluster=cluster)
 
     def kernel(self, name: str) -> "CudaKernel":
-        """Return the kernel as a callable, compiled and loaded for torch's current GPU where there is one.
+        """The kernel as a callable, compiled and loaded for torch's current GPU if there is one.
 
-        Raises `KernelError` where the file has no such kernel or does not compile, and `SkipError` where this GPU is
-        none of its architectures.
+        Raises `KernelError` for an unknown kernel or a compilation error, and `SkipError` when the file is not for this
+        GPU.
         """
         import torch
 
@@ -73,21 +73,21 @@ class CudaSource:
         return kernel
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the kernels that can be launched, in the order of the file."""
+        """The names of the kernels that can be launched, in the order of the file."""
         return tuple(name for name, kernel in kernels_in(self._text()).items() if kernel.extern_c)
 
     def compile(self, arch: str) -> bytes:
-        """Return the machine code (cubin) for `arch`, such as `sm_90a`, from the cache where it is there.
+        """The machine code (cubin) for `arch`, such as `sm_90a`, from the cache if possible. Needs no GPU.
 
-        Needs no GPU. Raises `KernelError` with file and line where it does not compile, and `SkipError` where the file
-        is not for this architecture, or where NVRTC is missing or does not know it.
+        Raises `KernelError` with file and line for a compilation error, and `SkipError` when the file is not for this
+        architecture, or NVRTC is missing or does not know it.
         """
         asked, minima = parse_arch(arch), [declared for declared in self.archs if declared[-1] not in "af"]
         if arch_for(asked, self.archs) != arch and arch_for(asked, minima) is None:
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
-        text = self._text()
-        parts = [text, *(file.read_text(errors="replace") for file in local_headers(self.path, self._folders()))]
-        parts += [arch, *self.options, repr(nvrtc_version()), *map(str, self._folders()[1:])]
+        text, folders = self._text(), header_folders(self.path, self.options)
+        parts = [text, *(file.read_text(errors="replace") for file in local_headers(self.path, folders))]
+        parts += [arch, *self.options, repr(nvrtc_version()), *map(str, folders[1:])]
         name = f"{self.path.stem}.{arch}.{cache.key_of(*parts)}.cubin"
         found = cache.fetch(name)
         if found is None:
@@ -96,13 +96,13 @@ class CudaSource:
         return found
 
     def cubin_for(self, device: int) -> bytes:
-        """Return the machine code for this GPU. Raises `SkipError` where it is none of the file's architectures."""
+        """The machine code for a GPU. Raises `SkipError` when the file is not for it."""
         import torch
 
-        arch = arch_for(Arch(*torch.cuda.get_device_capability(device)), self.archs)
+        machine = Arch(*torch.cuda.get_device_capability(device))
+        arch = arch_for(machine, self.archs)
         if arch is None:
-            major, minor = torch.cuda.get_device_capability(device)
-            gpu = f"sm_{major}{minor} ({torch.cuda.get_device_name(device)})"
+            gpu = f"{machine} ({torch.cuda.get_device_name(device)})"
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; this GPU is {gpu}")
         if arch not in self._cubins:
             self._cubins[arch] = self.compile(arch)
@@ -118,15 +118,12 @@ class CudaSource:
             raise KernelError(f'kernel {name!r} in {self.path.name} must be declared extern "C" to be launched by name')
         return self._kernels.setdefault(name, CudaKernel(self, signature))
 
-    def _folders(self) -> list[Path]:
-        return header_folders(self.path, self.options)
-
     def _text(self) -> str:
         return self.path.read_text()
 
 
 class CudaKernel:
-    """A kernel with its lookup done. Loaded once on each device that it is launched on."""
+    """A kernel, loaded once on each device that it is launched on."""
 
     def __init__(self, source: CudaSource, signature: Signature) -> None:
         self._source, self.signature = source, signature
@@ -141,15 +138,18 @@ class CudaKernel:
     def __call__(
         self, *args: Any, grid: Extent, block: Extent, shared_bytes: int = 0, cluster: Extent | None = None
     ) -> None:
-        """Launch on torch's current stream of the first tensor's device (the current one where there is none).
+        """Launch on torch's current stream of the device of the first tensor, or of the current device without one.
 
-        A tensor is passed as its address, whatever its strides; None is a null pointer; a number becomes the C type of
-        its parameter; a struct by value is passed as bytes. `grid` counts blocks and `block` threads, each an int or a
-        tuple of up to three; `shared_bytes` is dynamic shared memory; `cluster` counts blocks. Returns as soon as
-        the launch is queued.
+        Returns when the launch is queued.
 
-        Raises `KernelError` for arguments that do not fit or a launch that CUDA refuses, and `SkipError` where there
-        is no GPU, or one of another architecture.
+        args: a tensor is passed as its address, whatever its strides; None as a null pointer; a number as the C type of
+            its parameter; a struct as bytes.
+        grid, block: numbers of blocks and threads, each an int or a tuple of up to three.
+        shared_bytes: dynamic shared memory.
+        cluster: blocks of a cluster, as `grid`; None for no clusters.
+
+        Raises `KernelError` for wrong arguments or a launch that CUDA refuses, and `SkipError` without a GPU that the
+        file is for.
         """
         values = self._arguments.convert(args)
         launch = launch_of(grid, block, shared_bytes, cluster)
@@ -158,7 +158,7 @@ class CudaKernel:
         loaded.launch(values, launch)
 
     def load(self, device: int) -> LoadedKernel:
-        """Compile and load for this device, where that has not been done."""
+        """Compile and load for a device, unless that has been done."""
         loaded = self._loaded.get(device)
         if loaded is None:
             loaded = LoadedKernel(self._source.cubin_for(device), self.signature, self._owner, device)

@@ -1,4 +1,4 @@
-"""Turns a compiler's log into the few lines that say what is wrong and where."""
+"""Reduces the log of a compiler to the first errors with their places."""
 
 import re
 
@@ -12,7 +12,7 @@ _SHOWN = 3
 
 
 def summary(log: str) -> str:
-    """Return the first errors of the log as `path:line: error: text`, or its first lines where none is of that form."""
+    """The first errors of a log as `path:line: error: text`, or its first lines when none has that form."""
     errors = [
         f"{match['path']}:{match['line'] or match['at']}: error: {match['text'].strip()}"
         for match in _ERROR.finditer(log)

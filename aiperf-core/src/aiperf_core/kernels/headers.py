@@ -1,4 +1,4 @@
-"""Finds what a kernel source includes: headers beside it, and CUDA's own."""
+"""Finds the headers of a kernel source: those beside it, and CUDA's own."""
 
 import os
 import re
@@ -13,9 +13,9 @@ _STAND_INS = Path(__file__).parent / "include"
 
 
 def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
-    """Return the files that `path` includes in quotes, and theirs in turn, in the order of their first mention.
+    """The files that `path` includes in quotes, directly or indirectly, in the order of their first mention.
 
-    Each is looked for beside the file that includes it, then in `folders`. One found nowhere is left to the compiler.
+    The search goes beside the including file, then in `folders`. A missing file is left to the compiler.
     """
     found: list[Path] = []
     waiting = [path]
@@ -32,10 +32,11 @@ def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
 
 @cache
 def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
-    """Return the folders of CUDA's headers on this machine, the ones to search first coming first.
+    """The folders of CUDA's headers on this machine, in the order of the search.
 
-    In this order: stand-ins of ours for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
-    `/usr/local/cuda`; the headers that triton carries. Where a folder holds `cccl` (`<cuda/std/...>`,
+    In this order: stand-ins for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the
+    installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
+    `/usr/local/cuda`; the headers that triton carries. When a folder holds `cccl` (`<cuda/std/...>`,
     `<cuda/barrier>`), that follows it.
     """
     roots = [*_wheels(cuda_major)]
@@ -47,7 +48,7 @@ def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
 
 
 def _wheels(cuda_major: int) -> Iterable[Path]:
-    """From CUDA 13 on, all wheels share one folder; before, each had its own."""
+    """The folders of the nvidia wheels: from CUDA 13 on they share a folder, before each had its own."""
     for folder in _site_packages():
         shared = folder / f"nvidia/cu{cuda_major}/include"
         if shared.is_dir():

@@ -1,4 +1,4 @@
-"""Host C: a source file beside a benchmark, compiled for this machine's processor when first called."""
+"""Host C: a source file beside a benchmark, compiled for this CPU at its first call."""
 
 import atexit
 import ctypes
@@ -19,26 +19,16 @@ from aiperf_core.kernels.parameters import Parameter, Signature, functions_in, p
 from aiperf_core.kernels.source_file import find_beside
 
 _RETURNS = {"void": None, "float": ctypes.c_float, "double": ctypes.c_double, "bool": ctypes.c_bool}
-_INTEGERS = {
-    (True, 8): ctypes.c_int8,
-    (True, 16): ctypes.c_int16,
-    (True, 32): ctypes.c_int32,
-    (True, 64): ctypes.c_int64,
-    (False, 8): ctypes.c_uint8,
-    (False, 16): ctypes.c_uint16,
-    (False, 32): ctypes.c_uint32,
-    (False, 64): ctypes.c_uint64,
-}
 
 
 def host_source(path: str, *, options: Sequence[str] = ()) -> "HostSource":
-    """Name a C file, at the module level of a benchmark. Nothing is read or compiled yet.
+    """Name a C file at the module level of a benchmark. It is compiled later.
 
-    `path` is relative to the calling module's file. It is compiled by `$CC`, else cc, gcc or clang, as C11 with
-    `-O3 -march=native`, with OpenMP where the compiler has it, then `options` (which may overrule these and name
-    libraries). Any function that is not static and spelled out (not a macro's) can be called.
+    `path` is relative to the file of the calling module. The compiler is `$CC`, else cc, gcc or clang, with C11, `-O3
+    -march=native`, OpenMP if the compiler has it, then `options`, which may overrule these and name libraries. Every
+    function that is not static and not produced by a macro can be called.
 
-    Raises `KernelError` where the file does not exist.
+    Raises `KernelError` when the file does not exist.
     """
     return HostSource(find_beside(path, sys._getframe(1).f_globals), options)
 
@@ -59,15 +49,15 @@ class HostSource:
         return f"<HostSource {self.path.name}>"
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call the function `name` and return what it returns. See `HostFunction`."""
+        """Call the function `name` and return its result. See `HostFunction`."""
         function = self._functions.get(name) or self.function(name)
         return function(*args)
 
     def function(self, name: str) -> "HostFunction":
-        """Return the function as a callable, compiled and loaded; OpenMP is given torch's number of threads.
+        """The function as a callable, compiled and loaded; OpenMP uses torch's number of threads.
 
-        Raises `SkipError` where there is no C compiler, `KernelError` where the file has no such function, does not
-        compile, or declares it with types that cannot be passed.
+        Raises `SkipError` without a C compiler, and `KernelError` for an unknown function, a compilation error, or
+        types that cannot be passed.
         """
         import torch
 
@@ -82,11 +72,11 @@ class HostSource:
         return function
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the functions that can be called, in the order of the file."""
+        """The names of the functions that can be called, in the order of the file."""
         return tuple(functions_in(self._text()))
 
     def compile(self) -> bytes:
-        """Return the shared library, from the cache where it is there. Raises as `function` does."""
+        """The shared library, from the cache if possible. Raises as `function` does."""
         name = self._name()
         found = cache.fetch(name)
         if found is None:
@@ -96,7 +86,7 @@ class HostSource:
         return found
 
     def library(self) -> ctypes.CDLL:
-        """Return the library, loaded once. Calls through it let go of Python's lock."""
+        """The library, loaded once. Calls through it release the GIL."""
         if self._library is None:
             code, kept = self.compile(), cache.kernels_folder() / self._name()
             path = kept if cache.fetch(self._name()) == code else _written(self._name(), code)
@@ -108,15 +98,15 @@ class HostSource:
 
     @property
     def threads(self) -> int | None:
-        """How many threads an OpenMP region would use from this thread, or None where OpenMP is not linked."""
+        """The number of threads of an OpenMP region that this thread enters; None without OpenMP."""
         count = getattr(self.library(), "omp_get_max_threads", None)
         return None if count is None else int(count())
 
     def set_threads(self, count: int) -> None:
-        """Let OpenMP regions that this thread enters use `count` threads. Nothing happens where it is not linked.
+        """Set the number of threads of OpenMP regions that this thread enters; do nothing without OpenMP.
 
-        Where this is the runtime that torch has loaded, torch follows; where it is another, neither knows of the other,
-        which is why `function` calls this.
+        If the library uses torch's OpenMP runtime, this sets torch's threads too. Another runtime does not know torch's
+        setting, so `function` calls this.
         """
         if (choose := getattr(self.library(), "omp_set_num_threads", None)) is not None:
             choose(ctypes.c_int(count))
@@ -131,7 +121,7 @@ class HostSource:
         return [Path(self.path.parent, option[2:]) for option in self.options if option.startswith("-I")]
 
     def _options(self) -> list[str]:
-        """The options, with the folders among them taken from the source's own."""
+        """The options, with folders relative to the source."""
         others = [option for option in self.options if not option.startswith("-I")]
         return [*(f"-I{folder}" for folder in self._folders()), *others]
 
@@ -140,10 +130,10 @@ class HostSource:
 
 
 class HostFunction:
-    """A function with its lookup done.
+    """A loaded function.
 
-    A tensor is passed as its address, whatever its strides; None is a null pointer; a number becomes the C type of its
-    parameter. Arguments that do not fit raise `KernelError`.
+    A tensor is passed as its address, whatever its strides; None as a null pointer; a number as the C type of its
+    parameter. Wrong arguments raise `KernelError`.
     """
 
     def __init__(self, library: ctypes.CDLL, signature: Signature, file: str) -> None:
@@ -157,7 +147,7 @@ class HostFunction:
         return f"<{self._owner} {self.signature}>"
 
     def __call__(self, *args: Any) -> Any:
-        """Call the function, without Python's lock, and return what it returns (None for void)."""
+        """Call the function without the GIL and return its result (None for void)."""
         return self._call(*self._convert(args))
 
     def _returned(self, returns: str) -> Any:
@@ -173,7 +163,7 @@ def _c_type(parameter: Parameter) -> Any:
     if parameter.kind == "pointer":
         return ctypes.c_void_p
     if parameter.kind == "integer":
-        return _INTEGERS[parameter.signed, parameter.bits]
+        return getattr(ctypes, f"c_{'' if parameter.signed else 'u'}int{parameter.bits}")
     if parameter.kind == "float":
         return ctypes.c_float if parameter.bits == 32 else ctypes.c_double
     return ctypes.c_bool
@@ -181,7 +171,7 @@ def _c_type(parameter: Parameter) -> Any:
 
 @once
 def _private_folder() -> Path:
-    """A folder of this process for libraries that no cache could keep: the loader needs a file."""
+    """A folder of this process for libraries without a cache: the loader needs a file."""
     folder = Path(tempfile.mkdtemp(prefix="aiperf-kernels-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

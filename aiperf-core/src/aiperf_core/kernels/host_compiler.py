@@ -1,4 +1,4 @@
-"""The system's C compiler: which one, whether it has OpenMP, and what its output depends on."""
+"""The C compiler of the system: its command, OpenMP support, and the inputs of its output."""
 
 import os
 import platform
@@ -22,15 +22,15 @@ _TIMEOUT_S = 300
 
 @frozen
 class Compiler:
-    """A C compiler: its command, and the first line that it prints of its version."""
+    """A C compiler: its command, and the first line of its version."""
 
     command: tuple[str, ...]
     version: str
 
     def build(self, path: Path, options: Sequence[str], folder: Path) -> bytes:
-        """Return the shared library compiled from this source. Raises `KernelError` with the first errors."""
+        """The shared library compiled from a source. Raises `KernelError` with the first errors."""
         output = folder / f"{path.stem}.so"
-        # Options come last but for the libraries: they may overrule ours, and name libraries that the source needs.
+        # Options come last: they may overrule the flags, and name libraries that the source needs.
         run = _run([*self.command, *FLAGS, *self.openmp, str(path), "-o", str(output), "-lm", *options])
         if run.returncode:
             raise KernelError(f"{path.name} does not compile with {self.command[0]}:\n{summary(run.stderr)}")
@@ -38,12 +38,12 @@ class Compiler:
 
     @property
     def openmp(self) -> tuple[str, ...]:
-        """`-fopenmp` where this compiler takes it and can link it."""
+        """`-fopenmp` if this compiler accepts and links it; else empty."""
         return ("-fopenmp",) if _has_openmp(self) else ()
 
 
 def find_compiler() -> Compiler:
-    """Return `$CC`, else the first of cc, gcc and clang on the path. Raises `SkipError` where there is none."""
+    """`$CC`, else the first of cc, gcc and clang on the path. Raises `SkipError` when there is none."""
     chosen = tuple(shlex.split(os.environ.get("CC", "")))
     for command in (chosen, ("cc",), ("gcc",), ("clang",)):
         if command and (found := shutil.which(command[0])):
@@ -53,7 +53,7 @@ def find_compiler() -> Compiler:
 
 @cache
 def cpu_model() -> str:
-    """Return what `-march=native` depends on: the processor's model and instruction sets."""
+    """The inputs of `-march=native`: the model and the instruction sets of the CPU."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -81,7 +81,7 @@ def _has_openmp(compiler: Compiler) -> bool:
 
 
 def _run(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    # Messages in English: they are searched for the word 'error'.
+    # English messages: they are searched for the word 'error'.
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(

@@ -1,7 +1,7 @@
 """Loads compiled kernels onto a GPU and launches them, through the CUDA driver (cuda-bindings).
 
-Not through `cuda.core.launch`: it cannot pass a struct by value (a `CUtensorMap`), and with clusters its versions
-disagree on whether the grid counts blocks or clusters. Here a grid always counts blocks, as in CUDA C++.
+It does not use `cuda.core.launch`, which cannot pass a struct by value (a `CUtensorMap`), and whose versions disagree
+whether a grid with clusters counts blocks or clusters. Here a grid always counts blocks, as in CUDA C++.
 """
 
 import ctypes
@@ -23,20 +23,20 @@ Shape = tuple[int, int, int]
 
 _PORTABLE_CLUSTER_BLOCKS = 8
 _FORMATS = {8: "b", 16: "h", 32: "i", 64: "q"}
-# Sizes in bytes of the structs that drivers older than CUDA 12.4 cannot be asked for.
+# Sizes of structs in bytes; drivers older than CUDA 12.4 do not tell them.
 _STRUCT_BYTES = {"CUtensorMap": 128, "float2": 8, "float4": 16, "int2": 8, "int4": 16, "__half": 2, "__nv_bfloat16": 2}
 
 
 @cache
 def cuda_driver() -> ModuleType:
-    """Return `cuda.bindings.driver`. Raises `SkipError` where the package, the CUDA driver or a GPU is missing."""
+    """The module `cuda.bindings.driver`. Raises `SkipError` when the package, the CUDA driver or a GPU is missing."""
     try:
         driver = import_module("cuda.bindings.driver")
     except ImportError as error:
         raise SkipError(f"needs the package 'cuda-bindings' ({error}); {INSTALL}") from None
     try:
         (status,) = driver.cuInit(0)
-    except Exception as error:  # the error for a missing libcuda is cuda-pathfinder's own
+    except Exception as error:  # cuda-pathfinder has its own error for a missing libcuda
         raise SkipError(f"needs a CUDA driver ({str(error).partition(chr(10))[0]})") from None
     if int(status):
         raise SkipError(f"needs a CUDA GPU ({_reason(driver, status)})")
@@ -44,7 +44,7 @@ def cuda_driver() -> ModuleType:
 
 
 class Launch:
-    """The shape of a launch: blocks a grid, threads a block, bytes of dynamic shared memory, blocks a cluster."""
+    """The shape of a launch: blocks of the grid, threads of a block, dynamic shared memory, blocks of a cluster."""
 
     __slots__ = ("block", "cluster", "dimensions", "grid", "shared_bytes")
 
@@ -58,10 +58,10 @@ class Launch:
 
 
 def launch_of(grid: Extent, block: Extent, shared_bytes: int, cluster: Extent | None) -> Launch:
-    """Return the launch for extents of one to three dimensions. Raises `KernelError` for any other."""
+    """The launch of extents of one to three dimensions. Raises `KernelError` for other extents."""
     try:
         return _launch_of(grid, block, shared_bytes, cluster)
-    except TypeError:  # a list, which is no key
+    except TypeError:  # a list is not hashable
         keys = [tuple(extent) if isinstance(extent, Sequence) else extent for extent in (grid, block, cluster)]
         return _launch_of(keys[0], keys[1], shared_bytes, keys[2])
 
@@ -86,7 +86,7 @@ def _extent(name: str, value: Any) -> Shape:
 
 
 class LoadedKernel:
-    """A kernel on one device, ready to launch. `owner` begins its error messages."""
+    """A kernel on one device, ready to launch. `owner` starts its error messages."""
 
     def __init__(self, cubin: bytes, signature: Signature, owner: str, device: int) -> None:
         self._driver, self._owner, self._device = cuda_driver(), owner, device
@@ -101,7 +101,7 @@ class LoadedKernel:
         self._clusters: dict[tuple[Launch, int], Any] = {}
 
     def launch(self, values: list[Value], launch: Launch) -> None:
-        """Launch on torch's current stream of this device. Returns when the launch is queued, not when it is done."""
+        """Launch on torch's current stream of this device; return when the launch is queued."""
         if self._current_device() == self._device:
             self._launch(values, launch)
         else:
@@ -145,7 +145,7 @@ class LoadedKernel:
         return config
 
     def _raise_shared_limit(self, shared_bytes: int) -> None:
-        """Allow more dynamic shared memory than the 48 KiB that every kernel has without asking."""
+        """Allow more dynamic shared memory than the default of 48 KiB."""
         status = self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", shared_bytes)
         if status != 0:
             key = self._driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
@@ -157,7 +157,7 @@ class LoadedKernel:
         self._shared_limit = shared_bytes
 
     def _sizes(self, signature: Signature) -> list[int]:
-        """Return each parameter's size in bytes by the compiler's account, and check it against our reading."""
+        """The size of each parameter in bytes, from the compiler; checked against the signature."""
         ask = getattr(self._driver, "cuFuncGetParamInfo", None)
         sizes = []
         for index, parameter in enumerate(signature.parameters):
@@ -171,12 +171,12 @@ class LoadedKernel:
         return sizes
 
     def _use_context(self) -> None:
-        """Make the device's primary context, the one that torch uses, the calling thread's."""
+        """Make the primary context of the device, which torch uses, current on this thread."""
         context = self._checked(self._driver.cuDevicePrimaryCtxRetain(self._device_handle()), "reach")
         self._checked(self._driver.cuCtxSetCurrent(context), "reach")
 
     def _gains_context(self) -> bool:
-        """Give the calling thread its context where it has none, as one that has made no CUDA call yet."""
+        """Give this thread the context if it has none yet; return whether it was missing."""
         if int(self._checked(self._driver.cuCtxGetCurrent(), "reach")):
             return False
         self._use_context()
@@ -206,7 +206,7 @@ class LoadedKernel:
 
 
 class Frame:
-    """Memory for one launch: the parameters, and the array of their addresses that the driver reads."""
+    """Memory for one launch: the parameters, and the array of their addresses for the driver."""
 
     __slots__ = ("_pointers", "address", "parameters")
 
@@ -218,7 +218,7 @@ class Frame:
 
 
 class Frames:
-    """Frames to launch one kernel with. The driver has copied a frame when a launch returns, so they are reused."""
+    """Reused frames of one kernel: the driver has copied a frame when a launch returns."""
 
     def __init__(self, signature: Signature, sizes: Sequence[int], owner: str) -> None:
         kinds = [_code(parameter, size) for parameter, size in zip(signature.parameters, sizes, strict=True)]
@@ -233,20 +233,20 @@ class Frames:
         self._free: list[Frame] = []
 
     def take(self, values: Sequence[Value]) -> Frame:
-        """Return a frame that holds the values. Raises `KernelError` for a struct of the wrong size."""
+        """A frame with the values. Raises `KernelError` for a struct of the wrong size."""
         for index, text, size in self._structs:
             given = cast(bytes, values[index])
             if len(given) != size:
                 raise KernelError(f"{self._owner}: '{text}' is {size} bytes; got {len(given)}")
         try:
-            frame = self._free.pop()  # atomic: two threads never take the same one
+            frame = self._free.pop()  # atomic: two threads never get the same frame
         except IndexError:
             frame = Frame(self._packer.size or 1, self._offsets)
         self._packer.pack_into(frame.parameters, 0, *values)
         return frame
 
     def give_back(self, frame: Frame) -> None:
-        """Let the frame serve another launch."""
+        """Keep the frame for another launch."""
         self._free.append(frame)
 
 
@@ -264,10 +264,10 @@ def _code(parameter: Parameter, size: int) -> str:
 
 
 def _torch_hooks() -> tuple[Callable[[], int], Callable[[int], int]]:
-    """Return torch's current device, and its current stream of a device as a handle."""
+    """Functions that return torch's current device, and the handle of its current stream of a device."""
     import torch
 
-    # The private one returns the handle without building a Stream, as Triton's launcher also has it.
+    # The private function returns the handle without creating a Stream; Triton uses it too.
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return torch.cuda.current_device, raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
 
@@ -279,6 +279,6 @@ def _on_device(device: int) -> Any:
 
 
 def _reason(driver: ModuleType, status: Any) -> str:
-    """Return `CUDA_ERROR_INVALID_VALUE: invalid argument`."""
+    """An error in print: `CUDA_ERROR_INVALID_VALUE: invalid argument`."""
     name, text = driver.cuGetErrorName(status)[1], driver.cuGetErrorString(status)[1]
     return f"{name.decode()}: {text.decode()}" if name and text else f"CUDA error {int(status)}"

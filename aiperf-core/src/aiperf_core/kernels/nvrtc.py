@@ -1,7 +1,6 @@
-"""Compiles CUDA C++ to machine code with NVRTC. Needs no GPU, no CUDA driver and no compiler on the machine.
+"""Compiles CUDA C++ to machine code with NVRTC. It needs no GPU, no CUDA driver and no compiler on the machine.
 
-By cuda-bindings and not by `cuda.core.Program`, which up to its version 0.5 does not compile without a CUDA driver, and
-takes only the options that it has fields for.
+It does not use `cuda.core.Program`, which up to version 0.5 needs a CUDA driver and accepts only options with a field.
 """
 
 from collections.abc import Sequence
@@ -21,27 +20,27 @@ INSTALL = "install it with: pip install 'aiperf-core[cuda]'"
 
 @cache
 def nvrtc_version() -> tuple[int, int]:
-    """Return NVRTC's version, which is that of CUDA. Raises `SkipError` where it is not installed."""
+    """The version of NVRTC, which is that of CUDA. Raises `SkipError` when it is not installed."""
     nvrtc = _nvrtc()
     try:
         _, major, minor = nvrtc.nvrtcVersion()
-    except Exception as error:  # cuda-pathfinder and cuda-bindings each raise errors of their own for a missing library
+    except Exception as error:  # cuda-pathfinder and cuda-bindings have their own errors for a missing library
         reason = str(error).partition("\n")[0]
         raise SkipError(f"needs NVRTC, the package 'nvidia-cuda-nvrtc' ({reason}); {INSTALL}") from None
     return int(major), int(minor)
 
 
 def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> bytes:
-    """Return the machine code (cubin) of this source for `arch`, such as `sm_90a`.
+    """The machine code (cubin) of a source for `arch`, such as `sm_90a`.
 
-    `path` is where the source was read: its folder is searched for headers, and error messages name it. Raises
-    `KernelError` with the first errors, and `SkipError` where this NVRTC does not know the architecture.
+    `path` is the file of the source; its folder is searched for headers. Raises `KernelError` with the first errors,
+    and `SkipError` when NVRTC does not know the architecture.
     """
     _check_known(arch)
     nvrtc, flags = _nvrtc(), [flag.encode() for flag in _flags(path, arch, options)]
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), str(path).encode(), 0, [], [])
     if int(status):
-        raise KernelError(f"{path.name}: NVRTC does not take it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
+        raise KernelError(f"{path.name}: NVRTC refuses it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
         if int(status):
@@ -54,7 +53,7 @@ def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = (
 
 
 def header_folders(path: Path, options: Sequence[str] = ()) -> list[Path]:
-    """Return where a source at `path` may include headers from: its folder, its `-I` folders, CUDA's own."""
+    """The folders of headers for a source at `path`: its own, those of `-I` options, and CUDA's."""
     named = [Path(path.parent, option[2:]) for option in options if option.startswith("-I")]
     return [path.parent, *named, *cuda_include_folders(nvrtc_version()[0])]
 
@@ -82,7 +81,7 @@ def _flags(path: Path, arch: str, options: Sequence[str]) -> list[str]:
 
 def _read(size_of: Any, read_into: Any, program: Any) -> bytes:
     _, size = size_of(program)
-    # NVRTC writes into these bytes. One more than it asks for, because Python shares its one-byte objects.
+    # NVRTC writes into these bytes. One extra byte, because Python shares objects of one byte.
     data = bytes(size + 1)
     read_into(program, data)
     return data[:size]

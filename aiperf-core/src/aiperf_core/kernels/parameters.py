@@ -1,33 +1,24 @@
-"""Reads the parameter lists of kernels and exported functions out of CUDA C++ and C source text.
+"""Reads the parameter lists of kernels and exported functions from CUDA C++ and C source text.
 
-A light reader, not a compiler: it sees functions spelled out at file level, in `extern "C" { }` or in a namespace.
-Those that a macro produces it does not see. Types that it does not know are taken for structs passed by value.
+It is no compiler: it finds functions at file level, in `extern "C" { }` or in a namespace, but none that a macro
+produces. Unknown types count as structs passed by value.
 """
 
 import re
 
 from attrs import frozen
 
-# Widths in bits, as NVRTC and Linux on 64-bit machines have them.
+# Whether a type is signed, and its width in bits in NVRTC and on 64-bit Linux.
 _INTEGERS = {
-    "char": (True, 8),
     "signed char": (True, 8),
-    "unsigned char": (False, 8),
-    "short": (True, 16),
-    "unsigned short": (False, 16),
-    "int": (True, 32),
-    "unsigned int": (False, 32),
-    "long": (True, 64),
-    "unsigned long": (False, 64),
-    "long long": (True, 64),
-    "unsigned long long": (False, 64),
-    "size_t": (False, 64),
-    "ssize_t": (True, 64),
-    "ptrdiff_t": (True, 64),
-    "intptr_t": (True, 64),
-    "uintptr_t": (False, 64),
-    **{f"int{bits}_t": (True, bits) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}_t": (False, bits) for bits in (8, 16, 32, 64)},
+    **dict.fromkeys(("ssize_t", "ptrdiff_t", "intptr_t"), (True, 64)),
+    **dict.fromkeys(("size_t", "uintptr_t"), (False, 64)),
+    **{
+        f"{'' if signed else 'unsigned '}{name}": (signed, bits)
+        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))
+        for signed in (True, False)
+    },
+    **{f"{'' if signed else 'u'}int{bits}_t": (signed, bits) for bits in (8, 16, 32, 64) for signed in (True, False)},
 }
 _FLOATS = {"float": 32, "double": 64}
 _BUILTIN_WORDS = frozenset(
@@ -53,9 +44,13 @@ _DECLARATOR = re.compile(
 
 @frozen
 class Parameter:
-    """One parameter. `kind` is pointer, integer, float, bool or struct; `base` the type pointed to or passed.
+    """One parameter.
 
-    `bits` is the width of a scalar and 0 otherwise; `signed` is of meaning for integers alone.
+    text: as in the source.
+    kind: `pointer`, `integer`, `float`, `bool` or `struct`.
+    base: the type that is passed, or that a pointer addresses.
+    bits: the width of a scalar; 0 for others.
+    signed: of an integer.
     """
 
     text: str
@@ -67,7 +62,7 @@ class Parameter:
 
 @frozen
 class Signature:
-    """A function as its source declares it. `extern_c`: whether it can be found by its plain name."""
+    """A function as its source declares it. With `extern_c` it can be found by its plain name."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -79,7 +74,7 @@ class Signature:
 
 
 def kernels_in(source: str) -> dict[str, Signature]:
-    """Return the `__global__` functions that the CUDA C++ source defines, by name."""
+    """The `__global__` functions that a CUDA C++ source defines, by name."""
     found = {}
     for declarator, extern_c in _definitions(source):
         if "__global__" in declarator and (signature := _signature(declarator, extern_c)):
@@ -88,7 +83,7 @@ def kernels_in(source: str) -> dict[str, Signature]:
 
 
 def functions_in(source: str) -> dict[str, Signature]:
-    """Return the functions with external linkage that the C source defines, by name."""
+    """The functions with external linkage that a C source defines, by name."""
     found = {}
     for declarator, extern_c in _definitions(source):
         signature = _signature(declarator, extern_c)
@@ -98,11 +93,10 @@ def functions_in(source: str) -> dict[str, Signature]:
 
 
 def parameter_of(text: str) -> Parameter:
-    """Read one parameter, such as `const float* __restrict__ a`."""
+    """Parse one parameter, such as `const float* __restrict__ a`."""
     shown = re.sub(r"\s+", " ", re.sub(r"\s*__(restrict|restrict__|grid_constant__)\b\s*", " ", text)).strip()
-    plain = re.sub(
-        r"(?:\[[^\]]*\]\s*)+", "*", text.partition("=")[0]
-    )  # an array, of any rank, is passed as one address
+    # An array of any rank is passed as one address.
+    plain = re.sub(r"(?:\[[^\]]*\]\s*)+", "*", text.partition("=")[0])
     words = [word for word in re.findall(r"[\w:]+(?:\s*<[^()]*>)?|[*&]", plain) if word not in _QUALIFIERS]
     depth = sum(word in "*&" for word in words)
     base = _base(_without_name([word for word in words if word not in "*&"]))
@@ -119,14 +113,14 @@ def parameter_of(text: str) -> Parameter:
 
 
 def _without_name(words: list[str]) -> list[str]:
-    """Drop the parameter's own name: the last word, unless the words before it do not yet make a type."""
+    """The words without the name of the parameter: the last word, if the words before it make a type."""
     if len(words) > 1 and words[-1] not in _BUILTIN_WORDS:
         return words[:-1]
     return words
 
 
 def _base(words: list[str]) -> str:
-    """Spell a type in one way: `unsigned`, `int unsigned` and `unsigned int` are `unsigned int`."""
+    """The normal form of a type: `unsigned`, `int unsigned` and `unsigned int` are `unsigned int`."""
     words = [re.sub(r"^(?:::)?(?:cuda::)?std::", "", word) for word in words]
     if any(word in ("bool", "_Bool") for word in words):
         return "bool"
@@ -143,7 +137,7 @@ def _base(words: list[str]) -> str:
 
 
 def _definitions(source: str) -> list[tuple[str, bool]]:
-    """Return what precedes the body of each function at file level, and whether it has C linkage."""
+    """The text before the body of each function at file level, and whether the function has C linkage."""
     text = _stripped(source)
     found: list[tuple[str, bool]] = []
     blocks: list[bool] = []  # open transparent braces: True where they are extern "C"
@@ -168,7 +162,7 @@ def _definitions(source: str) -> list[tuple[str, bool]]:
 
 
 def _signature(declarator: str, extern_c: bool) -> Signature | None:
-    """Read `extern "C" __global__ void __launch_bounds__(256) name(int n)`; None where it is no function."""
+    """Parse `extern "C" __global__ void __launch_bounds__(256) name(int n)`; None for other text."""
     plain = _without_attributes(declarator).replace('extern "C"', " ").replace("__global__", " ")
     match = _DECLARATOR.fullmatch(plain)
     if match is None or "template" in match["before"].split() or "=" in match["before"]:
@@ -180,7 +174,7 @@ def _signature(declarator: str, extern_c: bool) -> Signature | None:
 
 
 def _stripped(source: str) -> str:
-    """Replace comments, literals and preprocessor lines, whose braces and commas mean nothing here."""
+    """The source without comments, literals and preprocessor lines, whose braces and commas have no meaning here."""
 
     def blank(match: re.Match[str]) -> str:
         found = match[0]
@@ -192,7 +186,7 @@ def _stripped(source: str) -> str:
 
 
 def _without_attributes(text: str) -> str:
-    """Remove `__launch_bounds__(256, 2)`, `__attribute__((aligned(16)))`, `alignas(64)` and `[[nodiscard]]`."""
+    """The text without `__launch_bounds__(256, 2)`, `__attribute__((aligned(16)))`, `alignas(64)`, `[[nodiscard]]`."""
     while match := _ATTRIBUTE.search(text):
         end = match.end()
         if match[0][0] != "[":
@@ -202,7 +196,7 @@ def _without_attributes(text: str) -> str:
 
 
 def _matching(text: str, opening: int, pair: str) -> int:
-    """Return the position of the bracket that closes the one at `opening`, or the text's last position."""
+    """The position of the bracket that closes the one at `opening`, or the last position of the text."""
     depth = 0
     for position in range(opening, len(text)):
         depth += (text[position] == pair[0]) - (text[position] == pair[1])
@@ -212,7 +206,7 @@ def _matching(text: str, opening: int, pair: str) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket."""
+    """Split at commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for position, symbol in enumerate(text):
         depth += (symbol in "([{<") - (symbol in ")]}>")

@@ -1,4 +1,4 @@
-"""What compiled kernels ask of a multiprocessor, read from their machine code with NVIDIA's cuobjdump."""
+"""The resources of compiled kernels, read from their machine code with NVIDIA's cuobjdump."""
 
 import os
 import re
@@ -16,7 +16,12 @@ _FUNCTION = re.compile(r"Function (?P<name>\S+):\s*REG:(?P<registers>\d+) STACK:
 
 @frozen
 class Resources:
-    """Registers a thread; bytes of stack a thread (spilled registers are kept there); bytes of static shared memory."""
+    """The resources of a kernel.
+
+    registers: of a thread.
+    stack_bytes: of a thread, spilled registers included.
+    shared_bytes: static shared memory of a block.
+    """
 
     registers: int
     stack_bytes: int
@@ -24,7 +29,7 @@ class Resources:
 
 
 def resources_of(cubin: bytes) -> dict[str, Resources]:
-    """Return the resources of each kernel by name, or nothing where cuobjdump is missing or cannot read the code."""
+    """The resources of each kernel by name; empty when cuobjdump is missing or cannot read the code."""
     tool = _cuobjdump()
     if tool is None:
         return {}
@@ -41,7 +46,7 @@ def resources_of(cubin: bytes) -> dict[str, Resources]:
 
 @cache
 def _cuobjdump() -> str | None:
-    """Look on the path, in `$CUDA_HOME` and `/usr/local/cuda`, and in triton's package, which carries one."""
+    """The path of cuobjdump: on PATH, in `$CUDA_HOME` or `/usr/local/cuda`, or in triton's package."""
     homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
     folders = [Path(home, "bin") for home in homes if home]
     folders += [Path(entry, "triton/backends/nvidia/bin") for entry in sys.path if entry]

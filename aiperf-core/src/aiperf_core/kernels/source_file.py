@@ -1,4 +1,4 @@
-"""Finds a kernel's source file from the module that names it."""
+"""Finds the source file of a kernel from the module that names it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,10 @@ from aiperf_core.errors import KernelError
 
 
 def find_beside(path: str, caller: Mapping[str, object]) -> Path:
-    """Return the absolute path of `path`, taken relative to the module whose globals are `caller`.
+    """The absolute path of `path`, relative to the module whose globals are `caller`.
 
-    Looked for beside the module's file, then in the folder `kernels` beside it. Raises `KernelError` where neither is
-    a file, or where the module has no file (an interactive session) and `path` is relative.
+    The search goes beside the file of the module, then in the folder `kernels` beside it; an interactive session has
+    the working directory instead. Raises `KernelError` when there is no such file.
     """
     module_file = caller.get("__file__")
     if not isinstance(module_file, str):

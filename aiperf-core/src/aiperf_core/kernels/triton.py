@@ -1,7 +1,7 @@
-"""Triton kernels: a module beside a benchmark, imported when a kernel of it is first asked for.
+"""Triton kernels: a module beside a benchmark, imported at the first use of a kernel.
 
-`@triton.jit` needs triton when its module is imported, and a benchmark must import on machines that lack it. So the
-kernels stand in a file of their own, written as any Triton code is.
+`@triton.jit` needs triton when its module is imported, and a benchmark must import on machines without it. The kernels
+therefore have a file of their own.
 """
 
 import inspect
@@ -24,7 +24,7 @@ _WARP_SIZE = 32
 
 @frozen
 class TritonAhead:
-    """How one kernel is to be compiled where it is not launched. See `triton_ahead`."""
+    """The types and constants of a kernel for compilation ahead of time. See `triton_ahead`."""
 
     kernel: str
     signature: Mapping[str, str]
@@ -41,20 +41,21 @@ def triton_ahead(
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> TritonAhead:
-    """Say with which types and constants the kernel named `kernel` is to be compiled ahead of time.
+    """Declare the types and constants for the compilation of a kernel ahead of time.
 
-    `signature` gives the type of every parameter that is no constant, as Triton writes it: `*fp32`, `*bf16`, `i32`,
-    `i64`, `fp32`; `*fp32:16` and `i32:16` add that the address or value is a multiple of 16, as it mostly is in a
-    launch. `constants` gives the `tl.constexpr` parameters their values.
+    kernel: its name.
+    signature: the types of all parameters but constants, in Triton's form: `*fp32`, `*bf16`, `i32`, `i64`, `fp32`.
+        `*fp32:16` and `i32:16` declare the address or value a multiple of 16, as usual in a launch.
+    constants: the values of the `tl.constexpr` parameters.
     """
     return TritonAhead(kernel, signature, constants or {}, num_warps, num_stages)
 
 
 def triton_source(path: str, *ahead: TritonAhead, archs: Sequence[str] = ("sm_80",)) -> "TritonSource":
-    """Name a Python file of `@triton.jit` functions, at the module level of a benchmark. It is not imported yet.
+    """Name a Python file of `@triton.jit` functions at the module level of a benchmark. It is imported later.
 
-    `path` is relative to the calling module's file. `archs` are the architectures that the kernels are for, as in
-    `cuda_source`. Raises `KernelError` where the file does not exist.
+    `path` is relative to the file of the calling module; `archs` are the architectures, as in `cuda_source`. Raises
+    `KernelError` when the file does not exist.
     """
     caller = sys._getframe(1).f_globals
     return TritonSource(find_beside(path, caller), ahead, archs, str(caller.get("__name__") or "__main__"))
@@ -73,16 +74,16 @@ class TritonSource:
         self.path, self.ahead, self.archs = path, tuple(ahead), tuple(archs)
         for arch in self.archs:
             parse_arch(arch)
-        # Beside the module that names it, so that relative imports work; the prefix keeps scripts' files apart.
+        # In the package of the calling module, so that relative imports work; the prefix keeps files of scripts apart.
         self._module_name = f"{caller.rpartition('.')[0] or '_' + caller}.{path.stem}"
 
     def __repr__(self) -> str:
         return f"<TritonSource {self.path.name} for {', '.join(self.archs)}>"
 
     def kernel(self, name: str) -> Any:
-        """Return the `@triton.jit` function, to be launched with `[grid](...)`. Imports the file the first time.
+        """The `@triton.jit` function, for a launch with `[grid](...)`. The first call imports the file.
 
-        Raises `SkipError` where triton is not installed, `KernelError` where the file has no such function.
+        Raises `SkipError` when triton is not installed, and `KernelError` for an unknown function.
         """
         found = getattr(self._module(), name, None)
         if not hasattr(found, "arg_names"):
@@ -91,10 +92,10 @@ class TritonSource:
         return found
 
     def compile(self, ahead: TritonAhead, arch: str) -> bytes:
-        """Return the machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton keeps a cache of its own.
+        """The machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton has a cache of its own.
 
-        Raises `KernelError` where it does not compile, `SkipError` where triton is missing or the file is not for
-        this architecture.
+        Raises `KernelError` for a compilation error, and `SkipError` when triton is missing or the file is not for this
+        architecture.
         """
         asked = parse_arch(arch)
         if arch_for(asked, self.archs) is None:
@@ -105,7 +106,7 @@ class TritonSource:
         self._check_names(ahead, list(kernel.arg_names))
         try:
             return _compiled(kernel, ahead, asked.number)
-        except Exception as error:  # Triton's compiler, its C++ passes and ptxas each raise errors of their own
+        except Exception as error:  # Triton's compiler, its C++ passes and ptxas have their own errors
             where = f"{self.path}:{_line_of(kernel, error)}"
             reason = str(error).strip() or type(error).__name__
             raise KernelError(f"{ahead.kernel!r} does not compile for {arch}:\n  {where}: error: {reason}") from None
@@ -154,7 +155,7 @@ def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
 
 
 def _line_of(kernel: Any, error: BaseException) -> int:
-    """Return the line in the file that a Triton error is about; the kernel's first where it does not say."""
+    """The line in the file of a Triton error, or the first line of the kernel."""
     lines, first = inspect.getsourcelines(kernel.fn)
     decorators = next((at for at, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
     node = getattr(error, "node", None)  # its lines count from the `def`

@@ -6,10 +6,10 @@
     logits = model(tokens)                      # [batch, length, vocabulary]
     tokens = logits.argmax(-1)                  # equal to model.successor[tokens], at any precision
 
-The weights are random, nothing is downloaded. Logits of random weights lie so close together that their largest changes
-with the precision; a *planted bigram head* therefore makes the token after t a fixed permutation of t, by a margin that no
-rounding reaches. See `planted`. The numbers behind a token still depend on every layer: a benchmark that judges tokens alone
-cannot see a layer that was left out, one that judges `states` or `logits` can.
+The weights are random; nothing is downloaded. Logits of random weights lie so close together that rounding changes the
+largest. A *planted bigram head* therefore makes the token after t a fixed permutation of t, by a margin that no
+rounding reaches; see `planted`. `states` and `logits` depend on every layer, but the token does not: a benchmark that
+judges tokens alone cannot see a missing layer.
 
 A benchmark declares the weights as static and wraps them in `prepare`, which copies nothing:
 

@@ -9,10 +9,13 @@ from aiperf_core.errors import UsageError
 
 @frozen(kw_only=True)
 class ModelConfig:
-    """The sizes of a decoder-only transformer with grouped-query attention. Raises `UsageError` for what is no model.
+    """The sizes of a decoder-only transformer with grouped-query attention. Raises `UsageError` for wrong sizes.
 
-    `width` is that of the residual stream, `hidden` that of the gated feed-forward part, `kv_heads` how many heads keys and
-    values have; `heads` is a multiple of it. A head is `width / heads` wide, an even number.
+    layers: the number of layers.
+    width: of the residual stream; `width / heads` is even.
+    heads, kv_heads: of the queries, and of the keys and values; `heads` is a multiple of `kv_heads`.
+    hidden: the width of the gated feed-forward part.
+    vocabulary: the number of tokens.
     """
 
     layers: int
@@ -58,13 +61,14 @@ class ModelConfig:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The sizes by name, for the presets of a workload; `ModelConfig(**sizes)` reads them again."""
+        """The sizes by name, for the presets of a workload; `ModelConfig(**sizes)` restores the model."""
         return asdict(self)
 
     def flops(self, tokens: int, attended: int, heads_of: int) -> int:
-        """Operations, a multiply-add as two, of `tokens` that together attend to `attended` places.
+        """The operations, a multiply-add as two, of `tokens` tokens.
 
-        `heads_of` of them go through the vocabulary's head.
+        attended: the places that all of them together attend to.
+        heads_of: the number of tokens that go through the head.
         """
         layer = 2 * tokens * self.layer_parameters + 4 * attended * self.width
         return self.layers * layer + 2 * heads_of * self.width * self.vocabulary
@@ -81,7 +85,7 @@ CONFIGS: Mapping[str, ModelConfig] = {
 
 
 def config(name: str) -> ModelConfig:
-    """The sizes of a model by name. Raises `UsageError` for a name that there is not."""
+    """The sizes of a model by name. Raises `UsageError` for an unknown name."""
     if name not in CONFIGS:
         raise UsageError(f"{name!r} is not a synthetic model; accepted are {', '.join(map(repr, CONFIGS))}")
     return CONFIGS[name]

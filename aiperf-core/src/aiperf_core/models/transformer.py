@@ -1,4 +1,4 @@
-"""A decoder-only transformer as most are today: RMSNorm, rotary positions, grouped-query attention, gated feed-forward."""
+"""A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, gated feed-forward."""
 
 from collections.abc import Mapping
 
@@ -26,10 +26,10 @@ def build(
 
 
 class Cache:
-    """Keys and values of the tokens that a model has seen, in memory for so many; all rows of a batch are equally long.
+    """Keys and values of earlier tokens, for up to `room` tokens; all rows of a batch have the same length.
 
-    `keys` and `values` have a tensor for each layer: [batch, kv_heads, room, head_width]. `length` says how many places are
-    filled, and may be set: what lies beyond is overwritten.
+    keys, values: a tensor for each layer, [batch, kv_heads, room, head_width].
+    length: the number of filled places. It may be set: later places are overwritten.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Cache:
 
 
 class Layer(nn.Module):
-    """Attention and the feed-forward part, each with its norm before it and added to the stream."""
+    """Attention and feed-forward, each after its norm, added to the stream."""
 
     attention_norm: Tensor
     qkv: Tensor
@@ -58,12 +58,12 @@ class Layer(nn.Module):
             setattr(self, name, parameter(weights[f"layers.{number}.{name}"]))
 
     def forward(self, stream: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None, cache: Cache | None) -> Tensor:
-        """`stream` is [batch, length, width]; `mask` says which keys each query sees, None leaves it to causality."""
+        """The new stream, [batch, length, width]. `mask` selects the keys of each query; None is the causal mask."""
         stream = stream + self.attend(rms_norm(stream, self.attention_norm), turns, mask, cache)
         return stream + self.feed_forward(rms_norm(stream, self.mlp_norm))
 
     def attend(self, x: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor | None, cache: Cache | None) -> Tensor:
-        """Attention of every token to itself and those before it."""
+        """Attention of every token to itself and earlier tokens."""
         model = self.model
         batch, length, _ = x.shape
         split = functional.linear(x, self.qkv).view(batch, length, -1, model.head_width).transpose(1, 2)
@@ -86,7 +86,7 @@ class Layer(nn.Module):
         return functional.linear(mixed.transpose(1, 2).reshape(batch, length, model.width), self.out)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """SwiGLU: the gate's half passes silu and multiplies the other."""
+        """SwiGLU: silu of the gate half times the other half."""
         gate, up = functional.linear(x, self.gate_up).chunk(2, -1)
         return functional.linear(functional.silu(gate) * up, self.down)
 
@@ -110,8 +110,8 @@ class Transformer(nn.Module):
     def forward(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
         """Logits [batch, length, vocabulary] of `tokens` [batch, length], in the dtype of the weights.
 
-        With a cache the tokens follow those that it holds, and it holds them too afterwards. Raises `UsageError` where it has
-        no room for them.
+        With a cache, the tokens follow its tokens and are added to it. Raises `UsageError` when it has no room for
+        them.
         """
         return self.logits(self.states(tokens, cache))
 
@@ -120,7 +120,7 @@ class Transformer(nn.Module):
         return functional.linear(states, self.head)
 
     def states(self, tokens: Tensor, cache: Cache | None = None) -> Tensor:
-        """What the head reads: [batch, length, width], after the last norm."""
+        """The input of the head, [batch, length, width], after the last norm."""
         length = tokens.shape[1]
         start = cache.length if cache is not None else 0
         if cache is not None and start + length > cache.room:
@@ -129,7 +129,7 @@ class Transformer(nn.Module):
             )
         turns = self.turns(start, length)
         stream = functional.embedding(tokens, self.embedding)
-        # Causality counts from the first key; later queries that bring several tokens need a mask of their own.
+        # The causal mask starts at the first key; later queries of several tokens need another mask.
         mask = None
         if start and length > 1:
             mask = torch.ones(length, start + length, dtype=torch.bool, device=tokens.device).tril(start)
@@ -157,7 +157,7 @@ def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def rotate(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn each pair (i, i + half) of a head's elements by its angle; the products are in float32, or what is wider."""
+    """Rotate each pair (i, i + half) of a head's elements by its angle, with products in float32 or wider."""
     cosine, sine = turns
     first, second = x.to(torch.promote_types(x.dtype, torch.float32)).chunk(2, -1)
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(x.dtype)

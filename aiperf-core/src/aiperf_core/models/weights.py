@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 Weights = dict[str, "torch.Tensor"]
 
-# What all layers together add to the residual stream, as a part of what the embedding put there.
+# The contribution of all layers to the residual stream, relative to the embedding.
 LAYERS_SHARE = 0.25
-# The logit of the next token is about this, those of the others are spread around zero.
+# The logit of the next token is about this; the others are spread around zero.
 TOP_LOGIT = 16.0
-# How far the weights of the norms lie from one.
+# The spread of the norm weights around one.
 NORM_SPREAD = 0.1
 
 
@@ -33,10 +33,10 @@ def successors(vocabulary: int, device: "torch.device | str", generator: "torch.
 
 
 def agreeing(successor: "torch.Tensor", fraction: float, generator: "torch.Generator") -> "torch.Tensor":
-    """A draft model's permutation, which agrees with `successor` on that fraction of the tokens.
+    """The permutation of a draft model, which agrees with `successor` on a fraction of the tokens.
 
-    Exactly, up to rounding to whole tokens; a single token cannot disagree alone, and agrees. Raises `UsageError` for what is
-    no fraction.
+    The fraction is exact up to whole tokens; a single token cannot disagree alone. Raises `UsageError` for a number
+    outside of 0 to 1.
     """
     import torch
 
@@ -58,15 +58,14 @@ def planted(
     generator: "torch.Generator",
     successor: "torch.Tensor | None" = None,
 ) -> Weights:
-    """The weights of a model by name, whose next token is `successor[token]`; drawn with the generator unless given.
+    """The weights by name of a model whose next token is `successor[token]`; `successor` is drawn unless given.
 
     Drawn in float32 and rounded once, so that the same generator gives the same model in every dtype. The tensor
     `successor` is among them (int64).
 
-    The head's row for the token that follows t is the embedding of t, scaled. Embeddings are random directions, next to
-    orthogonal, and the layers add little to them: so the head finds its row with a logit of about 16, and any other with
-    one around zero. The margin is smallest where two embeddings are by chance most alike, which the tests bound. Nothing
-    else is special: it is a plain model with a plain head, and whatever runs a transformer runs it.
+    The head's row for the token that follows t is the scaled embedding of t. Embeddings are random, nearly orthogonal
+    directions, and the layers add little to them: the logit of that row is about 16, and the others are around zero.
+    Two similar embeddings reduce the margin; tests bound it. All else is a plain transformer.
     """
     import torch
 
@@ -82,9 +81,9 @@ def planted(
     def norm() -> torch.Tensor:
         return (1 + NORM_SPREAD * normal(model.width)).to(dtype)
 
-    # Each of the two parts of a layer adds independently of the others, so squares add up.
+    # The parts of all layers add independently, so that squares add up.
     share = LAYERS_SHARE / math.sqrt(2 * model.layers)
-    # Rows of the same length: none is favoured by it.
+    # Rows of equal length, so that none is favoured.
     embedding = torch.nn.functional.normalize(normal(model.vocabulary, model.width), dim=1).mul_(math.sqrt(model.width))
     weights = {"successor": successor, "embedding": embedding.to(dtype)}
     for layer in range(model.layers):

@@ -1,4 +1,4 @@
-"""The contents page of the targets to practise on."""
+"""The contents page of the practice targets."""
 
 from collections.abc import Iterable
 
@@ -9,24 +9,9 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the practice targets, the simplest first."""
-    yield Target(
-        "sum_rows",
-        "The sum of each row: read everything once",
-        goal="speed",
-        devices=("cpu", "cuda"),
-        tags=("practice", "memory"),
-    )
-    yield Target(
-        "softmax",
-        "Softmax over rows: a maximum, a sum and a division in as few passes as possible",
-        goal="speed",
-        devices=("cpu", "cuda"),
-        tags=("practice", "memory"),
-    )
-    yield Target(
-        "matmul",
-        "A product of matrices in float32, with a weight that may be prepared ahead",
-        goal="speed",
-        devices=("cpu", "cuda"),
-        tags=("practice", "gemm"),
-    )
+    for name, summary, tag in (
+        ("sum_rows", "The sum of each row: read everything once", "memory"),
+        ("softmax", "Softmax over rows: a maximum, a sum and a division in as few passes as possible", "memory"),
+        ("matmul", "A product of matrices in float32, with a weight that may be prepared ahead", "gemm"),
+    ):
+        yield Target(name, summary, goal="speed", devices=("cpu", "cuda"), tags=("practice", tag))

@@ -4,8 +4,8 @@ Workload   y[i, j] = exp(x[i, j]) / the sum of exp(x[i, :]) in float32. One row 
            overflows, so the maximum of the whole row must be subtracted.
 Baseline   torch.softmax, which allocates its result.
 Variants   `kept_output`: writes into a tensor that is allocated once.
-Breaks     Elements are near 1 / columns and the budget is relative to them: zeros, constants and half precision on the way
-           are wrong. exp(x - logsumexp(x)) in float32 is right.
+Breaks     Elements are near 1 / columns and the budget is relative to them: zeros, constants and half precision on the
+           way are wrong. exp(x - logsumexp(x)) in float32 is right.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

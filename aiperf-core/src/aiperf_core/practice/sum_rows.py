@@ -1,7 +1,7 @@
 """Sums of rows: every element is read once, so the memory's bandwidth is the limit.
 
-Workload   y[i] = the sum of x[i, :] for float32 rows of both signs, most of which cancels. Some rows begin with zeros, and
-           some have one large element late: a sum over part of a row, or one that trusts its beginning, is wrong.
+Workload   y[i] = the sum of x[i, :] for float32 rows of both signs, most of which cancels. Some rows begin with zeros,
+           and some have one large element late: a sum over part of a row, or an estimate from its beginning, is wrong.
 Baseline   torch.sum, which allocates its result.
 Variants   `kept_output`: writes into a tensor that is allocated once.
 Breaks     The budget admits float32 sums in any order, one after the other too; it admits no narrower type on the way.

@@ -1,1 +1,1 @@
-"""Why an implementation is fast: the same work once more, under a profiler, beside the timed run and never inside it."""
+"""Profiles of implementations, by passes beside the timed run, and comparisons of them."""

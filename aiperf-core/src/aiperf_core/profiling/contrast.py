@@ -1,31 +1,32 @@
-"""Why one implementation is faster than another: two profiles by the same tool, side by side, and what differs in words."""
+"""Explains why an implementation is faster than another, by two profiles of the same tool."""
 
 import math
 from collections.abc import Sequence
 from statistics import quantiles
+from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core import units
 from aiperf_core.profiler import Hot
 from aiperf_core.profiling import figures
 from aiperf_core.profiling.models import NotProfiled, Profile
 
-# The time that is explained: the first that both profiles have.
+# The time to explain: the first in both profiles.
 _TIMES = ("span_s", "busy_s", "call_s")
 _SAME = 1.05
 _MOST_FACTS = 5
-# Shares differ for a reason from so much on, and a part of the time is worth a word.
+# The least difference of shares that counts, and the least part of the time that is named.
 _LEAST_SHARE = 0.05
 _WORTH_NAMING = 0.10
 _NAME = 60
-# So many calls have quarters.
+# The least number of calls for quartiles.
 _QUARTERED = 4
 
 
 @frozen
 class Compared:
-    """A figure of both profiles. `ratio` is the right one by the left one; None where the left one is 0."""
+    """A figure of both profiles."""
 
     name: str
     left: float
@@ -33,13 +34,13 @@ class Compared:
 
     @property
     def ratio(self) -> float | None:
-        """The right figure in units of the left one."""
+        """The right value divided by the left; None when the left is 0."""
         return self.right / self.left if self.left else None
 
 
 @frozen
 class Changed:
-    """Something that takes time in both."""
+    """A hot spot of both profiles."""
 
     name: str
     left: Hot
@@ -48,9 +49,13 @@ class Changed:
 
 @frozen(kw_only=True)
 class Contrast:
-    """What differs between two implementations of a target, as one tool saw them.
+    """The differences between two implementations of a target under one tool.
 
-    gone: in the left one alone. new: in the right one alone. changed: in both. conclusion: the same in words.
+    left, right: the implementations.
+    gone, new: hot spots of the left, and of the right implementation only.
+    changed: hot spots of both.
+    figures: the figures of both.
+    conclusion: the differences in words.
     """
 
     target: str
@@ -64,7 +69,7 @@ class Contrast:
 
 
 def contrast(left: Profile, right: Profile) -> Contrast:
-    """Compare two profiles by one tool; `left` is the baseline."""
+    """Compare two profiles of one tool; `left` is the baseline."""
     before, after = _by_name(left), _by_name(right)
     ours, theirs = left.observed.figures, right.observed.figures
     compared = [Compared(name, ours[name], theirs[name]) for name in sorted(ours, key=figures.order) if name in theirs]
@@ -84,14 +89,14 @@ def contrast(left: Profile, right: Profile) -> Contrast:
 
 
 def contrasts(profiles: Sequence[Profile | NotProfiled]) -> list[Contrast]:
-    """Each implementation of a target against its baseline, of the targets that have a profile of one."""
+    """Compare each implementation with the baseline of its target, if that has a profile."""
     found = [one for one in profiles if isinstance(one, Profile)]
     baselines = {one.target: one for one in found if one.role == "baseline"}
     return [contrast(baselines[one.target], one) for one in found if one.role != "baseline" and one.target in baselines]
 
 
 def _by_name(profile: Profile) -> dict[tuple[str, str], Hot]:
-    """What takes time by kind and name; what different operators launched, together."""
+    """The hot spots by kind and name, merged over the operators that launched them."""
     found: dict[tuple[str, str], Hot] = {}
     for one in profile.observed.hot:
         key = one.kind, one.name
@@ -100,29 +105,22 @@ def _by_name(profile: Profile) -> dict[tuple[str, str], Hot]:
 
 
 def _together(one: Hot, other: Hot) -> Hot:
-    def add(a: float | None, b: float | None) -> float | None:
-        return None if a is None or b is None else a + b
-
-    return Hot(
-        name=one.name,
-        kind=one.kind,
-        count=add(one.count, other.count),
-        seconds=add(one.seconds, other.seconds),
-        share=add(one.share, other.share),
-        bytes=add(one.bytes, other.bytes),
-        metrics=one.metrics,
-    )
+    sums: dict[str, Any] = {}
+    for name in ("count", "seconds", "share", "bytes"):
+        values = getattr(one, name), getattr(other, name)
+        sums[name] = None if None in values else sum(values)
+    return evolve(one, by=None, **sums)
 
 
 def _conclusion(left: Profile, right: Profile, found: list[Compared], changed: list[Changed], work: str) -> str:
     time = next((one for name in _TIMES for one in found if one.name == name and one.left and one.right), None)
     verdict, apart = _time(left, right, time) if time else ("", True)
-    # Of two times that are not told apart nothing is gained in a part.
+    # Equal times need no explanation by parts.
     return " ".join(filter(None, (verdict, _facts(found), _same(changed) if apart else "", work)))
 
 
 def _time(left: Profile, right: Profile, time: Compared) -> tuple[str, bool]:
-    """Which of the two was faster under the tool, and whether one was."""
+    """The comparison of times in words, and whether they differ."""
     what = f"{figures.label(time.name)}: {_shown(time, time.left)} → {_shown(time, time.right)}"
     ours, theirs = f"'{right.implementation}'", f"'{left.implementation}'"
     factor = time.left / time.right
@@ -137,7 +135,7 @@ def _time(left: Profile, right: Profile, time: Compared) -> tuple[str, bool]:
 
 
 def _overlap(left: Sequence[float], right: Sequence[float]) -> bool:
-    """Whether the middle halves of two implementations' calls lie over each other."""
+    """Whether the interquartile ranges of the calls of two implementations overlap."""
     if min(len(left), len(right)) < _QUARTERED:
         return False
     (low, _, high), (other_low, _, other_high) = quantiles(left), quantiles(right)
@@ -145,10 +143,10 @@ def _overlap(left: Sequence[float], right: Sequence[float]) -> bool:
 
 
 def _facts(compared: list[Compared]) -> str:
-    """The figures that differ enough to explain something."""
+    """The figures that differ enough to explain the times."""
     facts = [one for one in compared if _explains(one, compared)][:_MOST_FACTS]
     stalls = [one for one in compared if one.name.startswith(figures.STALL) and max(one.left, one.right) >= 1]
-    # The reason for which warps waited most, if it waits less now.
+    # The most frequent stall of the left implementation, if it differs.
     worst = max(stalls, key=lambda one: one.left, default=None)
     if worst and _ratio(worst) >= _SAME:
         facts.append(worst)
@@ -177,13 +175,13 @@ def _explains(one: Compared, compared: list[Compared]) -> bool:
 
 
 def _ratio(one: Compared) -> float:
-    """How far two figures are apart, from 1 on."""
+    """The ratio of the larger to the smaller value."""
     least, most = sorted((one.left, one.right))
     return 1.0 if most == least else most / least if least > 0 else math.inf
 
 
 def _work(gone: list[Hot], new: list[Hot]) -> str:
-    """The work that is there no longer, and what is there in its place."""
+    """The work that disappeared, and the work that replaced it."""
     before, after = _named(gone), _named(new)
     if before and after:
         return f"Instead of {before} it runs {after}."
@@ -191,7 +189,7 @@ def _work(gone: list[Hot], new: list[Hot]) -> str:
 
 
 def _same(changed: list[Changed]) -> str:
-    """The work of both whose time changed most."""
+    """The common work whose time changed most."""
     worth = sorted(
         (one for one in changed if one.left.seconds and one.right.seconds and _moved(one) >= _WORTH_NAMING),
         key=lambda one: -abs((one.left.seconds or 0.0) - (one.right.seconds or 0.0)),
@@ -199,28 +197,26 @@ def _same(changed: list[Changed]) -> str:
     told = []
     for one in worth[:2]:
         times = f"{units.seconds(one.left.seconds or 0.0)} → {units.seconds(one.right.seconds or 0.0)}"
-        counts = (one.left.count, one.right.count)
-        often = (
-            f" ({figures.counted(counts[0])} → {figures.counted(counts[1])} times)" if counts[0] and counts[1] else ""
-        )
-        told.append(f"{shortened(one.name)} {times}{often if counts[0] != counts[1] else ''}")
+        before, after = one.left.count, one.right.count
+        often = f" ({figures.counted(before)} → {figures.counted(after)} times)" if before and after else ""
+        told.append(f"{shortened(one.name)} {times}{often if before != after else ''}")
     return f"In both: {'; '.join(told)}." if told else ""
 
 
 def _moved(one: Changed) -> float:
-    """By how much of the left implementation's time the time of some work differs."""
+    """The change of a hot spot's time, as a part of the time of the left implementation."""
     before, after = one.left.seconds or 0.0, one.right.seconds or 0.0
     return abs(before - after) / before * (one.left.share or 0.0) if before else 0.0
 
 
 def _named(ones: list[Hot]) -> str:
-    """The longest of some work, with its share of the time of its implementation."""
+    """The longest hot spots, with their shares of the time of their implementation."""
     worth = [one for one in ones if (one.share or 0.0) >= _WORTH_NAMING][:2]
     told = [f"{shortened(one.name)} ({units.percent(one.share or 0.0)} of its time)" for one in worth]
     return " and ".join(told)
 
 
 def shortened(name: str, width: int = _NAME) -> str:
-    """A name that is not longer than `width`; names of C++ templates are."""
+    """A name cut to `width` characters: names of C++ templates are long."""
     plain = name.removeprefix("void ")
     return plain if len(plain) <= width else plain[: width - 3] + "..."

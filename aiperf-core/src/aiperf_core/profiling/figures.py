@@ -1,4 +1,4 @@
-"""The figures of a profile: their names on disk, what they are called, and how they are shown."""
+"""The figures of a profile: their names on disk, their labels and their units."""
 
 from attrs import frozen
 
@@ -7,9 +7,11 @@ from aiperf_core import units
 
 @frozen
 class Figure:
-    """A figure: its label, its unit (`s`, `B`, `B/s`, `share`, `count` or `ratio`), and whether it explains a time.
+    """A figure of a profile.
 
-    `explains` is the least ratio between two implementations from which on a difference is worth a word; 0 for never.
+    label: its name in tables.
+    unit: `s`, `B`, `B/s`, `share`, `count` or `ratio`.
+    explains: the least ratio between two implementations that explains a difference in time; 0 for none.
     """
 
     label: str
@@ -17,7 +19,7 @@ class Figure:
     explains: float = 0.0
 
 
-# In the order in which they are shown, and in which they explain. All are of one call.
+# In the order of tables and of explanations. All are of one call.
 FIGURES = {
     "call_s": Figure("a call, on the host", "s"),
     "span_s": Figure("GPU, first to last work", "s"),
@@ -62,7 +64,7 @@ STALL = "stall."
 
 
 def label(name: str) -> str:
-    """What a figure is called; a tool's own metric has its own name."""
+    """The label of a figure; a metric of a tool keeps its name."""
     if name.startswith(STALL):
         return f"warps stalled: {name.removeprefix(STALL).replace('_', ' ')}"
     return FIGURES[name].label if name in FIGURES else name
@@ -86,7 +88,7 @@ def shown(name: str, value: float) -> str:
 
 
 def counted(value: float) -> str:
-    """A count, which an average over calls may make a fraction: `61`, `1.5`, `12.3 M`."""
+    """A count, which may be a fraction as an average over calls: `61`, `1.5`, `12.3 M`."""
     for scale, prefix in ((1e9, "G"), (1e6, "M")):
         if abs(value) >= scale:
             return f"{units.number(value / scale)} {prefix}"
@@ -94,6 +96,6 @@ def counted(value: float) -> str:
 
 
 def order(name: str) -> tuple[int, str]:
-    """Where a figure stands among others; those of a tool's own come last."""
+    """The sort key of a figure; metrics of a tool come last."""
     names = list(FIGURES)
     return (names.index(name) if name in names else len(names), name)

@@ -1,4 +1,4 @@
-"""A profile on disk: what a tool saw of one implementation, per call, in SI units."""
+"""A profile on disk: the observations of a tool about one implementation, per call, in SI units."""
 
 from attrs import frozen
 
@@ -20,9 +20,12 @@ class Artifact:
 class Profile:
     """One implementation under one tool.
 
-    calls: how many the tool saw, so many `in_a_row` without anything between them. taken_s: the seconds of a call by the host's
-    clock, an entry for each row of calls. cost_bytes: the least that the work must move in a call. created: local time with its
-    zone.
+    cost_bytes: the least that the work must move in a call.
+    calls: the number of calls under the tool.
+    in_a_row: the calls of a window, without a pause.
+    taken_s: the seconds of a call by the host's clock, an entry for each window.
+    created: local time with its zone.
+    aiperf: the version.
     """
 
     target: str
@@ -48,7 +51,7 @@ class Profile:
 
 @frozen(kw_only=True)
 class NotProfiled:
-    """An implementation of which there is no profile. `failed` tells a failure from something that this machine lacks."""
+    """An implementation without a profile. `failed` is False when this machine lacks something."""
 
     target: str
     implementation: str

@@ -1,6 +1,6 @@
-"""ncu: Nsight Compute around the profiled process; counters of each kernel, which it runs several times to read them all.
+"""ncu: Nsight Compute around the profiled process; counters of each kernel, which it replays to read them all.
 
-Read from `ncu --import REPORT --csv --page raw`: a line of names, a line of units, a line a kernel. The names are explained in
+`ncu --import REPORT --csv --page raw` prints a line of names, a line of units, and a line for each kernel. The names:
 https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#metrics-reference.
 """
 
@@ -8,16 +8,17 @@ import csv
 import math
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from aiperf_core.devices import sysfs
 from aiperf_core.errors import AiperfError
-from aiperf_core.profiler import Hot, Job, Observed, Pace
+from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs
 from aiperf_core.profiling.figures import STALL
 
 REPORT = "profile.ncu-rep"
-# Sections rather than metrics, since ncu knows which counters a GPU has for each.
+# Sections rather than metrics: ncu knows the counters of a GPU for each section.
 _SECTIONS = (
     "SpeedOfLight",
     "MemoryWorkloadAnalysis",
@@ -37,7 +38,7 @@ _METRICS = (
     _SECTORS.format("st"),
     "l1tex__data_bank_conflicts_pipe_lsu.sum",
 )
-# Ours by ncu's; the first that a report has is taken.
+# The names of ncu for our figures; the first in a report counts.
 _NAMES = {
     "dram_bytes": ("dram__bytes.sum",),
     "dram_bytes_per_s": ("dram__bytes.sum.per_second",),
@@ -61,7 +62,7 @@ _NAMES = {
     "registers": ("launch__registers_per_thread",),
     "shared_bytes": ("launch__shared_mem_per_block",),
 }
-# Of these a call has the sum of its kernels', of all others their mean, weighted by time.
+# A call has the sum of these over its kernels; of all other figures the mean, weighted by time.
 _SUMS = frozenset({"dram_bytes", "bank_conflicts", "warp_instructions"})
 _LIMITERS = {
     "registers": "launch__occupancy_limit_registers",
@@ -73,37 +74,29 @@ _STALLED = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
 _SCALES = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3, "second": 1, "s": 1}
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _REMEDY = (
-    "The driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM). Run as root or with CAP_SYS_ADMIN, or "
-    "have an administrator load the driver with NVreg_RestrictProfilingToAdminUsers=0 "
+    "The driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM). Run as root or with "
+    "CAP_SYS_ADMIN, or have an administrator load the driver with NVreg_RestrictProfilingToAdminUsers=0 "
     "(https://developer.nvidia.com/ERR_NVGPUCTRPERM). --tool torch and nsys need no counters."
 )
 _ADMIN_CAPABILITY = 21  # CAP_SYS_ADMIN
 
 
-class Ncu:
-    """See `profiling.profiler.Tool`."""
+class Ncu(Tool):
+    """Nsight Compute."""
 
     # A call is replayed, once for each group of counters.
     pace = Pace(1, math.inf, clocked=False)
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
     def unavailable(self) -> str | None:
-        """Where the program, the GPU or the right to read its counters is missing."""
-        if programs.find("ncu") is None:
-            return (
-                "ncu is not installed (looked on PATH, in /usr/local/cuda and /opt/nvidia); "
-                "install Nsight Compute from https://developer.nvidia.com/nsight-compute, or use --tool torch"
-            )
-        if missing := programs.missing_gpu(self._job.device, "ncu"):
+        """The program, the GPU or the right to read its counters is missing."""
+        if missing := programs.missing_nsight("ncu", "Compute", self.job.device):
             return missing
         return _REMEDY if _admins_only(Path("/proc/driver/nvidia/params")) and not _is_admin() else None
 
     def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
-        """Ncu starts the process; clocks are left alone, and caches as the benchmark declares them."""
-        chosen = [f"--metrics={','.join((_DURATION, *self._job.metrics))}"]
-        if not self._job.metrics:
+        """Ncu starts the process. It leaves the clocks alone, and the caches as the benchmark declares them."""
+        chosen = [f"--metrics={','.join((_DURATION, *self.job.metrics))}"]
+        if not self.job.metrics:
             chosen = [*(f"--section={one}" for one in _SECTIONS), f"--metrics={','.join(_METRICS)}"]
         return [
             [
@@ -111,7 +104,7 @@ class Ncu:
                 "--profile-from-start=off",
                 "--nvtx",
                 "--clock-control=none",
-                f"--cache-control={'all' if self._job.cache == 'cold' else 'none'}",
+                f"--cache-control={'all' if self.job.cache == 'cold' else 'none'}",
                 *chosen,
                 "--force-overwrite",
                 f"--export={folder / Path(REPORT).stem}",
@@ -120,39 +113,32 @@ class Ncu:
         ]
 
     def window(self, folder: Path) -> "NcuWindow":
-        """Record each call by itself, or flushes would be replayed too."""
+        """Record each call by itself: flushes must not be replayed."""
         return NcuWindow()
 
     def remedy(self, log: str) -> str | None:
-        """The counters may be kept from this user."""
+        """The driver may refuse the counters to this user."""
         return _REMEDY if "ERR_NVGPUCTRPERM" in log else None
 
     def summarise(self, folder: Path, calls: int) -> Observed:
-        """Have ncu print its report as CSV, and read that."""
+        """Make ncu print its report as CSV, and read it."""
         report, ncu = folder / REPORT, programs.find("ncu") or "ncu"
         if not report.is_file():
             raise programs.unreadable(report, "ncu")
         text = programs.output([ncu, f"--import={report}", "--csv", "--page=raw", "--print-units=base"])
-        return read(text, self._job, calls, programs.version(ncu))
+        return read(text, self.job, calls, programs.version(ncu))
 
 
-class NcuWindow:
-    """Between cudaProfilerStart and cudaProfilerStop, around each call."""
-
-    def whole(self) -> AbstractContextManager[None]:
-        """Nothing around all."""
-        return nullcontext()
+class NcuWindow(Window):
+    """Records from cudaProfilerStart to cudaProfilerStop, around each call."""
 
     def call(self) -> AbstractContextManager[None]:
-        """Record."""
+        """Record one call."""
         return programs.cuda_range()
 
 
 def _admins_only(parameters: Path) -> bool:
-    try:
-        return "RmProfilingAdminOnly: 1" in parameters.read_text()
-    except OSError:
-        return False
+    return "RmProfilingAdminOnly: 1" in sysfs.text(parameters)
 
 
 def _is_admin() -> bool:
@@ -162,7 +148,7 @@ def _is_admin() -> bool:
 
 
 def read(text: str, job: Job, calls: int, version: str) -> Observed:
-    """What the raw page says. Raises `AiperfError` where it has no kernel."""
+    """Read the raw page. Raises `AiperfError` when it has no kernel."""
     table = [row for row in csv.reader(text.splitlines()) if len(row) > 1]
     start = next((index for index, row in enumerate(table) if "Kernel Name" in row), len(table))
     if not table[start + 2 :]:
@@ -206,7 +192,7 @@ def read(text: str, job: Job, calls: int, version: str) -> Observed:
 
 
 def _numbers(names: list[str], unit: list[str], row: list[str]) -> dict[str, float]:
-    """The numbers of a line in SI units, shares from 0 to 1."""
+    """The numbers of a line in SI units; shares from 0 to 1."""
     found = {}
     for name, of, cell in zip(names, unit, row, strict=False):
         try:
@@ -229,7 +215,7 @@ def _scale(unit: str) -> float:
 
 
 def _metrics(kernels: Sequence[dict[str, float]], chosen: tuple[str, ...], count: int) -> dict[str, float]:
-    """Our figures of some kernels, sums for one of `count`; metrics that were chosen keep their names where we have none."""
+    """Figures of `kernels`; sums are divided by `count`. Chosen metrics without a name of ours keep the name of ncu."""
     ours = {theirs: name for name, names in _NAMES.items() for theirs in names}
     found = {}
     for name, names in _NAMES.items():
@@ -250,14 +236,14 @@ def _sum(kernels: Sequence[dict[str, float]], metric: str) -> float:
 
 
 def _mean(kernels: Sequence[dict[str, float]], metric: str) -> float:
-    """Weighted by the kernels' time."""
+    """The mean, weighted by the time of the kernels."""
     having = [one for one in kernels if metric in one]
     total = _sum(having, _DURATION)
     return sum(one[metric] * one.get(_DURATION, 0.0) for one in having) / total if total else having[0][metric]
 
 
 def _limiter(kernel: dict[str, float]) -> dict[str, str]:
-    """What keeps more blocks of the longest kernel from an SM: whatever allows the fewest."""
+    """The resources that limit the occupancy of the longest kernel: those that allow the fewest blocks."""
     blocks = {name: kernel[metric] for name, metric in _LIMITERS.items() if metric in kernel}
     if not blocks:
         return {}

@@ -1,17 +1,17 @@
 """nsys: Nsight Systems around the profiled process; kernels, copies, fills and the gaps between them on a time line.
 
-Read from its export to SQLite, whose tables are described in
-https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference. A table without rows is not there at all.
+It exports to SQLite, with the tables of
+https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference. Tables without rows are absent.
 """
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.profiler import Job, Observed, Pace
+from aiperf_core.profiler import Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs, timeline
 from aiperf_core.profiling.timeline import Call, Piece
 
@@ -24,27 +24,18 @@ _COPY_KINDS = {1: "host to device", 2: "device to host", 8: "device to device", 
 _LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
 
 
-class Nsys:
-    """See `profiling.profiler.Tool`."""
+class Nsys(Tool):
+    """Nsight Systems."""
 
     pace = Pace(10, 2.0)
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
     def unavailable(self) -> str | None:
-        """Where the program or the GPU is missing."""
-        if self._job.metrics:
-            return "nsys has no metrics to choose from; leave out --metrics, or choose a tool that has: --tool ncu"
-        if programs.find("nsys") is None:
-            return (
-                "nsys is not installed (looked on PATH, in /usr/local/cuda and /opt/nvidia); "
-                "install Nsight Systems from https://developer.nvidia.com/nsight-systems, or use --tool torch"
-            )
-        return programs.missing_gpu(self._job.device, "nsys")
+        """The program or the GPU is missing, or metrics were asked for."""
+        job = self.job
+        return programs.without_metrics("nsys", job.metrics) or programs.missing_nsight("nsys", "Systems", job.device)
 
     def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
-        """Nsys starts the process; nothing is recorded before cudaProfilerStart."""
+        """Nsys starts the process and records from cudaProfilerStart on."""
         return [
             [
                 programs.find("nsys") or "nsys",
@@ -63,12 +54,8 @@ class Nsys:
         ]
 
     def window(self, folder: Path) -> "NsysWindow":
-        """Record all calls at once; their ranges are NVTX ranges, made by the subject."""
+        """Record all calls at once; the profiled process marks each by an NVTX range."""
         return NsysWindow()
-
-    def remedy(self, log: str) -> str | None:
-        """Nothing that nsys prints has a remedy of ours."""
-        return None
 
     def summarise(self, folder: Path, calls: int) -> Observed:
         """Read the database that nsys exported."""
@@ -78,27 +65,23 @@ class Nsys:
         version = programs.version(programs.find("nsys") or "nsys")
         try:
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-                return read(database, self._job, calls, version)
+                return read(database, self.job, calls, version)
         except sqlite3.Error:
             raise programs.unreadable(path, "nsys") from None
 
 
-class NsysWindow:
-    """Between cudaProfilerStart and cudaProfilerStop."""
+class NsysWindow(Window):
+    """Records from cudaProfilerStart to cudaProfilerStop."""
 
     def whole(self) -> AbstractContextManager[None]:
-        """Record."""
+        """Record all calls."""
         return programs.cuda_range()
-
-    def call(self) -> AbstractContextManager[None]:
-        """Nothing more around one call."""
-        return nullcontext()
 
 
 def read(database: sqlite3.Connection, job: Job, calls: int, version: str) -> Observed:
-    """What an export says. Work belongs to the call within which the host launched it, by its correlation.
+    """Read an export. Work belongs to the call within which the host launched it, by its correlation id.
 
-    Raises `AiperfError` where the ranges of the calls are missing, and `sqlite3.Error` for a database of another kind.
+    Raises `AiperfError` when the ranges of the calls are missing, and `sqlite3.Error` for another kind of database.
     """
     database.row_factory = sqlite3.Row
     names = {row["id"]: row["value"] for row in _rows(database, "StringIds")}
@@ -151,12 +134,12 @@ def _seconds(row: sqlite3.Row) -> tuple[float, float]:
 
 
 def _text(row: sqlite3.Row, names: dict[int, str]) -> Any:
-    """The text of a range, which is in the row itself or among the strings."""
+    """The text of a range, from the row itself or from the table of strings."""
     return row["text"] if row["text"] is not None else names.get(row["textId"])
 
 
 def _rows(database: sqlite3.Connection, table: str) -> list[sqlite3.Row]:
-    """The rows of a table by time; none where the table is not there."""
+    """The rows of a table; none when the table is absent."""
     known = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if table not in known:
         return []

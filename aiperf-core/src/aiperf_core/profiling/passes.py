@@ -1,4 +1,4 @@
-"""Profiling a target: one fresh process an implementation, under one tool, into a folder."""
+"""Profiles a target: a fresh process for each implementation, under one tool, into a folder."""
 
 import contextlib
 import json
@@ -10,12 +10,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, evolve, frozen
 
-from aiperf_core import __version__
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.device import Device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
@@ -26,6 +26,7 @@ from aiperf_core.profiling import store
 from aiperf_core.profiling.models import NotProfiled, Profile
 from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.targets import WORLD_SIZE, nearest
+from aiperf_core.version import __version__
 
 LOG = "log.txt"
 TIMEOUT_S = 300.0
@@ -36,7 +37,7 @@ _LAST_LINES = 6
 
 @frozen
 class Chosen:
-    """A tool, the metrics that it is asked for, and the devices that there are, by name."""
+    """The tool, the known devices by name, and the requested metrics."""
 
     profiler: Profiler
     devices: Mapping[str, Device]
@@ -44,16 +45,16 @@ class Chosen:
 
 
 def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
-    """The profiler and the metric set of those names. Raises `UsageError` where there is none, or they do not fit."""
+    """The profiler and the metric set of those names. Raises `UsageError` for unknown names."""
     if tool not in plugins.profilers:
         known = ", ".join(plugins.profilers)
         raise UsageError(f"{tool!r} is not a profiler.{nearest(tool, plugins.profilers)} There are: {known}")
     profiler = plugins.profilers[tool].record
     if metrics is None:
         return Chosen(profiler, plugins.known_devices)
-    sets = {name: one.record for name, one in plugins.metrics.items() if one.record.tool == tool}
+    sets = {name: each.record for name, each in plugins.metrics.items() if each.record.tool == tool}
     if metrics not in sets:
-        known = "; ".join(f"{one.name} ({one.summary})" for one in sets.values()) or "none"
+        known = "; ".join(f"{each.name} ({each.summary})" for each in sets.values()) or "none"
         raise UsageError(f"{metrics!r} is not a metric set of {tool}. It has: {known}")
     return Chosen(profiler, plugins.known_devices, sets[metrics])
 
@@ -68,8 +69,8 @@ def profile_target(
 ) -> list[Profile | NotProfiled]:
     """Profile the baseline and the variants of a target (or those that the plan selects), into `root`.
 
-    `timeout_s` is for one implementation. `tell` is told which one is next. Raises `SkipError` with the remedy where the tool
-    cannot be used here, before anything is written.
+    `timeout_s` is for one implementation. `tell` gets the name of the next. Raises `SkipError` with the remedy, before
+    anything is written, when the tool cannot be used here.
     """
     wanted = _wanted(plan)
     for one in wanted[:1]:
@@ -83,7 +84,7 @@ def profile_target(
 
 
 def _wanted(plan: Plan) -> list[DescribedImplementation]:
-    """The baseline and the variants, or with it those that were asked for by name."""
+    """The baseline, and all variants or the implementations that the plan selects."""
     asked = plan.selection.implementations
     roles = ("baseline",) if asked else ("baseline", "variant")
     return [one for one in plan.described.on(plan.device) if one.role in roles or one.name in asked]
@@ -109,23 +110,24 @@ def _profile(
     reason = next(filter(None, (lacking(text, hardware) for text in one.requires)), None)
     if WORLD_SIZE in plan.params:
         reason = "is a workload of several ranks, of which no profile is made"
+    without = partial(NotProfiled, target=plan.name, implementation=one.name)
     if reason:
-        return NotProfiled(target=plan.name, implementation=one.name, reason=reason, failed=False)
+        return without(reason=reason, failed=False)
     with tempfile.TemporaryDirectory(prefix="aiperf-profile-") as scratch:
         folder, job = Path(scratch), _job(plan, one, chosen)
         try:
             told, observed = _observe(chosen, job, folder, timeout_s)
         except SkipError as skipped:
-            return NotProfiled(target=plan.name, implementation=one.name, reason=str(skipped), failed=False)
+            return without(reason=str(skipped), failed=False)
         except AiperfError as error:
-            return NotProfiled(target=plan.name, implementation=one.name, reason=str(error), failed=True)
+            return without(reason=str(error), failed=True)
         profile = _record(plan, one, chosen, told, observed, folder)
         store.write(root, profile, folder)
         return profile
 
 
 def _observe(chosen: Chosen, job: Job, folder: Path, timeout_s: float) -> tuple[dict[str, Any], Observed]:
-    """Run the tool's command lines, and have it read what they left."""
+    """Run the command lines of the tool, and make it read their files."""
     tool = chosen.profiler.resolve()(job)
     request = folder / _REQUEST
     loads = {"tool": chosen.profiler.load, "device": chosen.devices[job.device].load}
@@ -139,11 +141,11 @@ def _observe(chosen: Chosen, job: Job, folder: Path, timeout_s: float) -> tuple[
 
 
 def _run(command: list[str], log: Path, timeout_s: float) -> int:
-    """Run a command line; its exit status. Raises `AiperfError` where it takes too long or does not start."""
+    """Run a command line; return its exit status. Raises `AiperfError` for a timeout or when it does not start."""
     environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": os.environ.get("TORCHINDUCTOR_COMPILE_THREADS", "1")}
     with log.open("ab") as output:
         try:
-            # A session of its own keeps the terminal's Ctrl-C from it, and lets it be ended with all that it started.
+            # A session of its own keeps Ctrl-C of the terminal away, and ends with all its children.
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -167,7 +169,7 @@ def _run(command: list[str], log: Path, timeout_s: float) -> int:
 
 
 def _told(tool: Tool, folder: Path, status: int) -> dict[str, Any]:
-    """What the profiled process told. Raises `SkipError` or `AiperfError` where it could not do its work."""
+    """The reply of the profiled process. Raises `SkipError` or `AiperfError` when it failed."""
     log = (folder / LOG).read_text(errors="replace")
     if remedy := tool.remedy(log):
         raise AiperfError(remedy)
@@ -177,7 +179,7 @@ def _told(tool: Tool, folder: Path, status: int) -> dict[str, Any]:
         last = [line.strip()[:200] for line in log.splitlines() if line.strip()][-_LAST_LINES:]
         said = " | ".join(last) or "nothing"
         raise AiperfError(
-            f"the profiled process ended with status {status} and told nothing; it printed: {said}"
+            f"the profiled process ended with status {status} and without a reply; it printed: {said}"
         ) from None
     if "error" in told:
         raise (AiperfError if told["failed"] else SkipError)(told["error"])
@@ -217,11 +219,9 @@ def _record(
 
 
 def _notes(told: dict[str, Any], pace: Pace) -> list[str]:
-    """What the way of calling does to the figures."""
+    """Notes on how the way of calling changes the figures."""
     if told["in_a_row"] > 1:
-        return ["Short calls were made in a row: all but the first of each row found warm caches."]
+        return ["Short calls were made in a row: all calls but the first of each row found warm caches."]
     if statistics.median(told["call_s"]) < pace.window_s / 10:
-        return [
-            "These short calls change their inputs and were watched one by one: starting to watch is in the figures."
-        ]
+        return ["These short calls change their inputs and were recorded singly: the figures contain the tool's start."]
     return []

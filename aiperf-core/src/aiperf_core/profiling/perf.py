@@ -1,7 +1,7 @@
-"""perf: Linux's own profiler around the profiled process; what the processor counted, and the symbols that took its time.
+"""perf: the profiler of Linux around the profiled process; hardware counters, and the symbols that took the CPU time.
 
-Two passes: `perf stat` counts, `perf record` samples. Both start disabled and are switched on for the calls alone, through
-named pipes (`--control` in https://man7.org/linux/man-pages/man1/perf-stat.1.html).
+Two passes: `perf stat` counts, `perf record` samples. Both start disabled, and named pipes enable them for the calls
+alone (`--control` in https://man7.org/linux/man-pages/man1/perf-stat.1.html).
 """
 
 import os
@@ -9,16 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from aiperf_core.devices.sysfs import text
 from aiperf_core.errors import AiperfError
-from aiperf_core.profiler import Hot, Job, Observed, Pace
+from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs
 
 COUNTS = "perf.stat.csv"
 SAMPLES = "perf.data"
 _CONTROL, _ACKNOWLEDGED = "perf.control", "perf.acknowledged"
-# Those of the kernel are always there, those of the processor not in every virtual machine.
+# Software events are always there; hardware events are missing in some virtual machines.
 _SOFTWARE = ("task-clock", "page-faults", "context-switches", "cpu-migrations")
 _HARDWARE = ("cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses")
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 _REMEDY = (
     "The kernel refuses perf to this user (kernel.perf_event_paranoid is {level}). Allow it with: "
     "sudo sysctl kernel.perf_event_paranoid=1, or run as root or with CAP_PERFMON (a container: --cap-add PERFMON)"
@@ -28,24 +30,21 @@ _LEAST_SHARE = 0.001
 _NO_NAME = "(code without a name)"
 
 
-class Perf:
-    """See `profiling.profiler.Tool`."""
+class Perf(Tool):
+    """perf of Linux."""
 
-    # Switching counters on and off takes tens of microseconds, so a window has to be longer by far.
+    # Switching counters on and off takes tens of microseconds; a window must be much longer.
     pace = Pace(50, 2.0, window_s=0.02)
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
     def unavailable(self) -> str | None:
-        """Where the program or the right to count is missing."""
+        """The program or the right to count is missing."""
         perf = programs.find("perf")
         if perf is None:
             return "perf is not installed; on Debian and Ubuntu: apt install linux-perf, or linux-tools-$(uname -r)"
         try:
             programs.output([perf, "stat", "-x", ";", "-e", "task-clock", "true"])
         except AiperfError as error:
-            level = _level()
+            level = text(_PARANOID)
             return _REMEDY.format(level=level) if level not in ("", "-1", "0", "1") else f"{error}"
         return None
 
@@ -55,22 +54,22 @@ class Perf:
             os.mkfifo(folder / name)
         perf, control = programs.find("perf") or "perf", f"fifo:{folder / _CONTROL},{folder / _ACKNOWLEDGED}"
         switched = ["--delay=-1", f"--control={control}"]
-        events = dict.fromkeys((*_SOFTWARE, *_HARDWARE, *self._job.metrics))
+        events = dict.fromkeys((*_SOFTWARE, *_HARDWARE, *self.job.metrics))
         return [
             [perf, "stat", "-x", ";", f"--output={folder / COUNTS}", *switched, "-e", ",".join(events), "--", *argv],
             [perf, "record", "--quiet", f"--output={folder / SAMPLES}", *switched, "--", *argv],
         ]
 
     def window(self, folder: Path) -> "PerfWindow":
-        """Count during the calls, and not between them."""
+        """Count during the calls only."""
         return PerfWindow(folder)
 
     def remedy(self, log: str) -> str | None:
-        """The counters may be kept from this user."""
-        return _REMEDY.format(level=_level() or "?") if any(one in log for one in _REFUSED) else None
+        """The kernel may refuse the counters to this user."""
+        return _REMEDY.format(level=text(_PARANOID) or "?") if any(refused in log for refused in _REFUSED) else None
 
     def summarise(self, folder: Path, calls: int) -> Observed:
-        """Read the counts, and have perf report its samples."""
+        """Read the counts, and make perf report its samples."""
         perf = programs.find("perf") or "perf"
         try:
             counts = (folder / COUNTS).read_text()
@@ -78,11 +77,11 @@ class Perf:
             raise programs.unreadable(folder / COUNTS, "perf") from None
         report = [perf, "report", f"--input={folder / SAMPLES}", "--stdio", "--no-children", "--field-separator=;"]
         samples = programs.output([*report, "--fields=overhead,sample,dso,symbol"])
-        return read(counts, samples, self._job, calls, programs.version(perf))
+        return read(counts, samples, self.job, calls, programs.version(perf))
 
 
-class PerfWindow:
-    """Switches perf on and off by its named pipes."""
+class PerfWindow(Window):
+    """Enables and disables perf through its named pipes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,7 +89,7 @@ class PerfWindow:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Hold the pipes open."""
+        """Keep the pipes open."""
         self._control = os.open(self._folder / _CONTROL, os.O_WRONLY)
         self._answers = os.open(self._folder / _ACKNOWLEDGED, os.O_RDONLY)
         try:
@@ -101,7 +100,7 @@ class PerfWindow:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Switch on, and off again."""
+        """Enable perf, then disable it."""
         self._tell(b"enable\n")
         try:
             yield
@@ -109,25 +108,18 @@ class PerfWindow:
             self._tell(b"disable\n")
 
     def _tell(self, command: bytes) -> None:
-        """Perf answers with one short line when it has done so."""
+        """Send a command; perf answers with a short line when it is done."""
         os.write(self._control, command)
         if not os.read(self._answers, 64):
-            raise AiperfError("perf ended during the profile. What it printed is in the log; profile again.")
-
-
-def _level() -> str:
-    try:
-        return Path("/proc/sys/kernel/perf_event_paranoid").read_text().strip()
-    except OSError:
-        return ""
+            raise AiperfError("perf ended during the profile. Its output is in the log; profile again.")
 
 
 def read(counts: str, samples: str, job: Job, calls: int, version: str) -> Observed:
-    """What `perf stat -x ';'` and `perf report` say. Raises `AiperfError` where nothing was counted."""
+    """Read the output of `perf stat -x ';'` and `perf report`. Raises `AiperfError` when nothing was counted."""
     counted, refused = _counts(counts)
     if not counted:
-        raise AiperfError("perf counted nothing. What it printed is in the log; profile again.")
-    missing = dict.fromkeys(refused, "the processor does not count it here, as in many virtual machines")
+        raise AiperfError("perf counted nothing. Its output is in the log; profile again.")
+    missing = dict.fromkeys(refused, "the CPU does not count it here, as in many virtual machines")
     hot = _symbols(samples, counted.get("task-clock", 0.0) / calls)
     if not hot:
         missing["symbols"] = "perf record took no sample; the calls may be too short"
@@ -140,10 +132,10 @@ def read(counts: str, samples: str, job: Job, calls: int, version: str) -> Obser
     )
 
 
-def _counts(text: str) -> tuple[dict[str, float], list[str]]:
-    """The counts by event, times in seconds, and the events that there are none of."""
+def _counts(output: str) -> tuple[dict[str, float], list[str]]:
+    """The counts by event, times in seconds, and the events that could not be counted."""
     counted, refused = {}, []
-    for line in text.splitlines():
+    for line in output.splitlines():
         cells = line.split(";")
         if line.startswith("#") or len(cells) < 5:
             continue
@@ -171,16 +163,16 @@ def _figures(counted: dict[str, float], chosen: Sequence[str], calls: int) -> di
     return found
 
 
-def _symbols(text: str, seconds: float) -> list[Hot]:
-    """The symbols with at least a thousandth of the samples; a share of the processor time each."""
+def _symbols(report: str, seconds: float) -> list[Hot]:
+    """The symbols with at least a thousandth of the samples, each with its share of `seconds` of CPU time."""
     shares: dict[tuple[str, str], float] = {}
-    for line in text.splitlines():
+    for line in report.splitlines():
         cells = [cell.strip() for cell in line.split(";", 3)]
         if line.startswith("#") or len(cells) != 4 or not cells[0].endswith("%"):
             continue
         kind, _, name = cells[3].partition(" ")
         where = "kernel" if kind == "[k]" else cells[2]
-        # Of stripped libraries perf has addresses only, a line each.
+        # Of stripped libraries perf has addresses only, one on each line.
         name = _NO_NAME if name.startswith("0x") else name
         shares[name or kind, where] = shares.get((name or kind, where), 0.0) + float(cells[0].rstrip("%")) / 100
     found = [

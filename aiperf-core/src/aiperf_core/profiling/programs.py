@@ -1,4 +1,4 @@
-"""Profilers that are programs of their own: where they lie, and which version they are."""
+"""Profilers that are programs of their own: their path, version and output."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiperf_core.errors import AiperfError
 
-# Where NVIDIA's packages put what is on nobody's PATH.
+# Folders of NVIDIA's packages that are not on PATH.
 _ELSEWHERE = (
     "/usr/local/cuda/bin",
     "/opt/nvidia/nsight-compute/*",
@@ -21,19 +21,19 @@ _TIMEOUT_S = 120.0
 
 
 def find(name: str) -> str | None:
-    """The path of a program, on PATH or where its packages put it; None where it is not installed."""
+    """The path of a program, on PATH or in the folders of its packages; None when it is not installed."""
     folders = [folder for pattern in _ELSEWHERE for folder in sorted(glob(pattern), reverse=True)]
     return next(filter(None, (shutil.which(name, path=path) for path in (None, *folders))), None)
 
 
 def version(path: str) -> str:
-    """What a program says of its version."""
+    """The version that a program prints."""
     found = re.search(r"\d+(?:\.\d+)+[\w.+-]*", output([path, "--version"]))
     return found[0] if found else "unknown"
 
 
 def output(argv: Sequence[str]) -> str:
-    """What a program prints. Raises `AiperfError` with its last line where it fails."""
+    """The output of a program. Raises `AiperfError` with its last line when it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -46,7 +46,7 @@ def output(argv: Sequence[str]) -> str:
 
 @contextmanager
 def cuda_range() -> Iterator[None]:
-    """What Nsight records: between cudaProfilerStart and cudaProfilerStop of this process."""
+    """The range that Nsight records, from cudaProfilerStart to cudaProfilerStop of this process."""
     import torch
 
     runtime = torch.cuda.cudart()
@@ -58,13 +58,28 @@ def cuda_range() -> Iterator[None]:
         runtime.cudaProfilerStop()
 
 
-def missing_gpu(device: str, tool: str) -> str | None:
-    """Why a tool for GPUs has nothing to look at."""
+def missing_nsight(tool: str, product: str, device: str) -> str | None:
+    """Why a tool of Nsight cannot profile a device here; None when it can."""
+    if find(tool) is None:
+        return (
+            f"{tool} is not installed (looked on PATH, in /usr/local/cuda and /opt/nvidia); "
+            f"install Nsight {product} from https://developer.nvidia.com/nsight-{product.lower()}, or use --tool torch"
+        )
     if device == "cuda":
         return None
-    return f"{tool} looks at GPUs, and this profile is of the {device}; give --device cuda on a machine with one, or use --tool torch or perf"
+    return (
+        f"{tool} profiles GPUs, and this profile is of the {device}; "
+        "give --device cuda on a machine with a GPU, or use --tool torch or perf"
+    )
+
+
+def without_metrics(tool: str, metrics: Sequence[str]) -> str | None:
+    """Why a tool that offers no metrics cannot collect `metrics`; None when there are none."""
+    if not metrics:
+        return None
+    return f"{tool} has no metrics to choose from; leave out --metrics, or choose a tool that has: --tool ncu"
 
 
 def unreadable(path: Path, tool: str) -> AiperfError:
-    """A tool's report is not there or not whole."""
-    return AiperfError(f"{tool} left no readable '{path.name}'. What it printed is in the log; profile again.")
+    """The error for a report that is missing or incomplete."""
+    return AiperfError(f"{tool} left no readable '{path.name}'. Its output is in the log; profile again.")

@@ -1,6 +1,7 @@
-"""Profiles on disk: `profiles/<target>/<implementation>/profile.json` with what the tool left beside it.
+"""Profiles on disk: `profiles/<target>/<implementation>/profile.json` with the files of the tool beside it.
 
-A folder is there whole or not at all. It may come from anybody: only the files that `profile.json` names are read.
+A folder appears complete, by a rename. It may come from an untrusted source: only files that `profile.json` names are
+read.
 """
 
 import hashlib
@@ -19,14 +20,13 @@ from aiperf_core.results.filenames import file_name
 FOLDER = "profiles"
 PAGE = "profile.json"
 DEFAULT_PARENT = Path("artifacts/profiles")
-_CHUNK = 1 << 20
 _ATTEMPTS = 1000
 
 
 def new_folder(out: Path | None, name: str) -> Path:
-    """The folder for new profiles, which is made when the first is written: `out`, or one called after the time and `name`.
+    """The folder for new profiles: `out`, or one named after the time and `name`. The first profile creates it.
 
-    Raises `BundleError` where `out` is there and not empty.
+    Raises `BundleError` when `out` exists and is not empty.
     """
     if out is not None:
         if (out.is_dir() and not any(out.iterdir())) or not out.exists():
@@ -34,30 +34,28 @@ def new_folder(out: Path | None, name: str) -> Path:
         raise BundleError(f"'{out}' is not an empty folder; profiles go to a new one. Choose another --out.")
     stem = f"{datetime.now().strftime('%Y%m%d-%H%M%S')}-{file_name(name)}"
     names = (stem, *(f"{stem}-{attempt}" for attempt in range(2, _ATTEMPTS)))
-    return next(DEFAULT_PARENT / one for one in names if not (DEFAULT_PARENT / one).exists())
+    return next(DEFAULT_PARENT / name for name in names if not (DEFAULT_PARENT / name).exists())
 
 
 def folder_of(root: Path, target: str, implementation: str) -> Path:
-    """Where the profile of an implementation lies, or will lie, in a bundle or a folder of profiles."""
+    """The folder of an implementation's profile in a bundle or a folder of profiles."""
     return root / FOLDER / file_name(target) / file_name(implementation)
 
 
 def artifact(path: Path) -> Artifact:
-    """A file's name, size and SHA-256. Raises `BundleError` where it cannot be read."""
-    digest = hashlib.sha256()
+    """The name, size and SHA-256 of a file. Raises `BundleError` when it cannot be read."""
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-        return Artifact(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Artifact(name=path.name, bytes=path.stat().st_size, sha256=digest)
     except OSError as error:
         raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
 
 
 def write(root: Path, profile: Profile, source: Path) -> Path:
-    """Put a profile and its artifacts, which lie in `source`, into `root`; the folder that it got.
+    """Write a profile and its artifacts, copied from `source`, into `root`; return its folder.
 
-    Raises `BundleError` where one is there already, or the disk refuses.
+    Raises `BundleError` when the folder exists already or cannot be written.
     """
     place = folder_of(root, profile.target, profile.implementation)
     hidden = place.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -76,7 +74,7 @@ def write(root: Path, profile: Profile, source: Path) -> Path:
 
 
 def read(folder: Path) -> Profile:
-    """Read the profile in a folder. Raises `BundleError` for one that is missing, damaged or of a newer aiperf."""
+    """Read the profile in a folder. Raises `BundleError` when it is missing, damaged or of another format."""
     path = folder / PAGE
     try:
         found = jsontext.loads(path.read_bytes())
@@ -92,12 +90,12 @@ def read(folder: Path) -> Profile:
         )
     try:
         return structure.structure(found, Profile)
-    except Exception as error:  # cattrs raises many kinds, and each means the same here
+    except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not a profile of format {PROFILE_VERSION}: {error}. Profile again.") from error
 
 
 def damaged(folder: Path, profile: Profile) -> Iterator[str]:
-    """The names of artifacts that are not as they were written, or not there."""
+    """The names of artifacts that are missing or changed."""
     for one in profile.artifacts:
         path = folder / one.name
         outside = Path(one.name).name != one.name

@@ -1,7 +1,7 @@
-"""The profiled process: makes the inputs, prepares one implementation, warms it up, and calls it within the tool's window.
+"""The profiled process: makes the inputs, prepares one implementation, warms it up, and calls it in the tool's window.
 
-Started as `python -m aiperf_core.profiling.subject REQUEST.json`, by the tool or under it. It leaves `subject.json` in its
-folder: how many calls it made, or why it could not.
+It starts as `python -m aiperf_core.profiling.subject REQUEST.json`, by the tool or under it, and writes `subject.json`
+into its folder: the number of calls, or the reason for a failure.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from aiperf_core.serving import at_desk
 
 TOLD = "subject.json"
 _WARM_CALLS = 3
-# What compiles or tunes itself may take more than the first calls.
+# Code that compiles or tunes itself may need more than the first calls.
 _WARM_S = 0.2
 _MOST_IN_A_ROW = 10_000
 
@@ -43,7 +43,7 @@ _MOST_IN_A_ROW = 10_000
 def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, Any]:
     """Call one implementation on a device within the tool's window. Return `calls`, `in_a_row`, `call_s` and `cost`.
 
-    Raises `SkipError` for what cannot run here, and whatever the implementation raises.
+    Raises `SkipError` for an implementation that cannot run here, and what the implementation raises.
     """
     if job.threads:  # before torch makes its threads, which inherit this
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
@@ -52,18 +52,15 @@ def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, A
     benchmark = load_benchmark(TargetRef(job.target, job.module))
     values = _draw(benchmark, job, kind.torch_device)
     call, finish, restore = _prepared(benchmark, job, values, folder)
-    # No output is kept: the calls that are watched allocate theirs as they would anywhere.
+    # No output is kept: recorded calls allocate theirs as usual.
     moved = sum(one.untyped_storage().nbytes() for one in (*pytree.tensors(values), *pytree.tensors(call())))
     device = kind.open(moved, all_streams=True)
     finish()
     seconds = _warm(device, call, finish, restore)
     pace = tool.pace
-    # A call that changes its inputs cannot be repeated without restoring them.
-    row = (
-        1
-        if benchmark.task.state or benchmark.deferred
-        else min(max(1, int(pace.window_s / max(seconds, 1e-9))), _MOST_IN_A_ROW)
-    )
+    row = min(max(1, int(pace.window_s / max(seconds, 1e-9))), _MOST_IN_A_ROW)
+    if benchmark.task.state or benchmark.deferred:  # changed inputs must be restored before every call
+        row = 1
     windows = max(1, int(min(pace.windows, pace.seconds / max(seconds * row, 1e-9))))
     several, window = in_a_row(call, row), tool.window(folder)
     taken = []
@@ -82,16 +79,11 @@ def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, A
                 device.synchronize()
                 taken.append((time.perf_counter() - start) / row)
             finish()
-    return {
-        "calls": windows * row,
-        "in_a_row": row,
-        "call_s": taken,
-        "cost": asdict(benchmark.work(job.params)),
-    }
+    return {"calls": windows * row, "in_a_row": row, "call_s": taken, "cost": asdict(benchmark.work(job.params))}
 
 
 def _draw(benchmark: Benchmark, job: Job, device: str) -> dict[str, Any]:
-    """The inputs and static arguments, as the judge makes them, by name."""
+    """The inputs and static arguments by name, made as in the judge."""
     task, values = benchmark.task, {}
     for draw in filter(None, (task.inputs, task.static)):
         generator = torch.Generator(device).manual_seed(secrets.randbits(62))
@@ -105,7 +97,7 @@ def _draw(benchmark: Benchmark, job: Job, device: str) -> dict[str, Any]:
 def _prepared(
     benchmark: Benchmark, job: Job, values: dict[str, Any], folder: Path
 ) -> tuple[Callable[[], Any], Callable[[], Any], Callable[[], None]]:
-    """The call, what waits for work that it put off, and what gives inputs that it may change their first values again."""
+    """The call, a function that waits for deferred work, and one that restores the inputs that a call may change."""
     code = next(one for one in benchmark.on(job.device) if one.name == job.implementation)
     files = {name: InputFile() for name in benchmark.task.files}
     for name, file in files.items():
@@ -134,7 +126,7 @@ def _prepared(
 def _ready(
     code: Implementation, arguments: dict[str, Any], *, deferred: bool
 ) -> tuple[Callable[..., Any], Callable[[], Any]]:
-    """What is called, after it was prepared, and what finishes a call."""
+    """The prepared callable, and the function that finishes a call."""
     if not code.is_class:
         return code.code, _nothing
     instance = code.code()
@@ -150,7 +142,7 @@ def _nothing() -> None:
 def _warm(
     device: TimingDevice, call: Callable[[], Any], finish: Callable[[], Any], restore: Callable[[], None]
 ) -> float:
-    """Call until compiling and tuning are over; the seconds of the quickest call."""
+    """Call until compiling and tuning are over; return the seconds of the fastest call."""
     begun = time.perf_counter()
     taken: list[float] = []
     while len(taken) < _WARM_CALLS or time.perf_counter() - begun < _WARM_S:
@@ -166,16 +158,14 @@ def _warm(
 
 @contextlib.contextmanager
 def _named(job: Job) -> Iterator[None]:
-    """An NVTX range and one of torch's own, by which every tool finds the call."""
+    """Mark a call by an NVTX range and a range of torch, for all tools."""
     nvtx: AbstractContextManager[Any] = torch.cuda.nvtx.range(job.label) if job.device == "cuda" else nullcontext()
-    with ExitStack() as stack:
-        stack.enter_context(torch.profiler.record_function(job.label))
-        stack.enter_context(nvtx)
+    with torch.profiler.record_function(job.label), nvtx:
         yield
 
 
 def main(path: Path) -> int:
-    """Do what a request asks, and tell how it went; the exit status."""
+    """Serve a request, write the reply, and return the exit status."""
     request = json.loads(path.read_text())
     folder = path.parent
     try:

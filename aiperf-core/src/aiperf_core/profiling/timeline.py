@@ -1,7 +1,8 @@
-"""What a time line of the GPU's work says: what takes the time, and how long the GPU waits in between."""
+"""Hot spots and idle gaps of a time line of GPU work."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -10,7 +11,7 @@ from aiperf_core.profiler import Hot
 
 @frozen
 class Piece:
-    """A kernel, copy or fill: seconds since any zero, bytes moved, and the operator that launched it."""
+    """A kernel, copy or fill: start and end in seconds, bytes moved, and the operator that launched it."""
 
     name: str
     kind: str
@@ -23,7 +24,7 @@ class Piece:
 
 @define
 class Call:
-    """One call, or several in a row: its seconds on the host, the GPU's work, and how often the host launched some."""
+    """One call, or several in a row: its seconds on the host, its GPU work, and the number of launches."""
 
     seconds: float
     pieces: list[Piece] = field(factory=list)
@@ -31,7 +32,7 @@ class Call:
 
 
 def hot(calls: Sequence[Call], count: int) -> list[Hot]:
-    """The work by name, the longest first; figures of one of `count` calls."""
+    """The work by name, the longest first; figures are the average of `count` calls."""
     groups: dict[tuple[str, str, str | None], list[Piece]] = defaultdict(list)
     for piece in (piece for call in calls for piece in call.pieces):
         groups[piece.name, piece.kind, piece.by].append(piece)
@@ -55,7 +56,7 @@ def hot(calls: Sequence[Call], count: int) -> list[Hot]:
 
 
 def figures(calls: Sequence[Call], count: int) -> dict[str, float]:
-    """Kernels, launches, bytes copied, time at work and idle between the first and the last piece; of one call."""
+    """Launches, kernels, bytes copied, and busy and idle time between the first and the last piece; of one call."""
     spans = [(piece.start, piece.end) for call in calls for piece in call.pieces]
     found = {
         "call_s": sum(call.seconds for call in calls) / count,
@@ -80,18 +81,12 @@ def figures(calls: Sequence[Call], count: int) -> dict[str, float]:
 
 
 def _stretches(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The stretches in which something runs, on whatever stream: length, and the gap before it."""
-    found: list[tuple[float, float]] = []
-    begun = until = None
-    gap = 0.0
+    """The busy stretches of all streams together: length in seconds, and the gap before it."""
+    busy: list[tuple[float, float]] = []
     for start, end in sorted(spans):
-        if begun is None or until is None:
-            begun, until = start, end
-        elif start > until:
-            found.append((until - begun, gap))
-            gap, begun, until = start - until, start, end
+        if busy and start <= busy[-1][1]:
+            busy[-1] = busy[-1][0], max(busy[-1][1], end)
         else:
-            until = max(until, end)
-    if begun is not None and until is not None:
-        found.append((until - begun, gap))
-    return found
+            busy.append((start, end))
+    gaps = (0.0, *(after[0] - before[1] for before, after in pairwise(busy)))
+    return [(end - start, gap) for (start, end), gap in zip(busy, gaps, strict=False)]

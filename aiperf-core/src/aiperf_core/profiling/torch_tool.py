@@ -1,20 +1,20 @@
 """torch: the PyTorch profiler (Kineto) within the profiled process; operators on a CPU, kernels and copies on a GPU.
 
-It leaves a Chrome trace, for Perfetto or chrome://tracing. Format: the trace events of
+It writes a Chrome trace for Perfetto or chrome://tracing. Format: the trace events of
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, with Kineto's categories.
 """
 
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.profiler import Hot, Job, Observed, Pace
-from aiperf_core.profiling import timeline
+from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
+from aiperf_core.profiling import programs, timeline
 from aiperf_core.profiling.timeline import Call, Piece
 
 TRACE = "torch.trace.json.gz"
@@ -24,31 +24,18 @@ _LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
 _WHY_NOT = "the torch profiler reads no hardware counters"
 
 
-class TorchTool:
-    """See `profiling.profiler.Tool`."""
+class TorchTool(Tool):
+    """The PyTorch profiler."""
 
     pace = Pace(10, 2.0)
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
     def unavailable(self) -> str | None:
-        """It comes with torch; whether it has CUPTI shows when it runs."""
-        if self._job.metrics:
-            return "torch has no metrics to choose from; leave out --metrics, or choose a tool that has: --tool ncu"
-        return None
-
-    def commands(self, argv: Sequence[str], folder: Path) -> list[list[str]]:
-        """It works within the process."""
-        return [[*argv]]
+        """Metrics were asked for. It comes with torch; a missing CUPTI shows when it runs."""
+        return programs.without_metrics("torch", self.job.metrics)
 
     def window(self, folder: Path) -> "TorchWindow":
-        """Profile from within."""
-        return TorchWindow("cuda" if self._job.device == "cuda" else "cpu", folder / TRACE)
-
-    def remedy(self, log: str) -> str | None:
-        """Nothing that the torch profiler prints has a remedy of ours."""
-        return None
+        """Profile within the process."""
+        return TorchWindow("cuda" if self.job.device == "cuda" else "cpu", folder / TRACE)
 
     def summarise(self, folder: Path, calls: int) -> Observed:
         """Read the trace."""
@@ -56,13 +43,13 @@ class TorchTool:
             trace = json.loads(gzip.decompress((folder / TRACE).read_bytes()))
         except (OSError, EOFError, ValueError) as error:
             raise AiperfError(f"The trace of the torch profiler cannot be read ({error}). Profile again.") from None
-        return read(trace, self._job, calls)
+        return read(trace, self.job, calls)
 
 
-class TorchWindow:
-    """The torch profiler around all calls. The range of a call has the job's name, and is made by the subject.
+class TorchWindow(Window):
+    """The torch profiler around all calls. The profiled process marks each call by a range with the job's label.
 
-    Of a device other than GPUs, it sees what the processors do for it.
+    Of devices other than GPUs it sees the work of the CPU only.
     """
 
     def __init__(self, device: str, trace: Path) -> None:
@@ -75,24 +62,20 @@ class TorchWindow:
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if self._device == "cuda" else [])]
-        with profile(activities=activities):  # its start-up takes seconds, and must not fall into a call
+        with profile(activities=activities):  # keeps its start-up of seconds out of the calls
             torch.zeros(1, device=self._device).add_(1)
         with profile(activities=activities, acc_events=True) as profiler:
             yield
         profiler.export_chrome_trace(str(self._trace))
 
-    def call(self) -> AbstractContextManager[None]:
-        """Nothing more around one call."""
-        return nullcontext()
-
 
 def read(trace: dict[str, Any], job: Job, calls: int) -> Observed:
-    """What a Chrome trace of Kineto's says. Raises `AiperfError` where the ranges of the calls are missing."""
+    """Read a Chrome trace of Kineto. Raises `AiperfError` when the ranges of the calls are missing."""
     events = [one for one in trace["traceEvents"] if one.get("ph") == "X"]
     ranges = [one for one in events if one.get("cat") == "user_annotation" and one["name"] == job.label]
     if not ranges:
         raise AiperfError(f"The trace of the torch profiler has no range {job.label!r}. Profile again.")
-    # torch writes its version nowhere into a trace; the schema's is what the file has.
+    # A trace has the version of its schema, but not of torch.
     version = f"Kineto trace, schema {trace.get('schemaVersion', '?')}"
     if job.device == "cuda":
         return _gpu(events, ranges, calls, version)
@@ -121,17 +104,16 @@ def _cpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int,
             "outside_share": max(0.0, 1 - outermost / total),
         },
         missing={
-            "idle gaps": "on a processor the profiler sees operators only",
-            "bytes copied": "on a processor the profiler sees operators only",
+            **dict.fromkeys(("idle gaps", "bytes copied"), "on a CPU the profiler sees operators only"),
             "occupancy and stalls": _WHY_NOT,
         },
         files=[TRACE],
-        notes=["Time outside of operators is Python, and C code that torch does not know; --tool perf sees both."],
+        notes=["Time outside of operators is Python and C code unknown to torch; --tool perf sees both."],
     )
 
 
 def _gpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int, version: str) -> Observed:
-    """Work belongs to the call within which the host launched it; CUPTI gives both the same correlation."""
+    """Work belongs to the call within which the host launched it; CUPTI gives both the same correlation id."""
     found = [Call(one["dur"] / 1e6) for one in ranges]
     owner: dict[int, tuple[Call, str | None]] = {}
     for call, one in zip(found, ranges, strict=True):
@@ -148,8 +130,9 @@ def _gpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int,
             call.pieces.append(_piece(event, kind, by))
     if not any(call.pieces for call in found):
         raise AiperfError(
-            "CUPTI recorded no work of the GPU: another profiler may hold it, or the driver refuses (ERR_NVGPUCTRPERM is for "
-            "counters only). End other profilers, see what torch prints with --tool torch under TORCH_LOGS=+all, or use: --tool nsys"
+            "CUPTI recorded no work of the GPU: another profiler may hold it, or the driver refuses "
+            "(ERR_NVGPUCTRPERM is for counters only). End other profilers, see what torch prints with --tool torch "
+            "under TORCH_LOGS=+all, or use: --tool nsys"
         )
     return Observed(
         version=version,
@@ -177,13 +160,13 @@ def _inside(events: list[dict[str, Any]], one: dict[str, Any]) -> list[dict[str,
 
 
 def _covering(operators: list[dict[str, Any]], ts: float) -> str | None:
-    """The innermost operator that is running at a time."""
+    """The name of the innermost operator that runs at a time; None when no operator runs."""
     covering = [one for one in operators if one["ts"] <= ts < one["ts"] + one["dur"]]
     return str(min(covering, key=lambda one: one["dur"])["name"]) if covering else None
 
 
 def _nested(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], float, int]]:
-    """Each operator with its own seconds, less those of the operators that it calls, and its depth on its thread."""
+    """Each operator, its seconds without the operators that it calls, and its depth on its thread."""
     own = {id(event): float(event["dur"]) for event in events}
     depths: dict[int, int] = {}
     stack: list[dict[str, Any]] = []

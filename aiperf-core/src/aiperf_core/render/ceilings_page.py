@@ -2,9 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 
-from attrs import frozen
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -25,92 +23,54 @@ _TRANSFERS = {
 }
 
 
-@frozen
-class Section:
-    """Figures that belong together: the names of their fields, in order."""
-
-    title: str
-    names: tuple[str, ...]
-
-
-SECTIONS = (
-    Section(
-        "memory",
-        (
-            "copy_bytes_per_s",
-            "read_bytes_per_s",
-            "write_bytes_per_s",
-            "stream_bytes_per_s",
-            "cache_bytes_per_s",
-            "cache_bytes",
-            "shared_bytes_per_s",
-        ),
-    ),
-    Section("arithmetic", ("flop_per_s", "vector_flop_per_s")),
-    Section(
-        "launches and clocks",
-        (
-            "launch_s",
-            "graph_launch_s",
-            "launch_wait_s",
-            "event_overhead_s",
-            "event_step_s",
-            "sm_clock_hz",
-            "timer_call_s",
-            "timer_resolution_s",
-        ),
-    ),
-    Section("transfers", ("transfer_bytes_per_s",)),
-    Section("several GPUs", ("peer_bytes_per_s", "all_reduce_bytes_per_s")),
-)
-_LABELS = {
-    "copy_bytes_per_s": "copy (read + write)",
-    "read_bytes_per_s": "read",
-    "write_bytes_per_s": "write",
-    "cache_bytes_per_s": "last-level cache, read",
-    "cache_bytes": "last-level cache, size",
-    "shared_bytes_per_s": "shared memory, read",
-    "launch_s": "kernel after kernel",
-    "graph_launch_s": "the same in a graph",
-    "launch_wait_s": "launch and wait",
-    "event_overhead_s": "excess of events",
-    "event_step_s": "step of events",
-    "sm_clock_hz": "SM clock",
-    "timer_resolution_s": "step of perf_counter",
+# The sections of the page: fields in order, each with its label. `{}` stands for the part of a figure, such as `bf16`.
+SECTIONS = {
+    "memory": {
+        "copy_bytes_per_s": "copy (read + write)",
+        "read_bytes_per_s": "read",
+        "write_bytes_per_s": "write",
+        "stream_bytes_per_s": "{}",
+        "cache_bytes_per_s": "last-level cache, read",
+        "cache_bytes": "last-level cache, size",
+        "shared_bytes_per_s": "shared memory, read",
+    },
+    "arithmetic": {"flop_per_s": "{} matrix product", "vector_flop_per_s": "{} multiply-add"},
+    "launches and clocks": {
+        "launch_s": "kernel after kernel",
+        "graph_launch_s": "the same in a graph",
+        "launch_wait_s": "launch and wait",
+        "event_overhead_s": "excess of events",
+        "event_step_s": "step of events",
+        "sm_clock_hz": "SM clock",
+        "timer_call_s": "call of {}",
+        "timer_resolution_s": "step of perf_counter",
+    },
+    "transfers": {"transfer_bytes_per_s": "{}"},
+    "several GPUs": {"peer_bytes_per_s": "GPU {}", "all_reduce_bytes_per_s": "all-reduce of {}"},
 }
-_PARTS: dict[str, Callable[[str], str]] = {
-    "flop_per_s": lambda part: f"{part} matrix product",
-    "vector_flop_per_s": lambda part: f"{part} multiply-add",
-    "stream_bytes_per_s": lambda part: part,
-    "transfer_bytes_per_s": lambda part: _TRANSFERS.get(part, part),
-    "peer_bytes_per_s": lambda part: f"GPU {part.replace('-', ' to ')}",
-    "all_reduce_bytes_per_s": lambda part: f"all-reduce of {part}",
-    "timer_call_s": lambda part: f"call of {part}",
-}
-# Copies between more pairs than this are shown by their slowest and fastest.
-_PAIRS_SHOWN = 6
-BUSY = 0.05
+_LABELS = {name: label for section in SECTIONS.values() for name, label in section.items()}
+_PAIRS_SHOWN = 6  # of copies between GPUs; of more pairs only the slowest and the fastest
+BUSY = 0.05  # share of the processors
 
 
 def render(ceilings: Ceilings, look: Look, width: int) -> RenderableType:
-    """The whole page: whose figures these are, the figures in groups, what could not be measured."""
+    """The whole page: the device, the figures in sections, and what could not be measured."""
     fractions = of_datasheet(ceilings)
-    groups = [(section, list(_rows(ceilings, section, fractions, look))) for section in SECTIONS]
-    groups = [(section, rows) for section, rows in groups if rows]
+    groups = [(title, list(_rows(ceilings, names, fractions, look))) for title, names in SECTIONS.items()]
+    groups = [(title, rows) for title, rows in groups if rows]
     columns = [Column(("",)), Column(("measured",), right=True)]
     if fractions:
         columns += [Column(("data sheet",), right=True), Column(("of it",), right=True)]
     columns.append(Column(("how",)))
     if not fractions:
-        groups = [(section, [[*line[:2], line[4]] for line in rows]) for section, rows in groups]
+        groups = [(title, [[*line[:2], line[4]] for line in rows]) for title, rows in groups]
     wide = widths(columns, [line for _, rows in groups for line in rows])
     parts: list[RenderableType] = [*_title(ceilings, look, width), Text()]
-    for section, rows in groups:
-        if section is not groups[0][0]:
-            parts.append(Text())
-        head = heading(columns) if section is groups[0][0] else [[Text()] for _ in columns]
-        head[0] = [Text(section.title, "bold")]
-        parts += draw(columns, head, [max(wide[0], len(section.title)), *wide[1:]])
+    for number, (title, rows) in enumerate(groups):
+        parts += [Text()] if number else []
+        head = [[Text()] for _ in columns] if number else heading(columns)
+        head[0] = [Text(title, "bold")]
+        parts += draw(columns, head, [max(wide[0], len(title)), *wide[1:]])
         parts.append(Text(look.rule * min(width, sum(wide) + GAP * (len(wide) - 1)), "dim"))
         for line in rows:
             parts += draw(columns, line, wide)
@@ -119,51 +79,36 @@ def render(ceilings: Ceilings, look: Look, width: int) -> RenderableType:
 
 def _title(ceilings: Ceilings, look: Look, width: int) -> list[Text]:
     took = f" in {ceilings.took_s:.1f} s" if ceilings.took_s is not None else ""
-    about = [f"measured {_moment(ceilings.measured)}{took}"]
-    state = ceilings.state
-    if state.get("torch"):
-        about.append(f"torch {words(state['torch'])}")
-    if state.get("driver"):
-        about.append(f"driver {words(state['driver'])}")
-    if state.get("power_limit_w"):
-        about.append(f"power limit {words(state['power_limit_w'])} W")
+    about = [f"measured {units.moment(words(ceilings.measured))}{took}"]
+    for name, before, after in (
+        ("torch", "torch ", ""),
+        ("driver", "driver ", ""),
+        ("power_limit_w", "power limit ", " W"),
+    ):
+        if ceilings.state.get(name):
+            about.append(f"{before}{words(ceilings.state[name])}{after}")
     lines = [Text(line, "bold") for line in _wrapped(words(ceilings.device), width)]
     lines += [look.text(line, "dim") for line in _wrapped(", ".join(about), width)]
     if (ceilings.others_busy or 0.0) > BUSY:
         warning = (
-            f"Other processes took {units.percent(ceilings.others_busy or 0.0)} of the processors meanwhile: some figures "
-            "may be too low. When it is quiet: aiperf ceilings --refresh"
+            f"Other processes took {units.percent(ceilings.others_busy or 0.0)} of the processors meanwhile: "
+            "some figures may be too low. When it is quiet: aiperf ceilings --refresh"
         )
         lines += [Text(line, "yellow") for line in _wrapped(warning, width)]
     return lines
 
 
-def _moment(iso: str) -> str:
-    try:
-        return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
-    except ValueError:
-        return words(iso)
-
-
-def _rows(ceilings: Ceilings, section: Section, fractions: dict[str, float], look: Look) -> Iterator[Line]:
+def _rows(ceilings: Ceilings, names: Iterable[str], fractions: dict[str, float], look: Look) -> Iterator[Line]:
     found = figures(ceilings)
-    for name in section.names:
+    for name in names:
         keys = [key for key in found if key.partition(".")[0] == name]
+        labels = {key: label_of(key) for key in keys}
         if name == "peer_bytes_per_s" and len(keys) > _PAIRS_SHOWN:
-            yield from _extremes(keys, found, ceilings, fractions, look)
-            continue
-        for key in keys:
-            yield _line(label_of(key), key, found[key], ceilings, fractions, look)
-
-
-def _extremes(
-    keys: list[str], found: dict[str, float], ceilings: Ceilings, fractions: dict[str, float], look: Look
-) -> Iterator[Line]:
-    """Of very many pairs, the slowest and the fastest."""
-    ordered = sorted(keys, key=lambda key: found[key])
-    for word, key in (("slowest", ordered[0]), ("fastest", ordered[-1])):
-        label = f"{word} of {len(keys)}: {label_of(key)}"
-        yield _line(label, key, found[key], ceilings, fractions, look)
+            ordered = sorted(keys, key=lambda key: found[key])
+            ends = {"slowest": ordered[0], "fastest": ordered[-1]}
+            labels = {key: f"{word} of {len(keys)}: {labels[key]}" for word, key in ends.items()}
+        for key, label in labels.items():
+            yield _line(label, key, found[key], ceilings, fractions, look)
 
 
 def _line(label: str, key: str, value: float, ceilings: Ceilings, fractions: dict[str, float], look: Look) -> Line:
@@ -181,7 +126,10 @@ def _line(label: str, key: str, value: float, ceilings: Ceilings, fractions: dic
 def label_of(key: str) -> str:
     """What a figure is called in print."""
     name, _, part = key.partition(".")
-    return _PARTS[name](part) if name in _PARTS and part else _LABELS.get(name, name)
+    label = _LABELS.get(name, name)
+    if not part:
+        return name if "{}" in label else label
+    return label.format(part.replace("-", " to ") if name == "peer_bytes_per_s" else _TRANSFERS.get(part, part))
 
 
 def _printer(key: str) -> Printer:
@@ -199,7 +147,7 @@ def _printer(key: str) -> Printer:
 
 
 def _missing(ceilings: Ceilings, look: Look, width: int) -> Iterable[Text]:
-    """What has no figure: those with one reason together."""
+    """The figures that could not be measured, by reason."""
     by_reason: dict[str, list[str]] = {}
     for key, why in ceilings.missing.items():
         by_reason.setdefault(why, []).append(label_of(key))

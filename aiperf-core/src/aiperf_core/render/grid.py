@@ -1,13 +1,16 @@
 """Columns of cells with several lines, laid out so that nothing is cut.
 
-rich's own table shortens or drops columns that do not fit, without a word. Here the cells' widths decide, and the caller
-asks first whether they fit.
+The table of rich shortens or drops columns that do not fit, without a message. Here the widths of the cells decide, and
+the caller checks first whether they fit.
 """
 
 from collections.abc import Sequence
 
 from attrs import frozen
+from rich.table import Table
 from rich.text import Text
+
+from aiperf_core.render.look import Look
 
 GAP = 2
 Cell = list[Text]  # its lines
@@ -16,14 +19,14 @@ Line = list[Cell]  # a row of the grid, a cell a column
 
 @frozen
 class Column:
-    """A column's heading, a line each, and whether its cells stand to the right (numbers do)."""
+    """A column: the lines of its heading, and whether its cells are aligned to the right, as numbers are."""
 
     head: tuple[str, ...]
     right: bool = False
 
 
 def widths(columns: Sequence[Column], lines: Sequence[Line]) -> list[int]:
-    """How wide each column is."""
+    """The width of each column."""
     return [
         max([*map(len, column.head), *(text.cell_len for line in lines for text in line[index])])
         for index, column in enumerate(columns)
@@ -31,17 +34,17 @@ def widths(columns: Sequence[Column], lines: Sequence[Line]) -> list[int]:
 
 
 def total(columns: Sequence[Column], lines: Sequence[Line]) -> int:
-    """How wide the grid is."""
+    """The width of the grid."""
     return sum(widths(columns, lines)) + GAP * (len(columns) - 1)
 
 
 def heading(columns: Sequence[Column]) -> Line:
-    """The headings as a row; lines after the first are quieter, as they are in the cells."""
+    """The headings as a row; lines after the first are dim, as in the cells."""
     return [[Text(text, "dim" if index else "") for index, text in enumerate(column.head)] for column in columns]
 
 
 def draw(columns: Sequence[Column], line: Line, wide: Sequence[int]) -> list[Text]:
-    """Draw one row of the grid: as many lines as its tallest cell has."""
+    """Draw one row of the grid, with as many lines as its tallest cell."""
     drawn = []
     for height in range(max(map(len, line))):
         joined, blanks = Text(no_wrap=True), 0
@@ -56,6 +59,17 @@ def draw(columns: Sequence[Column], line: Line, wide: Sequence[int]) -> list[Tex
     return drawn
 
 
+def table(columns: Sequence[Column], lines: Sequence[Line], look: Look) -> list[Text]:
+    """Draw a whole grid: the headings, a rule and the rows."""
+    wide = widths(columns, lines)
+    rule = Text(look.rule * total(columns, lines), "dim")
+    return [
+        *draw(columns, heading(columns), wide),
+        rule,
+        *(text for line in lines for text in draw(columns, line, wide)),
+    ]
+
+
 def fold(name: str, width: int) -> list[str]:
     """Break a name into lines of at most `width`, after underscores where that is possible."""
     lines = [""]
@@ -66,3 +80,11 @@ def fold(name: str, width: int) -> list[str]:
         while len(lines[-1]) > width:
             lines[-1:] = [lines[-1][:width], lines[-1][width:]]
     return lines
+
+
+def labelled(width: int | None = None) -> Table:
+    """A grid of labels, each with a paragraph beside it."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="" if width else "dim", width=width)
+    grid.add_column(overflow="fold")
+    return grid

@@ -1,8 +1,8 @@
 """Places labels beside columns of marks so that none covers another, a mark or a line.
 
-Everything is in points on the page. The labels of a column are stacked in the order of their marks, so that the lines
-which lead to them never cross: at the right or at the left, as near to their marks as their heights allow, and lower or
-higher as a whole where something is in the way.
+Coordinates are pixels; y counts upwards. The labels of a column are stacked in the order of their marks, so that their
+leader lines never cross. A stack stands at the right or at the left of its marks. It moves up or down where it would
+cover something.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ HIGHEST, LOWEST, STEP = 4.0, 8.0, 0.5
 
 @frozen
 class Box:
-    """A rectangle on the page, in points."""
+    """A rectangle."""
 
     left: float
     bottom: float
@@ -32,13 +32,13 @@ class Box:
 
     @property
     def area(self) -> float:
-        """What it covers."""
+        """The covered area."""
         return (self.right - self.left) * (self.top - self.bottom)
 
 
 @frozen
 class Placed:
-    """Where a label goes: the end of its middle line that is nearer to the mark, at its right if `turned`; and its box."""
+    """The place of a label: the end of its middle line at the mark (the right end if `turned`), and its box."""
 
     x: float
     y: float
@@ -48,7 +48,7 @@ class Placed:
 
 @frozen
 class Label:
-    """A label to be placed: the middle of its mark, its own width, and the column that its mark stands in."""
+    """A label to place: the middle of its mark, its width, and the column of its mark."""
 
     x: float
     y: float
@@ -59,8 +59,7 @@ class Label:
 def place(labels: Sequence[Label], height: float, page: Box, taken: Iterable[Box]) -> list[Placed]:
     """A place for each label, all of one height. `taken` is covered already.
 
-    Columns are served one after the other, which leaves less room for the last: from the left, and from the right, and
-    the better of the two is taken.
+    Columns are placed one after the other, from the left and from the right; the order with the lower cost is used.
     """
     covered = [*taken, *(around(one.x, one.y) for one in labels)]
     columns: dict[str, list[int]] = {}
@@ -74,7 +73,7 @@ def place(labels: Sequence[Label], height: float, page: Box, taken: Iterable[Box
 def _served(
     columns: Sequence[Sequence[int]], labels: Sequence[Label], height: float, page: Box, covered: Sequence[Box]
 ) -> tuple[float, dict[int, Placed]]:
-    """What it costs to serve columns in this order, and where their labels then are."""
+    """The cost of placing columns in this order, and the places of their labels."""
     occupied, total = [*covered], 0.0
     placed: dict[int, Placed] = {}
     for indices in columns:
@@ -93,11 +92,13 @@ def around(x: float, y: float) -> Box:
 
 
 def spread(wanted: Sequence[float], height: float) -> list[float]:
-    """Heights as near as possible to those wanted (from the top down) that are at least so far apart.
+    """Heights at least `height` apart, with the least sum of squared distances to the wanted ones (from the top down).
 
-    The sum of squared distances is the least: labels that would collide are centred together on their marks.
+    Labels that would collide are thereby centred together on their marks.
     """
-    groups: list[list[float]] = []  # each: the sum of what its members want of its first, and how many they are
+    groups: list[
+        list[float]
+    ] = []  # of each: the sum of the heights wanted for its first member, and the number of members
     for index, value in enumerate(wanted):
         groups.append([value + index * height, 1])
         while len(groups) > 1 and groups[-2][0] / groups[-2][1] < groups[-1][0] / groups[-1][1]:

@@ -1,8 +1,4 @@
-"""How results look: characters and colours, in a terminal and out of it.
-
-Code under test may print anything, and its words reach the terminal through logs and messages. `words` takes the
-control characters out, so that no benchmark can move the cursor, recolour a verdict or overwrite a line.
-"""
+"""Characters and colours of results, in a terminal and outside of it."""
 
 from attrs import frozen
 from rich.box import Box
@@ -31,34 +27,34 @@ VERDICT_STYLES = {
 
 @frozen
 class Look:
-    """`plain` is for pipes and NO_COLOR: nothing that is not ASCII, save what a benchmark's author wrote."""
+    """The characters of an output. `plain`, for pipes and NO_COLOR, is ASCII except for the texts of authors."""
 
     plain: bool
 
     @property
     def box(self) -> Box:
-        """For tables of rich's: a rule under the header and no other lines."""
+        """The lines of a rich table: only a rule under the header."""
         return Box(RULED.format(self.rule), ascii=self.plain)
 
     @property
     def rule(self) -> str:
-        """Makes a line across."""
+        """The character of a horizontal line."""
         return "-" if self.plain else "─"
 
     @property
     def dot(self) -> str:
-        """Stands between the parts of a line."""
+        """The separator of the parts of a line."""
         return "-" if self.plain else "·"
 
     @property
     def bar(self) -> str:
-        """Stands before a line that somebody else's code printed."""
+        """The mark of a line that code under test printed."""
         return "|" if self.plain else "│"
 
     def text(self, content: str, style: str = "") -> Text:
-        """Our own words, with units spelt as this look can."""
+        """A text with its units in the characters of this look."""
         return Text(content.replace("µ", "u") if self.plain else content, style)
 
     def verdict(self, verdict: Verdict) -> Text:
-        """A verdict in its colour. The word alone says everything: colour only helps to find it."""
+        """A verdict in its colour."""
         return Text(verdict.value, VERDICT_STYLES[verdict])

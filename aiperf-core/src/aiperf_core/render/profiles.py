@@ -1,4 +1,4 @@
-"""Profiles as a terminal shows them: for each implementation why it differs, its figures, and what takes its time."""
+"""Profiles in a terminal: why an implementation differs from the baseline, its figures, and its longest operations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,13 +11,12 @@ from aiperf_core.profiler import Hot
 from aiperf_core.profiling import figures
 from aiperf_core.profiling.contrast import Contrast, shortened
 from aiperf_core.profiling.models import NotProfiled, Profile
-from aiperf_core.render.grid import GAP, Column, Line, draw, heading, total, widths
+from aiperf_core.render.grid import GAP, Column, Line, table, total
 from aiperf_core.render.look import Look
 
 _MOST = 8
 _LEAST_SHARE = 0.001
 _STALLS = 3
-# What every profile is asked; a tool that cannot answer says so.
 _HEADINGS = {"kernel": "kernel", "copy": "kernel", "fill": "kernel", "operator": "operator", "symbol": "symbol"}
 
 
@@ -33,7 +32,7 @@ def render(profile: Profile, against: Contrast | None, look: Look, width: int) -
 
 
 def render_missing(missing: NotProfiled, look: Look) -> RenderableType:
-    """An implementation of which there is no profile."""
+    """An implementation without a profile."""
     head = Text.assemble(
         (words(f"{missing.target}:{missing.implementation}"), "bold"),
         ("  FAILED" if missing.failed else "  SKIPPED"),
@@ -59,7 +58,7 @@ def _why(profile: Profile, against: Contrast | None, look: Look) -> list[Text]:
 
 
 def _figures(profile: Profile, against: Contrast | None, look: Look) -> list[Text]:
-    """The figures in their order, beside those of the baseline."""
+    """The figures in their order, beside the figures of the baseline."""
     found = profile.observed.figures
     before = {one.name: one for one in against.figures} if against else {}
     lines: list[Line] = []
@@ -74,11 +73,11 @@ def _figures(profile: Profile, against: Contrast | None, look: Look) -> list[Tex
     columns += [Column((profile.implementation,), right=True), Column(("ratio",), right=True)]
     if against is None:
         columns, lines = columns[::2], [line[::2] for line in lines]
-    return _table(columns, lines, look)
+    return table(columns, lines, look)
 
 
 def _ordered(found: Mapping[str, float]) -> list[str]:
-    """The figures to show, with the reasons for which warps waited most."""
+    """The figures to show, with the most frequent reasons for which warps stall."""
     stalls = sorted((name for name in found if name.startswith(figures.STALL)), key=lambda name: -found[name])
     return [*(name for name in sorted(found, key=figures.order) if name not in stalls), *stalls[:_STALLS]]
 
@@ -88,14 +87,14 @@ def _cells(label: str, left: str, right: str, ratio: str, look: Look) -> Line:
 
 
 def _hot(hot: Sequence[Hot], against: Contrast | None, look: Look, width: int) -> list[Text]:
-    """What takes the time, the longest first, names as wide as there is room for; beside it what the baseline took."""
+    """The longest operations, beside the time that each took in the baseline. Names fill the room that is left."""
     kind = _HEADINGS.get(hot[0].kind, hot[0].kind)
     heads = ("share", "time", *((against.left,) if against else ()), "count")
     columns = [*(Column((head,), right=True) for head in heads), Column((kind,))]
     before = {(one.left.kind, one.name): one.left for one in against.changed} if against else None
     figured = [_hot_cells(one, before, look) for one in hot[:_MOST]]
     room = width - total(columns[:-1], figured) - GAP
-    drawn = _table(columns, [[*cells, _name(one, room)] for one, cells in zip(hot, figured, strict=False)], look)
+    drawn = table(columns, [[*cells, _name(one, room)] for one, cells in zip(hot, figured, strict=False)], look)
     if len(hot) > _MOST:
         rest = sum(one.share or 0.0 for one in hot[_MOST:])
         drawn.append(Text(f"and {len(hot) - _MOST} more, with {units.percent(rest)} together", "dim"))
@@ -115,7 +114,7 @@ def _hot_cells(one: Hot, before: Mapping[tuple[str, str], Hot] | None, look: Loo
 
 
 def _gone(against: Contrast | None, look: Look, width: int) -> list[Text]:
-    """What the baseline spends time on and this implementation does not."""
+    """The operations of the baseline that this implementation does not have."""
     gone = [one for one in against.gone if (one.share or 0.0) >= _LEAST_SHARE] if against else []
     told = [
         f"gone: {units.seconds(one.seconds or 0.0)} {shortened(words(one.name), width - 20)}" for one in gone[:_MOST]
@@ -140,14 +139,4 @@ def _notes(profile: Profile, look: Look) -> list[Text]:
     files = ", ".join(f"{one.name} ({units.size(one.bytes)})" for one in profile.artifacts)
     return [
         Text(words(one), "dim") for one in (*profile.observed.notes, *notes, *([f"files: {files}"] if files else []))
-    ]
-
-
-def _table(columns: list[Column], lines: list[Line], look: Look) -> list[Text]:
-    wide = widths(columns, lines)
-    rule = Text(look.rule * (sum(wide) + GAP * (len(wide) - 1)), "dim")
-    return [
-        *draw(columns, heading(columns), wide),
-        rule,
-        *(text for line in lines for text in draw(columns, line, wide)),
     ]

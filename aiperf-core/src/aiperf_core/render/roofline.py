@@ -1,10 +1,10 @@
-"""What belongs on a roofline: the roofs of a device, and a mark for each implementation that is believed.
+"""The content of a roofline: the roofs of a device, and a mark for each implementation that is believed.
 
-A target's place on the horizontal axis is the arithmetic intensity that its cost declares: operations per byte of traffic
-that no implementation can avoid. It is the same for all its rows, which therefore stand above each other.
+The horizontal axis is the arithmetic intensity that a target's cost declares: operations per byte of traffic that no
+implementation can avoid. All rows of a target have the same intensity, and stand above each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -19,7 +19,7 @@ BELIEVED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE, 
 
 @frozen
 class Roof:
-    """A limit. `slope` is bytes per second of memory, `level` operations per second of arithmetic; one of them is set."""
+    """A limit: either `slope`, bytes per second of memory, or `level`, operations per second of arithmetic."""
 
     label: str
     slope: float | None = None
@@ -28,9 +28,11 @@ class Roof:
 
 @frozen
 class Mark:
-    """An implementation: where it stands, and what kind it is: `baseline`, `variant`, `best` or `yardstick`.
+    """An implementation.
 
-    `ceiling` is what light allows it, `fraction` how much of that it reaches; None where the work has no such bound.
+    kind: `baseline`, `variant`, `best` or `yardstick`.
+    ceiling: the rate at the speed of light; None where the work has no such bound.
+    fraction: the fraction of that rate which the implementation reaches.
     """
 
     target: str
@@ -44,7 +46,7 @@ class Mark:
 
 @frozen
 class Panel:
-    """The roofline of one device. `memory` is the roof of its copies, the others are cache and arithmetic."""
+    """The roofline of one device. `memory` is the roof of its copies; the others are cache and arithmetic."""
 
     device: str
     measured: str
@@ -55,21 +57,21 @@ class Panel:
 
 @frozen
 class Roofline:
-    """What is drawn, and what is not with its reason."""
+    """The panels, and what was left out with its reason."""
 
     panels: tuple[Panel, ...]
     left_out: tuple[str, ...]
 
 
 def roofline(results: Sequence[TargetResult], manifest: Manifest) -> Roofline:
-    """Collect the panels, one a device. Raises `AiperfError` where there is nothing to draw."""
+    """Collect a panel for each device. Raises `AiperfError` where there is nothing to draw."""
     left_out: list[str] = []
     panels = []
     for device in sorted({result.device for result in results}):
         ours = [result for result in results if result.device == device]
         ceilings = manifest.ceilings.get(device)
         if ceilings is None:
-            left_out += [f"{one.target}: no ceilings of {device!r} were measured in that run" for one in ours]
+            left_out += [f"{result.target}: no ceilings of {device!r} were measured in that run" for result in ours]
             continue
         marks = [mark for result in ours for mark in _marks(result, left_out)]
         if marks:
@@ -87,34 +89,27 @@ def _marks(result: TargetResult, left_out: list[str]) -> list[Mark]:
         lacking = "no arithmetic" if moved else "no memory traffic"
         left_out.append(f"{result.target}: its cost declares {lacking}, so it has no intensity")
         return []
-    rows = []
+    timed: list[tuple[float, Row]] = []
     for row in result.rows:
         if row.role == "control":  # the baseline once more
             continue
         if row.verdict in BELIEVED and row.time_s is not None:
-            rows.append(row)
+            timed.append((row.time_s.value, row))
         else:
             left_out.append(f"{result.target}:{row.name}: {row.verdict.value}")
-    best = _best(rows)
+    best = min((pair for pair in timed if pair[1].role == "variant"), key=lambda pair: pair[0], default=(0.0, None))[1]
     return [
         Mark(
             target=result.target,
             name=row.name,
             kind="best" if row is best else row.role,
             intensity=problem.flops / moved,
-            flop_per_s=problem.flops / row.time_s.value,
+            flop_per_s=problem.flops / time_s,
             ceiling=problem.flops / row.speed_of_light.time_s if row.speed_of_light else None,
             fraction=row.speed_of_light.fraction if row.speed_of_light else None,
         )
-        for row in rows
-        if row.time_s is not None
+        for time_s, row in timed
     ]
-
-
-def _best(rows: Iterable[Row]) -> Row | None:
-    """The quickest variant."""
-    timed = [(row.time_s.value, row) for row in rows if row.role == "variant" and row.time_s is not None]
-    return min(timed, key=lambda pair: pair[0])[1] if timed else None
 
 
 def _panel(ceilings: Ceilings, results: Sequence[TargetResult], marks: Sequence[Mark]) -> Panel:

@@ -1,23 +1,23 @@
-"""Many targets at a glance: one line each, and how often each verdict was reached."""
+"""Many targets at a glance: a line for each target, and the count of each verdict."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render.grid import Column, Line, draw, fold, heading, total, widths
+from aiperf_core.render.grid import Column, Line, fold, table, total
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.render.notes import best_of
 from aiperf_core.render.table import less_memory
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
 Finished = TargetResult | SkippedTarget
-FOLDS = (60, 40, 30, 22, 16)  # how long a line of a name may be, tried in this order
+FOLDS = (60, 40, 30, 22, 16)  # longest line of a name, tried in this order
 TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
-# What a target's line shows where nothing was faster: the news that matters most first.
+# The verdict that a target shows where no variant is FASTER: the first of these that was reached.
 PRECEDENCE = (
     Verdict.INCONCLUSIVE,
     Verdict.SAME,
@@ -31,16 +31,13 @@ PRECEDENCE = (
 
 
 def chosen(result: TargetResult) -> Row | None:
-    """The variant that stands for a target: the fastest that is FASTER or the SMALLER one with the least memory, else the first of the best verdict reached."""
-    variants = [row for row in result.rows if row.role == "variant"]
-    ranked = sorted(
-        (row for row in variants if row.verdict in PRECEDENCE), key=lambda row: PRECEDENCE.index(row.verdict)
-    )
-    return best_of(result) or next(iter(ranked), None)
+    """The variant that stands for a target: the best variant, or else the first in the order of `PRECEDENCE`."""
+    ranked = [row for row in result.rows if row.role == "variant" and row.verdict in PRECEDENCE]
+    return best_of(result) or min(ranked, key=lambda row: PRECEDENCE.index(row.verdict), default=None)
 
 
 def headline(result: Finished, look: Look) -> Text:
-    """One line for a target that is done: `ch07.memory_access  wide 8.67x FASTER`."""
+    """The line of a finished target: `ch07.memory_access  wide 8.67x FASTER`."""
     line = Text(words(result.target), "bold")
     if isinstance(result, SkippedTarget):
         return line.append("  ").append_text(look.verdict(result.verdict)).append(f"  {words(result.reason)}")
@@ -51,14 +48,14 @@ def headline(result: Finished, look: Look) -> Text:
     gain = less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
     line.append(f"{gain} " if gain else "")
     line.append_text(look.verdict(row.verdict))
-    troubled = [one for one in result.rows if one is not row and one.verdict in TROUBLED]
-    for verdict, count in Counter(one.verdict for one in troubled).items():
+    troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
+    for verdict, count in troubled.items():
         line.append(f", {count} ").append_text(look.verdict(verdict))
     return line
 
 
 def render_summary(results: Sequence[Finished], look: Look, width: int) -> RenderableType:
-    """A line a target, and below it the count of verdicts over all variants."""
+    """A line for each target, and below it the count of verdicts over all variants."""
     columns = [
         Column(("target",)),
         Column(("best variant",)),
@@ -70,17 +67,10 @@ def render_summary(results: Sequence[Finished], look: Look, width: int) -> Rende
         lines = [_cells(result, look, limit) for result in results]
         if total(columns, lines) <= width:
             break
-    wide = widths(columns, lines)
-    rule = Text(look.rule * total(columns, lines), "dim")
-    table = [
-        *draw(columns, heading(columns), wide),
-        rule,
-        *(text for line in lines for text in draw(columns, line, wide)),
-    ]
     skipped = [
         Text.assemble(words(one.target), ": ", words(one.reason)) for one in results if isinstance(one, SkippedTarget)
     ]
-    return Group(*table, Text(), *skipped, _counts(results))
+    return Group(*table(columns, lines, look), Text(), *skipped, _counts(results))
 
 
 def _cells(result: Finished, look: Look, limit: int) -> Line:
@@ -91,20 +81,26 @@ def _cells(result: Finished, look: Look, limit: int) -> Line:
     if row is None:
         return [target, [Text("none", "dim")], [], [], []]
     memory = less_memory(row)
-    if memory:
-        shown = units.Shown(memory, "memory")
-    else:
-        shown = units.ratio_estimate(row.speedup) if row.speedup else units.Shown("", "")
+    shown = units.Shown(memory, "memory") if memory else units.speedup(row.speedup)
     name = [*map(Text, fold(words(row.name), limit))]
     return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
 
 
-def _counts(results: Iterable[Finished]) -> Text:
-    counted: Counter[Verdict] = Counter()
+def verdicts(results: Iterable[Finished]) -> Iterator[Verdict]:
+    """The verdicts of all variants, and of targets that were skipped."""
     for result in results:
         if isinstance(result, SkippedTarget):
-            counted[result.verdict] += 1
+            yield result.verdict
         else:
-            counted.update(row.verdict for row in result.rows if row.role == "variant")
-    parts = [Text(f"{counted[one]} {one.value}", VERDICT_STYLES[one]) for one in Verdict if counted[one]]
+            yield from (row.verdict for row in result.rows if row.role == "variant")
+
+
+def counts(found: Iterable[Verdict]) -> list[tuple[Verdict, int]]:
+    """The count of each verdict that was reached, in the order of `Verdict`."""
+    counted = Counter(found)
+    return [(verdict, counted[verdict]) for verdict in Verdict if counted[verdict]]
+
+
+def _counts(results: Iterable[Finished]) -> Text:
+    parts = [Text(f"{count} {verdict.value}", VERDICT_STYLES[verdict]) for verdict, count in counts(verdicts(results))]
     return Text(", ").join(parts) if parts else Text("nothing was measured")

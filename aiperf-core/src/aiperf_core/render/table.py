@@ -1,7 +1,6 @@
 """The table of a target's result, as rich renderables. Nothing here prints.
 
-Each row takes two lines: a figure, and below it in the same unit the interval that belongs to it. So the whole fits
-into 80 columns without leaving out or cutting anything.
+Each row takes two lines: a figure, and below it the interval in the same unit. So the whole table fits into 80 columns.
 """
 
 from collections.abc import Sequence
@@ -11,20 +10,19 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render.grid import GAP, Column, Line, draw, fold, heading, total, widths
+from aiperf_core.render.grid import Column, Line, draw, fold, heading, total, widths
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import notes_of, reasons_of, where_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.models import DISBELIEVED, Row, SkippedTarget, TargetResult, Verdict
 
-FOLDS = (40, 22, 16)  # how long a line of a name may be, tried in this order
-
-# Roles that are no entries of the comparison; they stand below a rule.
+FOLDS = (40, 22, 16)  # longest line of a name, tried in this order
+# Roles that are not part of the comparison; they stand below a rule.
 APART = ("yardstick", "control")
 
 
 def render(result: TargetResult, look: Look, width: int, where: str | None = None) -> RenderableType:
-    """A target's whole result: title, table, why the best variant is best, reasons, notes. `where` it lies on disk."""
+    """The whole result of a target: title, table, reasons, notes. `where` is the path of the bundle."""
     parts: list[RenderableType] = [*_title(result, look), Text(), *_rows(result.rows, look, width)]
     for notes in (reasons_of(result, look), notes_of(result, look)):
         if notes.row_count:
@@ -35,7 +33,7 @@ def render(result: TargetResult, look: Look, width: int, where: str | None = Non
 
 
 def render_skipped(skipped: SkippedTarget, look: Look) -> RenderableType:
-    """A target of which nothing ran."""
+    """A target that did not run."""
     line = Text.assemble((words(skipped.target), "bold"), "  ", look.verdict(skipped.verdict))
     return Group(line, Text(words(skipped.reason)))
 
@@ -53,7 +51,7 @@ def _title(result: TargetResult, look: Look) -> list[Text]:
 
 
 def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
-    """The table: names beside the figures where there is room, or else on lines of their own above them."""
+    """The table. Names stand beside the figures, or above them where the width is too small."""
     ordered = sorted(rows, key=lambda row: row.role in APART)
     lit = any(row.speed_of_light and row.verdict not in DISBELIEVED for row in rows)
     columns = [
@@ -74,10 +72,8 @@ def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
 def _beside(columns: list[Column], lines: list[Line], rows: list[Row], look: Look) -> list[Text]:
     wide = widths(columns, lines)
     drawn = draw(columns, heading(columns), wide)
-    before = None
-    for row, line in zip(rows, lines, strict=True):
-        drawn += [_between(before, row, sum(wide) + GAP * (len(wide) - 1), look), *draw(columns, line, wide)]
-        before = row
+    for before, row, line in zip([None, *rows], rows, lines, strict=False):
+        drawn += [_between(before, row, total(columns, lines), look), *draw(columns, line, wide)]
     return drawn
 
 
@@ -86,30 +82,25 @@ def _above(columns: list[Column], lines: list[Line], rows: list[Row], look: Look
     figures = [median, speedup, *rest]
     inner = [[line[1], line[2], *line[4:]] for line in lines]
     wide = widths(figures, inner)
-    across = sum(wide) + GAP * (len(wide) - 1)
     drawn = [Text(f"{name.head[0]}, {verdict.head[0]}"), *draw(figures, heading(figures), wide)]
-    before = None
-    for row, line, cells in zip(rows, lines, inner, strict=True):
-        title = Text("  ").join(
-            part for part in (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3]) if part
-        )
-        drawn += [_between(before, row, across, look), title]
+    for before, row, line, cells in zip([None, *rows], rows, lines, inner, strict=False):
+        parts = (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3])
+        drawn += [_between(before, row, total(figures, inner), look), Text("  ").join(part for part in parts if part)]
         drawn += [text for text in draw(figures, cells, wide) if text]
-        before = row
     return drawn
 
 
 def _between(before: Row | None, row: Row, across: int, look: Look) -> Text:
-    """What stands above a row: a rule below the headings and above the yardsticks, an empty line elsewhere."""
+    """The line above a row: a rule below the headings and above the yardsticks, else an empty line."""
     rule = before is None or (row.role in APART and before.role not in APART)
     return Text(look.rule * across if rule else "", "dim")
 
 
 def _cells(row: Row, look: Look, limit: int) -> Line:
-    # The time of a row that is not believed is evidence, not a result: it is shown, but nothing derived from it.
+    # The time of a row that is not believed is evidence, not a result: figures derived from it are not shown.
     trusted = row.verdict not in DISBELIEVED
-    time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
-    speedup = units.ratio_estimate(row.speedup) if row.speedup and trusted else units.Shown("", "")
+    time = units.time_estimate(row.time_s) if row.time_s else units.Shown()
+    speedup = units.speedup(row.speedup if trusted else None)
     verdict = Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
     fraction = units.percent(row.speed_of_light.fraction) if row.speed_of_light and trusted else ""
     return [
@@ -118,7 +109,7 @@ def _cells(row: Row, look: Look, limit: int) -> Line:
         [look.text(speedup.value, "bold" if row.verdict is Verdict.FASTER else ""), *_quiet(speedup.interval)],
         [verdict],
         [Text(rate_of(row) if trusted else ""), *_quiet(fraction)],
-        [Text(_peak(row)), *_quiet(less_memory(row) if trusted else "")],
+        [Text(peak_of(row)), *_quiet(less_memory(row) if trusted else "")],
     ]
 
 
@@ -127,30 +118,31 @@ def _quiet(text: str) -> list[Text]:
 
 
 def _mark(row: Row) -> str:
-    if row.role == "baseline":
-        return f"{row.kind} baseline" if row.kind else "baseline"
-    if row.role == "control":
-        return "A/A control"
-    if row.role == "yardstick":
-        return "yardstick"
-    return "lossy" if row.quality else ""
+    return role_of(row) or ("lossy" if row.quality else "")
+
+
+def role_of(row: Row) -> str:
+    """The role in words: `naive baseline`, `A/A control`, `yardstick`; empty for a variant."""
+    kind = f"{row.kind} " if row.kind else ""
+    return {"baseline": f"{kind}baseline", "control": "A/A control", "yardstick": "yardstick"}.get(row.role, "")
 
 
 def rate_of(row: Row) -> str:
-    """The rate of what bounds the row: bytes where memory does, operations where arithmetic does."""
+    """The rate of the resource that bounds the row: bytes for memory, operations for arithmetic."""
     computes = row.speed_of_light.bound == "compute" if row.speed_of_light else not row.bytes_per_s
     if computes and row.flop_per_s:
         return units.rate(row.flop_per_s, "FLOP/s")
     return units.rate(row.bytes_per_s, "B/s") if row.bytes_per_s else ""
 
 
-def _peak(row: Row) -> str:
+def peak_of(row: Row) -> str:
+    """The peak memory, or an empty text."""
     peak = row.memory.most_bytes if row.memory else None
     return "" if peak is None else units.size(peak)
 
 
 def less_memory(row: Row) -> str:
-    """`4.00x less`, of a row whose verdict is on its memory; else nothing."""
+    """`4.00x less` where the verdict is about memory, else an empty text."""
     if row.memory_gain is None or row.verdict not in (Verdict.SMALLER, Verdict.LARGER):
         return ""
     less = row.verdict is Verdict.SMALLER

@@ -1,7 +1,7 @@
-"""Results for other programs and for people without aiperf: a table with a row an implementation.
+"""Results for other programs and for readers without aiperf: tables of implementations and of samples.
 
-Numbers are SI, as on disk, and their names carry the units. Whatever text a benchmark or a machine put into a bundle is
-escaped for the format, and without control characters in all of them but JSON, which spells them.
+Numbers are SI, as on disk, and their names carry the units. All text of a bundle is escaped for the format. Control characters
+are removed, except in JSON, which spells them.
 """
 
 import csv
@@ -22,7 +22,7 @@ from aiperf_core.results import jsontext
 from aiperf_core.results.models import DISBELIEVED, Manifest, Problem, Row, TargetResult
 
 FORMATS = ("csv", "markdown", "html", "json", "parquet")
-# A spreadsheet takes a cell that begins so for a formula, and runs it.
+# A spreadsheet runs a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@")
 CSS = """\
 body { font: 16px/1.4 system-ui, sans-serif; margin: 2rem; color: #1a1a1a; background: #fff; }
@@ -37,7 +37,7 @@ td.number { text-align: right; white-space: nowrap; }
 
 @frozen
 class Exported:
-    """A row of the table. A figure that was not measured, or is not believed, is None."""
+    """An implementation as a row of a table. A figure that was not measured, or is not believed, is None."""
 
     target: str
     device: str
@@ -61,6 +61,10 @@ class Exported:
     speed_of_light_bound: str | None
     peak_bytes: int | None
     joules_per_call: float | None
+    tokens: float
+    wire_bytes: float
+    world_size: int
+    mechanisms: str
     findings: str
     why: str | None
     complete: bool
@@ -71,7 +75,7 @@ COLUMNS = tuple(one.name for one in fields(Exported))
 
 @frozen
 class ExportedSample:
-    """A sample as a row of a table. What it was not timed by is None; a time is of all its calls together."""
+    """A sample as a row of a table. A clock that did not time it is None. A time covers all calls of the sample."""
 
     target: str
     implementation: str
@@ -135,6 +139,10 @@ def _row(result: TargetResult, row: Row) -> Exported:
         speed_of_light_bound=light.bound if light else None,
         peak_bytes=row.memory.most_bytes if row.memory else None,
         joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
+        tokens=result.problem.tokens,
+        wire_bytes=result.problem.wire_bytes,
+        world_size=result.problem.world_size,
+        mechanisms=" ".join(row.mechanisms),
         findings=" ".join(one.issue for one in row.findings),
         why=row.why,
         complete=result.complete,
@@ -142,7 +150,7 @@ def _row(result: TargetResult, row: Row) -> Exported:
 
 
 def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:
-    """The table in a format of `FORMATS`. Raises UsageError for parquet without pyarrow."""
+    """The table in a format of `FORMATS`. Raises UsageError for parquet without PyArrow."""
     match kind:
         case "parquet":
             return _parquet(rows, Exported)
@@ -152,7 +160,7 @@ def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -
 
 
 def render_samples(kind: str, name: str, manifest: Manifest, rows: Sequence[ExportedSample]) -> bytes:
-    """The samples in a format of `SAMPLE_FORMATS`. Raises UsageError for parquet without pyarrow."""
+    """The samples in a format of `SAMPLE_FORMATS`. Raises UsageError for parquet without PyArrow."""
     if kind == "parquet":
         return _parquet(rows, ExportedSample)
     return _encoded(_csv(rows, ExportedSample) if kind == "csv" else _json(name, manifest, rows))
@@ -206,7 +214,7 @@ HEADS = ("target", "implementation", "median", "speedup", "verdict", "of light",
 
 
 def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
-    """A row for people: each cell with what stands below it."""
+    """A row for readers: each cell with the smaller text below it."""
     from aiperf_core.measurements import Estimate
 
     def estimate(value: float | None, low: float | None, high: float | None, show: Any) -> tuple[str, str]:
@@ -248,7 +256,7 @@ def _html(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
     facts = "\n".join(f"<tr><th>{label}</th><td>{_safe(value)}</td></tr>" for label, value in _facts(manifest))
     heads = "".join(f"<th>{head}</th>" for head in HEADS)
     lines = "\n".join(_line(row) for row in rows)
-    # Nothing is loaded and nothing runs, whatever a bundle holds.
+    # The page loads nothing and runs nothing, whatever the bundle holds.
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return f"""\
 <!doctype html>
@@ -291,19 +299,32 @@ def _safe(text: str) -> str:
 
 
 def _parquet(rows: Sequence[Any], record: type) -> bytes:
+    columns = {one.name: [getattr(row, one.name) for row in rows] for one in fields(record)}
+    table = arrow_table(columns, kinds_of(record))
+    buffer = io.BytesIO()
+    importlib.import_module("pyarrow.parquet").write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def arrow_table(columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
+    """An Arrow table of columns, each `float`, `int`, `bool` or `str`. Raises UsageError where PyArrow is missing."""
     try:
-        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+        arrow = importlib.import_module("pyarrow")
     except ImportError:
         raise UsageError(
-            f"--format parquet needs pyarrow, which is not installed. Get it: pip install pyarrow, "
-            f"or choose another: {', '.join(FORMATS[:-1])}"
+            "Arrow tables and --format parquet need PyArrow, which is not installed. "
+            "Install it: pip install 'aiperf-core[arrow]'"
         ) from None
-    buffer = io.BytesIO()
-    columns = {one.name: [_text(getattr(row, one.name)) for row in rows] for one in fields(record)}
-    kinds = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
-    types = {one.name: kinds[_kind(one.type)] for one in fields(record)}
-    parquet.write_table(arrow.table(columns, schema=arrow.schema(list(types.items()))), buffer)
-    return buffer.getvalue()
+    types = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
+    shown = {
+        name: [_text(value) for value in column] if kinds[name] == "str" else column for name, column in columns.items()
+    }
+    return arrow.table(shown, schema=arrow.schema([(name, types[kinds[name]]) for name in columns]))
+
+
+def kinds_of(record: type) -> dict[str, str]:
+    """The kind of each column of a table of these records."""
+    return {one.name: _kind(one.type) for one in fields(record)}
 
 
 def _text(value: Any) -> Any:
@@ -311,7 +332,7 @@ def _text(value: Any) -> Any:
 
 
 def _kind(hint: Any) -> str:
-    """The name of a field's type, without that it may be None."""
+    """The name of a field's type, without None."""
     return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]
 
 

@@ -193,7 +193,7 @@ def _of_type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _or_null(arguments, definitions)
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": _of_type(arguments[0], definitions)}
     if origin is dict:
         values = _of_type(arguments[1], definitions)

@@ -125,19 +125,23 @@ def _reader(hint: Any, rule: dict[str, Any], form: str) -> Reader:
         (inner,) = (one for one in arguments if one is not NoneType)
         if inner in TYPES:
             return _scalar(inner, rule)
-        kind = get_origin(inner) or dict
-        noun = _article(inner.__name__) if kind is not list else NOUNS["array"]
+        kind = list if get_origin(inner) in (list, tuple) else dict
+        noun = _article(inner.__name__) if kind is dict else NOUNS["array"]
         return _nullable(_reader(inner, rule, form), kind, noun)
     if hint in TYPES:
         return _scalar(hint, rule)
     if origin is list:
         return _list(_reader(arguments[0], rule["items"], form))
+    if origin is tuple:
+        items = _list(_reader(arguments[0], rule["items"], form))
+        return lambda value: tuple(items(value))
     if origin is dict:
         values = rule["additionalProperties"]
         return _dict(_reader(arguments[1], values if isinstance(values, dict) else {}, form))
     if issubclass(hint, Enum):
         return _enum(hint, rule)
-    return _of_record(hint, form)
+    # A record may hold one of its own kind, whose reader is not made yet.
+    return lambda value: _of_record(hint, form)(value)
 
 
 def _nullable(read: Reader, kind: type, noun: str) -> Reader:
@@ -157,7 +161,8 @@ def _list(read: Reader) -> Reader:
             raise _Misfit(_shown(value), NOUNS["array"])
         found: list[Any] = []
         try:
-            found.extend(map(read, value))
+            for item in value:
+                found.append(read(item))
         except _Misfit as error:
             error.place.append(len(found))
             raise

@@ -15,26 +15,36 @@ from typing import TYPE_CHECKING
 import attrs
 from attrs import frozen
 
-import aiperf_core
 from aiperf_core.devices.host import processor
 from aiperf_core.distributions import installed_version
 from aiperf_core.folders import cache_folder
 from aiperf_core.results import atomic
+from aiperf_core.version import SOURCES
 
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
 
 # Counts up when cases are tried in another way, so that what was kept before is not shown.
-FORMAT = 2
+FORMAT = 3
 
 
 class Outcome(StrEnum):
     """How a case ended, or all cases of an issue together.
 
-    Of an attack: `FOUND` by a finding, `PREVENTED` since it has no gain any more, `MISSED`, and `VOID` where it gains
-    nothing with its guard off either, so that it proves nothing. Of a look-alike: `CLEARED` or `FLAGGED`. Of either:
-    `RECORDED`, right on recorded evidence; `NOT_OBSERVABLE` on this machine; and `ERROR` where it could not be tried.
-    `UNPROVEN` is an issue that no case attacks.
+    Of an attack:
+        FOUND: a finding names it.
+        PREVENTED: it has no gain any more.
+        MISSED: it gains, and no finding names it.
+        VOID: it gains nothing with its guard off either, so that it proves nothing.
+    Of a look-alike: CLEARED or FLAGGED.
+    Of either:
+        RECORDED: the checks are right on recorded evidence.
+        NOT_OBSERVABLE: this machine lacks what the case needs.
+        ERROR: the case could not be tried.
+    Of an issue without a case that could be tried:
+        EXCLUDED: the harness excludes it by construction.
+        OWED: its proof is still to be recorded on another machine.
+        UNPROVEN: there is neither an attack nor a recording.
     """
 
     FOUND = "found"
@@ -46,6 +56,8 @@ class Outcome(StrEnum):
     RECORDED = "recorded"
     NOT_OBSERVABLE = "not observable"
     ERROR = "error"
+    EXCLUDED = "excluded by construction"
+    OWED = "owed"
     UNPROVEN = "unproven"
 
 
@@ -74,11 +86,15 @@ class Proof:
 
 @frozen(kw_only=True)
 class Proven:
-    """How the cases of an issue ended."""
+    """How the cases of an issue ended.
+
+    untried: the outcome where no attack could be tried here: `EXCLUDED`, `OWED` or `UNPROVEN`.
+    """
 
     issue: str
     guard: str
     proofs: tuple[Proof, ...] = ()
+    untried: Outcome = Outcome.UNPROVEN
 
     @property
     def category(self) -> str:
@@ -97,7 +113,7 @@ class Proven:
 
     @property
     def outcome(self) -> Outcome:
-        """The gravest of what went wrong, or the best proof that there is: an attack here before recorded evidence."""
+        """The worst failure, or else the best proof: an attack on this machine counts more than recorded evidence."""
         attacks = {one.outcome for one in self.attacks}
         every = {one.outcome for one in self.proofs}
         if attacks & {Outcome.MISSED, Outcome.VOID}:
@@ -105,8 +121,10 @@ class Proven:
         for one in (Outcome.FLAGGED, Outcome.ERROR):
             if one in every:
                 return one
-        best = (*PROVEN, Outcome.RECORDED, Outcome.NOT_OBSERVABLE)
-        return next((one for one in best if one in attacks), Outcome.UNPROVEN)
+        best = [one for one in (*PROVEN, Outcome.RECORDED) if one in attacks]
+        if not best and self.untried is Outcome.UNPROVEN and Outcome.NOT_OBSERVABLE in attacks:
+            return Outcome.NOT_OBSERVABLE
+        return best[0] if best else self.untried
 
     @property
     def seconds(self) -> float:
@@ -146,7 +164,7 @@ def state(plugins: "Plugins") -> dict[str, str]:
         "gpus": ", ".join(sorted(one.name for one in found.gpus)),
         "driver": found.driver,
         "torch": installed_version("torch"),
-        "sources": _digest(Path(aiperf_core.__path__[0])),
+        "sources": _digest(SOURCES),
         "plugins": ", ".join(contributors),
     }
 
@@ -170,7 +188,7 @@ def write(state: Mapping[str, str], results: Iterable[Proven]) -> None:
     kept = read(state)
     for one in results:
         # What an earlier selftest proved on a device that was left out today is still proven.
-        if one.outcome is not Outcome.NOT_OBSERVABLE or one.issue not in kept:
+        if one.outcome not in (Outcome.NOT_OBSERVABLE, Outcome.OWED) or one.issue not in kept:
             by = list(dict.fromkeys(proof.case for proof in one.attacks if proof.outcome is one.outcome))
             kept[one.issue] = Kept(one.outcome, day, by)
     document = {"state": dict(state), "issues": {issue: attrs.asdict(one) for issue, one in kept.items()}}

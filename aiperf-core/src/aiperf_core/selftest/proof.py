@@ -11,19 +11,21 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import define, evolve, field
 
+from aiperf_core.errors import BundleError
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.planner import Plan
 from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.results.models import Verdict
+from aiperf_core.selftest import recording
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Run, Trials
 from aiperf_core.targets import DEVICES
-from aiperf_core.validity.assess import assess, built_in
+from aiperf_core.validity.assess import built_in
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
@@ -36,8 +38,11 @@ LOOK_LONGER = 4
 LOOK_AGAIN = 2
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
 CLEAR = 2.0
+# Load of other processes is read twice a second, so that an attack on `conditions` needs a longer run.
+FOR_READINGS = 8.0
 # In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its own.
 NO_GAIN = 1.05
+RECORDED_CASE = "recorded evidence"
 LIGHT = "faster_than_light"
 LINT = "task_lint"
 PROCESS = "own_process"
@@ -106,7 +111,8 @@ class Prover:
                 self._crowds[self._together(case, off=False)].append(case)
         self._index, self._total = 0, sum(len(tried) + len(shown) for _, tried, shown in work)
         for issue, tried, shown in work:
-            yield Proven(issue=issue.id, guard=issue.guard, proofs=tuple(self._prove(issue, tried, shown)))
+            proofs = tuple(self._prove(issue, tried, shown))
+            yield Proven(issue=issue.id, guard=issue.guard, proofs=proofs, untried=_untried(issue))
 
     def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
         """What cases that share a run have in common."""
@@ -122,7 +128,7 @@ class Prover:
                 tiers[case.device] = max(proof.tier, tiers[case.device], key=TIERS.index)
             yield proof
         for evidence in recorded:
-            yield from self._tell_recorded(evidence)
+            yield self._tell_recorded(evidence)
 
     def _tell(self, case: Case, issue: Issue, tier: str) -> Proof:
         """Try a case, and tell the reporter."""
@@ -280,8 +286,9 @@ class Prover:
         hides a gain is looked through.
         """
         light = self._guards[case.issue] == LIGHT
+        longer = FOR_READINGS if self._guards[case.issue] == recording.CONDITIONS else 1.0
         together = beside if tier == case.tier else ()
-        run = self._trials.run(case, plan, tier, off, beside=together, light=light, fresh=fresh)
+        run = self._trials.run(case, plan, tier, off, beside=together, light=light, longer=longer, fresh=fresh)
         counts = case.gains == "verdict" and not case.honest and run.crowd == 1
         quick = tier == TIERS[0]
         for look in range(LOOK_AGAIN if counts else 0):
@@ -310,37 +317,35 @@ class Prover:
 
     # --- on recorded evidence
 
-    def _tell_recorded(self, recorded: Recorded) -> Iterator[Proof]:
-        """Show recorded evidence to the check of a guard, and tell the reporter."""
+    def _tell_recorded(self, recorded: Recorded) -> Proof:
+        """Show recorded evidence to the checks of its guard, and tell the reporter."""
         self._index += 1
-        self.reporter.case_started(recorded.issue, "recorded evidence", "", self._index, self._total)
-        for honest, evidence in ((False, recorded.guilty), (True, recorded.honest)):
-            started = time.monotonic()
-            outcome, reason = self._judged(recorded, honest, evidence())
-            proof = Proof(
-                case="recorded evidence",
-                honest=honest,
-                device="",
-                outcome=outcome,
-                reason=reason,
-                seconds=time.monotonic() - started,
-            )
-            self.reporter.case_finished(proof)
-            yield proof
+        started = time.monotonic()
+        self.reporter.case_started(recorded.issue, RECORDED_CASE, "", self._index, self._total)
+        outcome, reason = self._judged(recorded)
+        proof = Proof(
+            case=RECORDED_CASE,
+            honest=recorded.honest,
+            device="",
+            outcome=outcome,
+            reason=reason,
+            seconds=time.monotonic() - started,
+        )
+        self.reporter.case_finished(proof)
+        return proof
 
-    def _judged(self, recorded: Recorded, honest: bool, evidence: Any) -> tuple[Outcome, str]:
-        """The outcome, and why where it is a bad one."""
-        guard, issue = self._guards[recorded.issue], recorded.told or recorded.issue
-        if recorded.look is None:
-            checks = [one for one in self.checks if one.guard == guard]
-        else:
-            checks = [Check(guard, recorded.look)]  # type: ignore[arg-type]  # a finding has all that is read of it
-        if not checks:
+    def _judged(self, recorded: Recorded) -> tuple[Outcome, str]:
+        """The outcome, and its reason where it is a failure."""
+        guard, issue = self._guards[recorded.issue], recorded.issue
+        if guard != recording.CONDITIONS and guard not in {one.guard for one in self.checks}:
             return Outcome.ERROR, f"{guard!r} has no check that looks at evidence"
-        assessed = assess(evidence, checks)
+        try:
+            assessed = recording.look_at(recording.read(recorded.file), guard, self.checks)
+        except BundleError as error:
+            return Outcome.ERROR, str(error)
         if guard in assessed.failed:
             return Outcome.ERROR, assessed.failed[guard]
-        if honest:
+        if recorded.honest:
             wrong = [one for one in assessed.seen if one.issue == issue or self._policy.effect(one.issue) == "invalid"]
             return (Outcome.FLAGGED, f"{wrong[0].issue}: {wrong[0].message}") if wrong else (Outcome.CLEARED, "")
         if any(one.issue == issue for one in assessed.seen):
@@ -348,7 +353,14 @@ class Prover:
         if guard in assessed.not_observed:
             return Outcome.MISSED, f"the check did not look: {assessed.not_observed[guard]}"
         there = ", ".join(sorted({one.issue for one in assessed.seen}))
-        return Outcome.MISSED, f"the check saw {there or 'nothing'} in guilty evidence"
+        return Outcome.MISSED, f"the check saw {there or 'nothing'} in the recording '{recorded.file}'"
+
+
+def _untried(issue: Issue) -> Outcome:
+    """The outcome of an issue none of whose attacks could be tried."""
+    if issue.owed:
+        return Outcome.OWED
+    return Outcome.EXCLUDED if issue.excluded else Outcome.UNPROVEN
 
 
 def unknown_issues(issues: Iterable[Issue], cases: Iterable[Case]) -> Iterator[Proven]:

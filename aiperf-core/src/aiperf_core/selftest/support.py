@@ -1,10 +1,22 @@
-"""What stands behind an issue: its attacks, look-alikes and recorded evidence, by name."""
+"""The proof behind an issue: its kind, and the attacks, look-alikes and recordings by name."""
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 from attrs import frozen
 
 from aiperf_core.validity.cases import Case, Recorded
+from aiperf_core.validity.issues import Issue
+
+
+class Kind(StrEnum):
+    """The kind of proof behind an issue. `OWED` and `NONE` are not proof."""
+
+    ATTACKED = "attacked in a run"
+    RECORDED = "recorded on a named machine"
+    EXCLUDED = "excluded by construction"
+    OWED = "owed"
+    NONE = "no proof yet"
 
 
 def name_of(case: Case) -> str:
@@ -14,21 +26,28 @@ def name_of(case: Case) -> str:
 
 @frozen
 class Support:
-    """What stands behind an issue: attacks and look-alikes by name, each with its devices, and recorded evidence."""
+    """The proof behind an issue: its kind, attacks and look-alikes by name with their devices, and recordings by file."""
 
+    kind: Kind = Kind.NONE
     attacks: tuple[str, ...] = ()
     look_alikes: tuple[str, ...] = ()
-    recorded: bool = False
+    recordings: tuple[str, ...] = ()
 
 
-def support(issue: str, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Support:
-    """Return what stands behind an issue."""
-    of_it = [one for one in cases if one.issue == issue]
-    return Support(
-        _named(one for one in of_it if not one.honest),
-        _named(one for one in of_it if one.honest),
-        any(one.issue == issue for one in recorded),
-    )
+def support(issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Support:
+    """Return the proof behind an issue. An issue whose proof is owed stays owed, whatever was written for it."""
+    of_it = [one for one in cases if one.issue == issue.id]
+    attacks = _named(one for one in of_it if not one.honest)
+    kept = [one for one in recorded if one.issue == issue.id]
+    if issue.owed:
+        kind = Kind.OWED
+    elif attacks:
+        kind = Kind.ATTACKED
+    elif any(not one.honest for one in kept):
+        kind = Kind.RECORDED
+    else:
+        kind = Kind.EXCLUDED if issue.excluded else Kind.NONE
+    return Support(kind, attacks, _named(one for one in of_it if one.honest), tuple(one.file for one in kept))
 
 
 def _named(cases: Iterable[Case]) -> tuple[str, ...]:

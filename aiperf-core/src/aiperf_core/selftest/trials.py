@@ -230,6 +230,8 @@ class Trials:
             "linux": lambda: sys.platform == "linux",
             "bare_metal": lambda: not hypervisor(),
             "processors>=2": lambda: len(os.sched_getaffinity(0)) >= 2,
+            "numa>=2": lambda: len([*Path("/sys/devices/system/node").glob("node[0-9]*")]) >= 2,
+            "swap": lambda: psutil.swap_memory().total > 0,
             "traceable": _traceable,
         }
         if need in offers:

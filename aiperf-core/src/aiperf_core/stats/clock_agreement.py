@@ -1,4 +1,4 @@
-"""Whether the clocks of a run agree: the worker's own, CUPTI's, and the supervisor's."""
+"""Agreement of the clocks of a run: the worker's, CUPTI's and the supervisor's."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -12,31 +12,31 @@ from aiperf_core.results.models import Verdict
 from aiperf_core.stats.observations import Answer, Observations
 
 AUDITED_CALLS = 7
-# Two clocks may differ by so much, relatively or in seconds, whichever is more.
+# Allowed difference of two clocks: the larger of this share and this time.
 AGREE, AGREE_S = 0.05, 1e-6
-# The supervisor learns of a start and a stop by a message each. What a message takes cancels between two processes, but
-# for this much.
+# The supervisor learns of a start and a stop by a message each. The time of a message cancels between two processes, except
+# for this part.
 MESSAGES_S = 200e-6
-# Calls without a pause find warm caches and no waiting, so they are no slower than samples, but on a machine that others
-# load at that moment; then the baseline's are slower too. By how much more a sample may claim to be faster than they.
+# Calls without a pause find warm caches and never wait, so they are slower than samples only on a loaded machine, where the
+# baseline's are slower too. The share by which a sample may be faster than they, beyond that.
 STEADY = 0.25
-# What a process does beside the timed call (it wakes, hands over its output) takes all about as long, but for this part of
-# the baseline's call, or of its own where that is longer, or for so long.
+# Work beside the timed call (waking, handing over the output) takes all processes about as long. Allowed difference: the larger
+# of this share of the longer call of the two and this time.
 BESIDE, BESIDE_S = 0.15, 200e-6
-# On a busy machine a process waits for a processor; among so many samples there is one that did not.
+# On a busy machine a process waits for a processor. Number of samples of which at least one did not wait.
 BESIDE_SAMPLES = 8
-# A wait for a processor is short beside so long a call, and fewer samples are enough.
+# For calls of this length a wait for a processor is short in comparison, and fewer samples are enough.
 LONG_S = 0.02
-# Of a run without pauses, threads may have waited for a processor for this part; else it says nothing.
+# Share of a run without pauses that its threads may have waited for a processor; other runs do not count.
 WAITED = 0.1
-# So long do calls without a pause last at least, for messages not to matter.
+# Least length of a run without pauses, beside which messages do not matter.
 STEADY_S = 0.01
-# The standard deviation of a normal distribution, by the median of the distances from its median.
+# Standard deviation of a normal distribution, in units of its median absolute deviation.
 DEVIATION = 1.4826
 
 
 def slowest(audits: list[Audit]) -> Audit:
-    """Of several ranks' audits that of the rank whose calls took longest, with the strays and launching threads of all."""
+    """The audit of the rank with the longest calls, with the strays and the launching threads of all ranks."""
     longest = max(audits, key=lambda one: median(one.event_s))
     return evolve(longest, stray=sum(one.stray for one in audits), threads=max(one.threads for one in audits))
 
@@ -46,16 +46,16 @@ def compare(
 ) -> None:
     """Take an implementation out of the run if events and CUPTI contradict each other.
 
-    The audited calls must take the same time by events as by CUPTI, and the samples must not be faster than they. Slower
-    they may be: audited calls repeat the same values, which they may find in a cache. Calls that wait for the GPU by
-    themselves cannot be hidden behind the blocking kernel; their events count the host's time too, and only warn. CUPTI
-    lengthens that time of the host, so such samples may be faster than the audited calls, down to what these kept the GPU
-    busy, where the supervisor's clock bears them out.
+    Audited calls must take the same time by events as by CUPTI, and samples must not be faster than audited calls. They may be
+    slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU themselves cannot be
+    hidden behind the blocking kernel. Their events include the host's time, and they get a warning only. CUPTI lengthens
+    the host's time, so these samples may be faster than audited calls, down to the time that the GPU was busy, if the
+    supervisor's clock confirms them.
 
-    Where the supervisor's clock vouches for the samples, three more kinds of calls only warn. CUPTI sees nothing of what a
-    kernel launches. It slows some kernels itself: `slowed_by_profiler` makes calls without a pause under it, and returns
-    how many times longer they then take, or None where that cannot be told. And a GPU at its limit of power is slower when
-    calls follow each other at once, as audited ones do. It is None for code that nobody trusts, for which nothing vouches.
+    If the supervisor's clock confirms the samples, three more kinds of calls get a warning only. CUPTI does not see what a kernel
+    launches. CUPTI slows some kernels: `slowed_by_profiler` makes calls without a pause under it, and returns how many times
+    longer they take, or None if that is unknown. A GPU at its power limit is slower when calls follow each other at once, as
+    audited calls do. `slowed_by_profiler` is None for untrusted code, which no clock confirms.
     """
     by_samples = one.median("device")
     if by_samples is None:
@@ -68,7 +68,7 @@ def compare(
     figures = {"samples": by_samples, "audited calls by events": by_events, "audited calls by CUPTI": by_cupti}
     told = ", ".join(f"{name} {seconds * 1e6:,.2f} us" for name, seconds in figures.items())
     evidence = {name.replace(" ", "_") + "_s": seconds for name, seconds in figures.items()}
-    # A call by events, under CUPTI too, that is shorter than by CUPTI is one whose work the events missed.
+    # If a call is shorter by events than by CUPTI, the events missed a part of its work.
     whole = by_events >= by_cupti - slack
     beyond_s, steady_s = _beyond_s(baseline, one), _steady_s(one)
     steady = steady_s is not None and steady_s <= (1 + STEADY) * by_samples
@@ -100,23 +100,23 @@ def compare(
 
 
 def _least_busy_s(audit: Audit) -> float:
-    """What a sample must take, since for so long an audited call kept the GPU busy, on several streams at once or not."""
+    """The least time of a sample: the time that an audited call kept the GPU busy, on one stream or several."""
     busy = min(median(audit.span_s), sum(piece.seconds for piece in audit.work))
     return busy - max(AGREE * busy, AGREE_S)
 
 
 def _beyond_s(baseline: Observations, one: Observations) -> float:
-    """By how much the supervisor's brackets exceed the GPU's time, beyond what the baseline's do, in seconds a call."""
+    """The excess of the supervisor's brackets over the GPU's time, less the baseline's excess, in seconds a call."""
     beyond = _excess(_pairs(one, "device")) - _excess(_pairs(baseline, "device"))
     return max(0.0, beyond) / max(one.calls, 1)
 
 
 def compare_with_supervisor(observations: Sequence[Observations]) -> None:
-    """Take those out of the run whose own clock says less than the supervisor's.
+    """Take implementations out of the run whose own clock says less than the supervisor's.
 
-    The supervisor sees when a sample starts and stops, late by a message each; the baseline, which is the harness's own
-    code, shows what that adds here. Where calls are short, it also timed many of them without a pause. Only what the
-    caller waits for is compared: the GPU's own time leaves out launches by design, and is CUPTI's matter.
+    The supervisor sees a sample start and stop late by a message each. The baseline, which is trusted code, shows how much that
+    adds. Of short calls the supervisor also timed many without a pause. Only wall time is compared: the GPU's time excludes
+    launches by design, and CUPTI checks it.
     """
     slowed = max(1.0, _slowdown(observations[0]) or 1.0)
     for one in observations:
@@ -134,34 +134,34 @@ def _pairs(one: Observations, clock: Literal["wall", "device"] = "wall") -> list
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float:
-    """What the supervisor's bracket has more than the worker's clock, in seconds a sample.
+    """The least excess of the supervisor's bracket over the worker's clock, in seconds a sample.
 
-    The least of all samples counts: a busy machine delays some messages, and a clock that lies does so every time.
+    A busy machine delays some messages; a manipulated clock is wrong in every sample.
     """
     return max(0.0, min((bracket - wall for wall, bracket in pairs), default=0.0))
 
 
 def _slowdown(one: Observations) -> float | None:
-    """How many times longer a call takes in runs without pauses, by the supervisor, than a sample says of it."""
+    """The time of a call in runs without pauses, by the supervisor's clock, divided by its time in samples."""
     by_worker, steady_s = one.median("wall"), _steady_s(one)
     return steady_s / by_worker if by_worker and steady_s is not None else None
 
 
 def _steady_s(one: Observations) -> float | None:
-    """What a call takes in the fastest run without pauses, by the supervisor; None without one that says something."""
-    # A process that others keep from running is slower, whatever its clock says.
+    """The time of a call in the fastest run without pauses, by the supervisor's clock; None without a run that counts."""
+    # A process that waits for a processor is slower, whatever its clock says.
     runs = [run for run in one.steady if run.waited_s is None or run.waited_s <= WAITED * run.bracket_s]
     return min((run.bracket_s / run.calls for run in runs), default=None)
 
 
 def slowed(one: Observations, profiled: Iterable[Steady]) -> float | None:
-    """How many times longer a call takes without pauses when it is `profiled`; None where that is unknown."""
+    """The time of a call without pauses when it is `profiled`, divided by its usual time; None if unknown."""
     usual, least = _steady_s(one), min((run.bracket_s / run.calls for run in profiled), default=None)
     return least / usual if usual and least else None
 
 
 def refuse_work_beside(observations: Sequence[Observations]) -> None:
-    """Take those out of the run whose process is busy for longer than the baseline's beside the timed call."""
+    """Take implementations out of the run whose process is busy for longer than the baseline's beside the timed call."""
     for one in observations[1:]:
         found = work_beside(observations[0], one)
         if found and one.active:
@@ -170,18 +170,18 @@ def refuse_work_beside(observations: Sequence[Observations]) -> None:
 
 
 def work_beside(baseline: Observations, one: Observations) -> tuple[str, dict[str, float]] | None:
-    """What a process has to do beside the timed call that the baseline's has not, in words and figures.
+    """The work of a process beside the timed call that the baseline's process does not have, in words and figures.
 
-    That is between a request and its answer: before the clock starts, or after it stopped and before the output is handed
-    over. Before it starts there is next to nothing to do; after it stopped the harness itself looks at the output, and work
-    in its stead would not show in the sum of both. The least of the faster half of the samples counts, on both sides: one
-    honest sample must not excuse the others. Of an implementation that was looked at again, the looks count, and the baseline's
-    between them: the machine may have been quieter before. A process that is stopped uses no processor at all.
+    It lies between a request and its answer: before the clock starts, or after it stops and before the output is handed over.
+    The time before the start is checked alone: after the stop the harness reads the output, which would cover other work in
+    the sum. On both sides the least of the faster half of the samples counts: one honest sample must not excuse the others. If
+    an implementation was resampled, its new samples and the baseline's between them count, since the machine may have been
+    quieter before. A stopped process uses no processor time.
     """
     theirs, ours = one.looks or (baseline.answered, one.answered)
     call_s, own_s = (median(answer.held_s for answer in side) if side else 0.0 for side in (theirs, ours))
     enough = BESIDE_SAMPLES if call_s < LONG_S else BESIDE_SAMPLES // 2
-    # Who was busy for longer is sooner kept from running behind a call.
+    # A process that was busy for longer is more likely to be descheduled after a call.
     allowed = max(BESIDE * max(call_s, own_s), BESIDE_S)
     stopped_s = median(one.stopped_s) if len(one.stopped_s) >= enough else 0.0
     if stopped_s > allowed:
@@ -210,16 +210,16 @@ _BESIDE: tuple[tuple[str, Callable[[Answer], float | None]], ...] = (
 
 
 def _least(samples: list[Answer], part: Callable[[Answer], float | None]) -> float | None:
-    """The least of a part of the answers, among those of samples that are no slower than the median."""
+    """The least of a part of the answers, among samples no slower than the median."""
     middle = median(answer.held_s for answer in samples)
     parts = (part(answer) for answer in samples if answer.held_s <= middle)
     return min((one for one in parts if one is not None), default=None)
 
 
 def disagreement(baseline: Observations, one: Observations) -> tuple[str, dict[str, float]] | None:
-    """How far an implementation's own clock is behind the supervisor's, in words and figures; None where it is not.
+    """How far an implementation's own clock is behind the supervisor's, in words and figures; None where they agree.
 
-    Of one that was looked at again the looks count, and the baseline's between them.
+    If it was resampled, its new samples and the baseline's between them count.
     """
     theirs, ours = one.bracket_looks or (_pairs(baseline), _pairs(one))
     if not ours or not theirs:
@@ -237,12 +237,12 @@ def disagreement(baseline: Observations, one: Observations) -> tuple[str, dict[s
 
 
 def unseen_gain(baseline: Observations, one: Observations) -> tuple[str, dict[str, float]] | None:
-    """What is wrong with a gain over the baseline, in words and figures, where less than half of it is seen from outside.
+    """A gain over the baseline of which the supervisor sees less than half, in words and figures; None where it sees more.
 
-    A process that nobody trusts can shorten what its own clock says, by as much as messages may differ, or by more where it
-    sends the messages itself. So at least half of what its samples save must be saved twice more: between the messages by
-    the supervisor's clock, and from the request until the whole output is there, with the processor time that was used
-    before the start. Medians are compared: those of the samples are what the gain is made of.
+    An untrusted process can shorten the times of its own clock by as much as messages may differ, or by more if it sends the
+    messages itself. At least half of the gain must therefore show twice more: between the messages, by the supervisor's clock,
+    and from the request until the whole output is there, including the processor time before the start. Medians are compared,
+    as in the gain itself.
     """
     ours, theirs = _pairs(one), _pairs(baseline)
     if not (ours and theirs and baseline.calls and one.calls):
@@ -266,10 +266,10 @@ def unseen_gain(baseline: Observations, one: Observations) -> tuple[str, dict[st
 
 
 def _missing_between_messages_s(baseline: Observations, one: Observations) -> float:
-    """What the supervisor's brackets have beyond the samples, more than the baseline's.
+    """The median excess of the supervisor's brackets over the samples, less the baseline's.
 
-    A supervisor that has no processor reads the start late; brackets that are shorter than the call are left out, and where few
-    are left, the time between the request and the answer counts.
+    A supervisor without a processor reads the start late. Brackets shorter than the call are therefore left out. If too few
+    are left, the time between the request and the answer counts instead.
     """
     views = [[bracket - wall for wall, bracket in _pairs(side) if bracket >= wall] for side in (one, baseline)]
     if any(len(view) < BESIDE_SAMPLES for view in views):
@@ -278,9 +278,9 @@ def _missing_between_messages_s(baseline: Observations, one: Observations) -> fl
 
 
 def _missing_until_output_s(baseline: Observations, one: Observations) -> tuple[float, float]:
-    """What it takes beyond the samples until outputs are there, and was used before they began, more than the baseline.
+    """The time until outputs are there beyond the samples, and processor time before their start, less the baseline's.
 
-    And by how much chance may have moved that: the standard error of a median is 1.25 times that of a mean.
+    The second value is its standard error; that of a median is 1.25 times that of a mean.
     """
     views = [
         [
@@ -304,7 +304,7 @@ def _too_fast_for_steady(one: Observations, slowed: float) -> tuple[str, dict[st
     slowdown, by_worker = _slowdown(one), one.median("wall")
     if slowdown is None or by_worker is None or slowdown <= (1 + STEADY) * slowed:
         return None
-    if STEADY * by_worker > MESSAGES_S:  # of calls so long, the brackets of single samples tell more
+    if STEADY * by_worker > MESSAGES_S:  # the brackets of single samples are more exact for such long calls
         return None
     steady = slowdown * by_worker
     if steady - by_worker <= AGREE_S:

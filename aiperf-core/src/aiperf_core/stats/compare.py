@@ -1,15 +1,15 @@
-"""What changed between two runs, or from one implementation to another.
+"""Compare two runs, or two implementations.
 
-Within a target of one run, two implementations took turns: their ratio is paired, pass by pass, as a run's own speedups
-are. Between runs nothing was paired. There the ratio of two medians has the error of both: on a logarithmic scale, on
-which the intervals of `harness.statistics` are made, errors that know nothing of each other add as squares.
+Two implementations of a target in one run took turns: their ratio is paired, pass by pass, like the speedups of the run. Two runs
+are not paired: their errors are independent and add as squares on the logarithmic scale of the intervals.
 
-A ratio is the left time by the right one, so that above 1 the right is faster. Of targets for memory it is the left peak by the
-right one; peaks are counted, not sampled, and have no interval.
+A ratio is the left time divided by the right time; above 1 the right is faster. For targets whose goal is memory it is the left
+peak divided by the right peak. Peaks are counted, not sampled, and have no interval.
 """
 
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
@@ -27,7 +27,7 @@ SHORT = 12  # characters that name a commit or a source
 
 @frozen
 class Difference:
-    """Something that is not the same on both sides; a side that lacks it has an empty text."""
+    """A fact that differs between the sides; an empty text stands for a missing one."""
 
     what: str
     left: str
@@ -36,7 +36,7 @@ class Difference:
 
 @frozen
 class Compared:
-    """A row on both sides. Without a `ratio` and a `verdict` there is a `reason` why it was not compared."""
+    """A row on both sides, with a `ratio` and a `verdict`, or with a `reason` why it was not compared."""
 
     target: str
     implementation: str
@@ -49,7 +49,7 @@ class Compared:
 
 @frozen
 class Comparison:
-    """Two sides: what differs between them beforehand, and row by row. `floor` is None where each target's own counted."""
+    """Two sides: the differences between the runs, and the rows. `floor` is None if each target's own floor counted."""
 
     differences: list[Difference]
     rows: list[Compared]
@@ -58,12 +58,12 @@ class Comparison:
 
     @property
     def regressions(self) -> list[Compared]:
-        """The rows that are slower on the right, or larger where memory is the goal, beyond the floor."""
+        """The rows that are slower on the right beyond the floor, or larger where memory is the goal."""
         return [row for row in self.rows if row.verdict in (Verdict.SLOWER, Verdict.LARGER)]
 
     @property
     def distrusted(self) -> list[Compared]:
-        """The rows of which the left was believed and the right must not be."""
+        """The rows that are believed on the left, and INVALID or UNTRUSTED on the right."""
         refused = (Verdict.INVALID, Verdict.UNTRUSTED)
         return [
             row
@@ -73,7 +73,7 @@ class Comparison:
 
 
 def compare(left: Address, right: Address, floor: float | None = None) -> Comparison:
-    """Compare what two addresses mean. `floor` is the smallest difference that matters; None takes the larger of theirs.
+    """Compare two addresses. `floor` is the smallest relative difference that matters; None takes the larger of theirs.
 
     Raises UsageError where nothing can be compared by name, and BundleError for files that cannot be read.
     """
@@ -110,6 +110,7 @@ def _implementations(
         one.bundle.target(one.targets[0]) if same else one.bundle.outline(one.targets[0]) for one in (left, right)
     )
     row, other = left.row(ours), right.row(theirs)
+    ceilings = manifests[0].ceilings.get(ours.device)
     differences = [
         *of_manifests(*manifests, [ours.target, theirs.target]),
         *_of_completeness(*manifests),
@@ -117,17 +118,21 @@ def _implementations(
     ]
     target = ours.target if ours.target == theirs.target else f"{ours.target} -> {theirs.target}"
     name = row.name if row.name == other.name else f"{row.name} -> {other.name}"
-    reason = _why_not(ours, theirs, row, other)
-    ratio = None
-    if reason is None and _metric(ours) == "memory":
-        ratio, reason = _of_peaks(row, other)
-    elif reason is None and same:
-        ceilings = manifests[0].ceilings.get(ours.device)
-        ratio, reason = _paired(ours, row, other, ceilings)
-    elif reason is None:
-        ratio, reason = _unpaired(row, other)
+    ratio, reason = _ratio(
+        ours, theirs, row, other, lambda: _paired(ours, row, other, ceilings) if same else _unpaired(row, other)
+    )
     found = Compared(target, name, row, other, ratio, _say(ratio, ours, theirs, floor), reason)
     return Comparison(differences, [found], paired=same, floor=floor)
+
+
+Ratio = tuple[Estimate | None, str | None]
+
+
+def _ratio(ours: TargetResult, theirs: TargetResult, row: Row, other: Row, of_times: Callable[[], Ratio]) -> Ratio:
+    """The ratio of two rows, or the reason why there is none."""
+    if reason := _why_not(ours, theirs, row, other):
+        return None, reason
+    return _of_peaks(row, other) if _metric(ours) == "memory" else of_times()
 
 
 def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, floor: float | None) -> list[Compared]:
@@ -136,19 +141,17 @@ def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, f
     found = []
     for implementation in left | right:
         row, other = left.get(implementation), right.get(implementation)
-        ratio: Estimate | None = None
-        reason: str | None = "only in the right run" if row is None else "only in the left run"
+        found_ratio: Ratio = None, "only in the right run" if row is None else "only in the left run"
         if ours and theirs and row and other:
-            reason = _why_not(ours, theirs, row, other)
-            if reason is None:
-                ratio, reason = _of_peaks(row, other) if _metric(ours) == "memory" else _unpaired(row, other)
+            found_ratio = _ratio(ours, theirs, row, other, functools.partial(_unpaired, row, other))
+        ratio, reason = found_ratio
         said = _say(ratio, ours, theirs, floor) if ours and theirs else None
         found.append(Compared(name, implementation, row, other, ratio, said, reason))
     return found
 
 
 def _why_not(ours: TargetResult, theirs: TargetResult, row: Row, other: Row) -> str | None:
-    """Why two rows must not be compared: one is not believed, or the work or the way of timing it is another."""
+    """Why two rows cannot be compared: one is not believed, or work, clock or cache differ."""
     refused = [
         f"{side}: {one.verdict.value}" for side, one in (("left", row), ("right", other)) if one.verdict in DISBELIEVED
     ]
@@ -173,9 +176,7 @@ def _sizes(result: TargetResult) -> str:
     return " ".join(f"{name}={units.parameter(value)}" for name, value in params) or "none"
 
 
-def _paired(
-    result: TargetResult, row: Row, other: Row, ceilings: Ceilings | None
-) -> tuple[Estimate | None, str | None]:
+def _paired(result: TargetResult, row: Row, other: Row, ceilings: Ceilings | None) -> Ratio:
     try:
         ratio = ratio_interval(blocks(result, row, ceilings), blocks(result, other, ceilings))
     except (ArithmeticError, ValueError, IndexError) as error:
@@ -187,12 +188,12 @@ def _metric(result: TargetResult) -> str:
     return "memory" if result.goal == "memory" else "time"
 
 
-def _of_peaks(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
+def _of_peaks(row: Row, other: Row) -> Ratio:
     ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
     return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
 
 
-def _unpaired(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
+def _unpaired(row: Row, other: Row) -> Ratio:
     if row.time_s is None or other.time_s is None:
         return None, "too few passes for an interval"
     ratio = independent_ratio(row.time_s, other.time_s)
@@ -200,7 +201,7 @@ def _unpaired(row: Row, other: Row) -> tuple[Estimate | None, str | None]:
 
 
 def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
-    """`top / bottom` of two estimates that share nothing. None where that is no positive, finite interval."""
+    """`top / bottom` of two independent estimates. None unless the interval is positive and finite."""
     if top.low <= 0 or bottom.low <= 0:
         return None
     down = math.hypot(_log_ratio(top.value, top.low), _log_ratio(bottom.high, bottom.value))
@@ -214,12 +215,12 @@ def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
 
 
 def _log_ratio(more: float, less: float) -> float:
-    """An interval may leave its value out by the discreteness of medians; that side then adds nothing."""
+    """The difference of logarithms, at least 0: medians are discrete, so an interval may exclude its value."""
     return max(0.0, math.log(more) - math.log(less))
 
 
 def _say(ratio: Estimate | None, ours: TargetResult, theirs: TargetResult, floor: float | None) -> Verdict | None:
-    """The verdict on the right side. What a baseline differs from itself, in a run with a control, decides nothing."""
+    """The verdict on the right side. A difference within the spread of a baseline against itself is INCONCLUSIVE."""
     if ratio is None:
         return None
     floor = max(ours.floor, theirs.floor) if floor is None else floor
@@ -271,7 +272,7 @@ def _facts(manifest: Manifest) -> dict[str, str]:
 
 
 def _sources(manifest: Manifest, targets: list[str]) -> dict[str, str]:
-    """The sources by module. A target's module ends in its name, but for one that says otherwise: then all count."""
+    """The sources by module: those whose names end like a target's, or all where there is none."""
     names = {target.rpartition(".")[2] for target in targets}
     chosen = {module: digest for module, digest in manifest.files.items() if module.rpartition(".")[2] in names}
     return {module: digest[:SHORT] for module, digest in (chosen or manifest.files).items()}
@@ -287,7 +288,7 @@ def _plugins(manifest: Manifest) -> dict[str, str]:
 
 
 def _packages_sources(left: Manifest, right: Manifest) -> tuple[dict[str, str], dict[str, str]]:
-    """Whole packages and their kernels, of the packages that both sides know: a run knows those of its own targets."""
+    """The sources of packages and their kernels, for packages that both runs used."""
     common = left.sources.keys() & right.sources.keys()
     first, second = (
         {name: digest[:SHORT] for name, digest in one.sources.items() if name.partition("/")[0] in common}

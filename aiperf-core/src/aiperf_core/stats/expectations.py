@@ -158,17 +158,13 @@ def place(source: Source, key: str) -> Path:
 def read(path: Path) -> Page | None:
     """Read an expectations file; None where there is none. Raises BundleError for what is not one."""
     try:
-        document = jsontext.loads(path.read_bytes())
+        page = structure.structure(jsontext.loads(path.read_bytes()), Page)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
     except jsontext.JsonError as error:
-        raise BundleError(f"'{path}' is not an expectations file: {error}.") from error
-    try:
-        page = structure.structure(document, Page)
-    except Exception as error:  # cattrs raises whatever a wrong document leads to
-        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {words(str(error))}.") from error
+        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {error}.") from error
     wrong = [
         name for name, one in page.expected.items() if one.at_least <= 0 or one.metric not in ("speedup", "memory")
     ]

@@ -1,24 +1,22 @@
-"""Medians, ratios of medians, their intervals, and what may be said of them.
+"""Medians, ratios and other contrasts of medians, and their intervals.
 
-Samples taken close together share what the machine was doing at that time, so they are not independent; blocks are. The
-bootstrap therefore draws passes first (a pass is one block of every implementation, taken within moments of each other),
-the same ones for both sides of a ratio, then samples within each block (Davison and Hinkley, Bootstrap Methods and their
-Application, 1997, section 3.8). Of large data, whole numbers stand for how often something was drawn: a Poisson number of
-mean 1 where there is much of it (Hanley and MacGibbon, Computer Methods and Programs in Biomedicine 83, 2006).
+Samples taken close together share the state of the machine, so they are not independent; blocks are. The bootstrap therefore draws
+passes first (a pass is one block of every implementation), the same for all sides of a contrast, then samples within each block
+(Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). For large data, integer weights stand for the
+number of draws: Poisson numbers of mean 1 (Hanley and MacGibbon, Computer Methods and Programs in Biomedicine 83, 2006).
 
-A fresh process differs from the one before (addresses, page colours), and no number of samples within one shows by how much.
-Rounds are few, too few to draw from, so what they add is estimated as in a one-way random-effects analysis: the variance of
-the rounds' own values beyond what their passes explain (Searle, Casella and McCulloch, Variance Components, 1992, chapter
-3). Passes and rounds are few in number; the interval is widened by the ratio of Student's t to the normal quantile at the
-degrees of freedom of the sum (Satterthwaite, Biometrics Bulletin 2, 1946).
+A fresh process differs from the one before (addresses, page colours), which no number of samples within one process shows. Rounds
+are too few to draw from, so their variance is estimated as in a one-way random-effects analysis: the variance of the values of
+the rounds beyond that of their passes (Searle, Casella and McCulloch, Variance Components, 1992, chapter 3). As passes and rounds
+are few, the interval is widened by the ratio of Student's t to the normal quantile at the degrees of freedom of the sum
+(Satterthwaite, Biometrics Bulletin 2, 1946).
 
-The sides of a ratio drift together. A time drifts with the machine, more slowly than passes follow each other, so that one tells
-of the next and all together of less than their number. Quarters of the rounds show it: from how alike neighbours are follows
-what their mean is worth (Bayley and Hammersley, Supplement to the Journal of the Royal Statistical Society 8, 1946). A few
-of them say so roughly; the degrees of freedom are those of the rounds alone.
+The sides of a contrast drift together. A single time drifts with the machine, more slowly than passes follow each other, so that
+passes are worth less than their number. The autocorrelation of quarters of the rounds gives the worth of their mean (Bayley and
+Hammersley, Supplement to the Journal of the Royal Statistical Society 8, 1946). The degrees of freedom are then those of the rounds.
 
-An interval is for whoever measures again: 95 % of repeated runs shall find their median within it. Another run errs as much
-as this one, so the variance counts twice; and no interval is narrower than the step of the clock.
+An interval predicts a repeated run: 95 % of repeated runs find their median within it. A repeated run has the same error as this
+one, so the variance counts twice. No interval is narrower than the step of the clock.
 """
 
 import functools
@@ -39,24 +37,24 @@ _Key = tuple[bytes, bytes, bytes, float]
 
 CONFIDENCE = 0.95
 DRAWS = 2000
-# A resampled array larger than this is not built; fewer draws are made instead.
+# Largest resampled array, in elements; fewer draws are made instead of a larger one.
 _MAX_ELEMENTS = 40_000_000
 _MIN_DRAWS = 400
-# From so many passes on, drawing samples within them too would add next to nothing.
+# Number of passes from which drawing samples within passes would add next to nothing.
 _MANY_PASSES = 64
-# Of so many samples, or passes, each is drawn by itself.
+# Number of samples, or passes, from which each is drawn on its own by a Poisson number.
 _MANY_SAMPLES, _POISSON_PASSES = 20_000, 1000
 _NORMAL = 1.959963984540054
 # This run's error, and that of the run which repeats it.
 _RUNS = 2
-# So many weights are looked at together.
+# Weights that are processed together, to bound the memory.
 _TOGETHER = 4_000_000
-# A product of matrices of so many multiplications at most is left to one thread by OpenBLAS (interface/gemm.c). The others
-# would go on spinning for a while, and take processors from what is being measured.
+# OpenBLAS computes a matrix product of at most this many multiplications in one thread (interface/gemm.c). More threads would
+# spin for a while afterwards, and take processors from what is being measured.
 _ONE_THREAD = 1 << 18
-# Fewer passes than this allow no statement about their spread.
+# Least number of passes for an interval.
 MIN_PASSES = 3
-# So many parts of a round are compared with each other.
+# Parts of a round that are compared with each other.
 _PARTS = 4
 
 
@@ -64,8 +62,8 @@ _PARTS = 4
 class Blocks:
     """The times of one implementation, in seconds, in the order taken.
 
-    `passes` and `rounds` say for each sample to which it belongs. Both only grow, and a pass lies in one round. `step_s` is
-    the step of the clock.
+    passes, rounds: the pass and the round of each sample. Both only grow, and a pass lies in one round.
+    step_s: the step of the clock.
     """
 
     times: Floats
@@ -85,7 +83,7 @@ class Blocks:
 
     @property
     def key(self) -> "_Key":
-        """The same as bytes, which can be compared and remembered."""
+        """The same as bytes, for comparison and caching."""
         return self.times.tobytes(), self.passes.tobytes(), self.rounds.tobytes(), self.step_s
 
     @staticmethod
@@ -184,20 +182,20 @@ def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
 
 
 def _between(each: list[float], within: float) -> float:
-    """What differences between rounds add to the variance of the logarithm of the whole.
+    """The variance that differences between rounds add to the logarithm of the whole.
 
-    `each` are the values of the rounds. The passes' part in the variance of their mean is about `within`, the variance of
-    the whole without the rounds, and is taken off.
+    `each` are the values of the rounds. The part of the passes in the variance of their mean is about `within`, the variance of
+    the whole without the rounds, and is subtracted.
     """
     if len(each) < 2:
         return 0.0
     return max(0.0, float(np.var(np.log(each), ddof=1)) / len(each) - within)
 
 
-def _drift(one: Blocks, weight: float) -> float:
-    """The variance of the logarithm of the whole, by quarters of the rounds, of which one may tell of the next.
+def _drift(one: Blocks, weight: float = 1.0) -> float:
+    """The variance of the logarithm of the whole, from quarters of the rounds and their autocorrelation.
 
-    At most that of a single quarter: as if all of them told the same.
+    At most the variance of a single quarter, which is that of quarters that are all alike.
     """
     parts = []
     for which in np.unique(one.rounds):
@@ -209,11 +207,11 @@ def _drift(one: Blocks, weight: float) -> float:
     if squares == 0:
         return 0.0
     alike = weight**2 * float(apart[1:] @ apart[:-1]) / squares
-    # Found too low in a short series (Marriott and Pope, Biometrika 41, 1954).
+    # Corrected for the bias of short series (Marriott and Pope, Biometrika 41, 1954).
     alike = min(max(0.0, alike + (1 + 3 * alike) / count), 1.0)
     lags = np.arange(1, count)
     worth = count / (1 + 2 * float(((1 - lags / count) * alike**lags).sum()))
-    # Parts that are alike differ from their own mean less than from the true one.
+    # Parts that are alike differ less from their own mean than from the true mean.
     seen = squares / count
     return seen / (worth - 1) if worth > 2 else seen
 
@@ -224,7 +222,7 @@ def half_width(estimate: Estimate) -> float:
 
 
 def verdict(speedup: Estimate, floor: float) -> Verdict:
-    """What an interval of the speedup allows to say, given the smallest difference that matters in practice."""
+    """The verdict that an interval of the speedup allows. `floor` is the smallest relative difference that matters."""
     if speedup.low > 1 + floor:
         return Verdict.FASTER
     if speedup.high < 1 - floor:
@@ -303,8 +301,8 @@ def _weighted_medians_within(
 def _middles(of_sample: NDArray[np.int64], weights: NDArray[np.uint8]) -> NDArray[np.int64]:
     """For each row of weights of the passes, the first sample up to which half of the weight lies.
 
-    `of_sample` says to which pass each sample belongs. The samples are looked at in stretches of one length: a product of
-    matrices tells in which the middle lies, and only that one is summed up sample by sample.
+    `of_sample` has the pass of each sample. The samples are divided into stretches of one length. A matrix product finds the
+    stretch of the middle, and only that stretch is summed sample by sample.
     """
     samples, passes = len(of_sample), weights.shape[1]
     stretches = max(1, min(math.isqrt(samples), _ONE_THREAD // (4 * passes)))
@@ -352,10 +350,10 @@ def _widened(
     *,
     ratio: bool,
 ) -> Estimate:
-    """The interval of a value from resampled ones and from what the rounds add.
+    """The interval of a value from resampled values and from the variance between rounds.
 
-    `within` has `freedom` degrees of freedom, `between` one less than there are rounds. `drift` is the least that `within`
-    can be, which then has no more of them than `between`; None where only passes tell.
+    `within` has `freedom` degrees of freedom, `between` one less than the number of rounds. `drift` is a lower bound of `within`,
+    which then has the degrees of freedom of `between`; None where drift does not count.
     """
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))
@@ -365,7 +363,7 @@ def _widened(
     if total == 0:
         return Estimate(value, value, value)
     parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
-    # What rounds tell of a time, few of them tell.
+    # The rounds alone decide then, and they are few.
     few = drift is not None or (between and not ratio)
     quantile = _student(rounds - 1 if few else max(1.0, (within_true + between) ** 2 / parts))
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains

@@ -1,4 +1,4 @@
-"""What was observed of one implementation: its samples, and how it fared so far."""
+"""Observations of one implementation: its samples, and its state in the run."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from aiperf_core.validity.policy import Policy
 
 @frozen
 class Answer:
-    """How the answer to a sample's request came, in seconds.
+    """The course of one sample, from its request to its answer, in seconds.
 
-    held_s: how long the sample's clock was held to run. begun_s: from the request until the clock was said to start; None
-    where the threads of other processes may still have been at work then, so that it tells nothing.
-    answered_s: from the request until the answer was there, or began to be delivered. Of code that nobody trusts,
-    replied_s: from the request until all of the output was there; ahead_s: the processor time that the process used from the
-    request until the clock was said to start.
+    held_s: the time on the sample's clock, by the supervisor.
+    begun_s: from the request to the reported start of the clock; None if threads of other processes may still have been busy.
+    answered_s: from the request to the answer, or to the start of its delivery.
+    replied_s: of untrusted code, from the request until the whole output was there.
+    ahead_s: of untrusted code, the processor time of the process from the request to the reported start of the clock.
     """
 
     held_s: float
@@ -31,13 +31,13 @@ class Answer:
 
     @property
     def beside_s(self) -> float:
-        """What it took beside the time on the clock."""
+        """The time beside the time on the clock."""
         return self.answered_s - self.held_s
 
 
 @define(eq=False)
 class Observations:
-    """What was observed of an implementation that takes part, or the reason why it does not (any more).
+    """Observations of an implementation that takes part in a run, or the reason why it does not any more.
 
     runs: the name of the code in the benchmark, which differs from the row's own name for a control.
     beside: figures of the samples other than times of calls, by name.
@@ -101,11 +101,11 @@ class Observations:
 
     @property
     def untrusted(self) -> bool:
-        """Whether its run trusts nobody: others are stopped then, and how long a process takes to begin tells something."""
+        """Whether it is measured as untrusted code: other processes are stopped meanwhile, so `begun_s` is known."""
         return any(answer.begun_s is not None for answer in self.answered)
 
     def figures(self) -> dict[str, float]:
-        """What the samples have besides their times: medians, and the latencies of all requests by how many are no slower."""
+        """Medians of the figures beside times, and percentiles of the latencies of all requests."""
         middle = {name: float(np.median(values)) for name, values in self.beside.items()}
         if self.latencies_s:
             for percent in (50, 90, 99):
@@ -113,7 +113,7 @@ class Observations:
         return middle
 
     def blocks(self, clock: str, length: int) -> Blocks:
-        """The times of a call by one clock, each with its pass; `length` is the number of contestants a pass."""
+        """The times of a call by one clock, each with its pass; `length` is the number of implementations in a pass."""
         kept = [index for index, time in enumerate(self._column(clock)) if time is not None]
         return Blocks.of(
             self.times(clock),
@@ -140,7 +140,7 @@ class Observations:
         return self.samples.device_s if clock == "device" else self.samples.wall_s
 
     def find(self, issue: str, message: str, evidence: dict[str, Any], verdict: Verdict = Verdict.INVALID) -> bool:
-        """Record that a guard saw an issue; what that does is the policy's to say. Return whether it takes part no longer."""
+        """Record an issue that a guard saw; the policy decides its effect. Return whether it takes the implementation out."""
         effect = self.policy.effect(issue)
         known = any((one.issue, one.message) == (issue, message) for one in self.findings)
         if effect == "invalid":
@@ -157,9 +157,9 @@ class Observations:
 
 
 def of_row(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Observations:
-    """The observations that a row was made of, as far as a bundle tells. `ceilings` are those of the result's device.
+    """The observations that a row was made of, as far as a bundle records them. `ceilings` are of the result's device.
 
-    That a row is not believed is taken from it: it stopped taking part for a reason that its samples do not hold.
+    A row that is not believed keeps its verdict and reason, which its samples cannot prove.
     """
     declared = DescribedImplementation(
         name=row.name,

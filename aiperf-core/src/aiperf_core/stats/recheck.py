@@ -1,11 +1,11 @@
-"""Whether a bundle says what its samples say.
+"""Check a bundle against its seal and its samples.
 
-Two looks. The *seal*: are the files those that were there when the bundle was closed? It is quick and finds any change, but
-not one by somebody who sealed the bundle again. The *figures*: intervals, speedups, verdicts, rates and fractions of light
-are computed once more from the stored samples, by the code that computed them in the run. That finds a figure that its
-samples do not support, whatever the seal says. Neither needs the packages that were measured, a GPU, a network or torch.
+The *seal* shows any change of a file after the bundle was closed, unless the bundle was sealed again. The *figures* (intervals,
+speedups, verdicts, rates, fractions of the speed of light) are computed again from the stored samples, by the code of the run.
+This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU, no network, no torch and none
+of the packages that were measured.
 
-What samples cannot tell is taken as it stands: why a row is INVALID, what a check saw, what the machine was.
+Samples cannot prove why a row is INVALID, what a check saw or what the machine was; a recheck takes these as recorded.
 """
 
 import functools
@@ -30,18 +30,27 @@ from aiperf_core.results import jsontext, seal, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SkippedTarget, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.models import (
+    DISBELIEVED,
+    DOCUMENT_KINDS,
+    Manifest,
+    Row,
+    SkippedTarget,
+    SpeedOfLight,
+    TargetResult,
+    Verdict,
+)
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
 
-# Sums in another order differ in the last digits.
+# Sums in a different order differ in the last digits.
 EXACT = 1e-9
-# Another release of numpy may draw other random numbers; ends of an interval then move by a small part of its width.
+# A different release of numpy may draw different random numbers; ends of an interval then move by a part of its width.
 OTHER_DRAWS = 0.15
-# Ceilings may be measured again during a run, and are then a little better than when a row was compared with them.
+# Ceilings may be measured again during a run, and are then slightly higher than when a row was compared with them.
 OTHER_CEILINGS = 0.1
-# A process that computes the figures of fewer targets would take longer to start than it saves.
+# Targets a process: for fewer, starting it takes longer than it saves.
 FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 RATES = ("bytes_per_s", "flop_per_s", "memory_gain")
@@ -50,7 +59,7 @@ FASTER_THAN_LIGHT = "timing.faster_than_light"
 
 @frozen
 class Difference:
-    """Where a bundle does not hold: in a file, or in one figure of a row."""
+    """A file, or a figure of a row, that does not hold."""
 
     where: str
     what: str
@@ -60,9 +69,10 @@ class Difference:
 
 @frozen
 class Recheck:
-    """What a recheck looked at and what does not hold. `seal` is that of the manifest as it is now, None without one.
+    """What a recheck covered and what does not hold.
 
-    `notes` say what could not be looked at, and why.
+    seal: the seal of the manifest as it is now; None without one.
+    notes: what could not be checked, and why.
     """
 
     targets: int
@@ -74,21 +84,22 @@ class Recheck:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there is no difference."""
         return not self.differences
 
 
 def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None, processes: int = 1) -> Recheck:
-    """Look at a bundle's seal, and at its figures unless told otherwise. `expected_seal` was noted when it was closed.
+    """Check a bundle's seal, and its figures unless `figures` is false. `expected_seal` was noted when it was closed.
 
-    The figures of many targets are computed in so many `processes`, which import the main module of the program again.
-    Raises BundleError for a manifest that cannot be read; a target's file that cannot be is a difference.
+    The figures of many targets are computed in `processes` processes, which import the main module of the program again.
+    Raises BundleError for a manifest that cannot be read. Any other file that cannot be read is a difference.
     """
     manifest = bundle.manifest
     found, notes = _of_seal(bundle, manifest)
     now = manifest.hashes.get(MANIFEST)
     if expected_seal is not None and now != expected_seal:
         found.append(Difference(MANIFEST, "seal", f"{expected_seal} (given)", now or "none"))
+    found += _of_documents(bundle)
     if not figures:
         return Recheck(len(bundle.targets), 0, 0, now, found, notes)
     if not _same_draws(manifest):
@@ -106,9 +117,19 @@ def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None =
     return Recheck(len(results), rows, sum(look.samples for look in looks), now, found, notes)
 
 
+def _of_documents(bundle: Bundle) -> Iterator[Difference]:
+    """The documents of other packages that cannot be read."""
+    for kind in DOCUMENT_KINDS:
+        for name in bundle.documents(kind):
+            try:
+                bundle.document(kind, name)
+            except BundleError as error:
+                yield Difference(f"{kind}/{name}", "file", "a document", str(error))
+
+
 @frozen
 class _Look:
-    """What a look at one target found. `outline` is its result without samples, None where it cannot be read."""
+    """The recheck of one target. `outline` is its result without samples, None where it cannot be read."""
 
     outline: TargetResult | None
     samples: int
@@ -116,7 +137,7 @@ class _Look:
 
 
 def _looks(bundle: Bundle, manifest: Manifest, processes: int) -> Iterator[_Look]:
-    """Look at each target, in so many processes or as many as there are targets for."""
+    """Recheck each target, in several processes where there are enough targets."""
     look = functools.partial(_look, bundle, manifest)
     names = list(bundle.targets)
     processes = min(processes, len(names) // FEW)
@@ -130,15 +151,15 @@ def _looks(bundle: Bundle, manifest: Manifest, processes: int) -> Iterator[_Look
             yield from pool.map(look, names, chunksize=4)
         except BrokenProcessPool:
             raise AiperfError(
-                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for memory. "
-                "Free some, and try again."
+                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for lack of memory. "
+                "Free memory and try again."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 def _leave_interrupts() -> None:
-    """Ctrl-C is the command's to handle; it then ends its processes."""
+    """Leave Ctrl-C to the command, which then ends its processes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -158,7 +179,7 @@ def _look(bundle: Bundle, manifest: Manifest, name: str) -> _Look:
 def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list[str]]:
     if not manifest.hashes:
         closed = manifest.exit_code is not None
-        why = "was written before bundles were sealed, or the hashes were taken out" if closed else "was never closed"
+        why = "was closed, and its hashes were removed" if closed else "was never closed"
         return [], [f"no seal: the bundle {why}; only its figures can be checked"]
     found = []
     document = jsontext.loads((bundle.path / MANIFEST).read_bytes())
@@ -191,7 +212,7 @@ def _digest(bundle: Bundle, path: str) -> str:
 
 
 def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]:
-    """What does not hold in one target's result."""
+    """The differences in one target's result."""
     rows = result.rows
     if not rows or rows[0].role != "baseline":
         yield Difference(result.target, "rows", rows[0].role if rows else "none", "the baseline belongs first")
@@ -209,7 +230,7 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
 
 
 def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
-    """The rows as the run's own code makes them of the stored samples."""
+    """The rows that the run's own code makes of the stored samples."""
     problem, ceilings = result.problem, manifest.ceilings.get(result.device)
     for row in result.rows:
         _check_order(row)
@@ -223,7 +244,7 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
         tolerance=problem.tolerance,
         floor=result.floor,
         ceilings=lambda _: ceilings,
-        # A policy may let it pass with a warning; then the row carries that.
+        # A policy may reduce this finding to a warning, which the row then carries.
         off=frozenset({"faster_than_light"} if told else ()),
     )
     with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
@@ -235,7 +256,7 @@ def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
 
 
 def _check_order(row: Row) -> None:
-    """Rounds and blocks only grow: else samples were moved."""
+    """Refuse rounds and blocks that do not grow: their samples were moved."""
     for name in ("round", "block"):
         column = getattr(row.samples, name)
         if any(one > two for one, two in pairwise(column)):
@@ -272,7 +293,7 @@ def _of_light(where: str, recorded: SpeedOfLight | None, found: SpeedOfLight | N
             and _near(recorded.fraction, recorded.time_s / median_s)
         )
     if not holds:
-        yield Difference(where, "light", _lit(recorded), _lit(found))
+        yield Difference(where, "speed_of_light", _lit(recorded), _lit(found))
 
 
 def _lit(light: SpeedOfLight | None) -> str:
@@ -311,7 +332,7 @@ def _same_draws(manifest: Manifest) -> bool:
 
 
 def _of_end(results: list[TargetResult], manifest: Manifest) -> Iterator[Difference]:
-    """How a run ended follows from its results: whether it was finished, and what it told the shell."""
+    """Compare `complete` and the exit code with what follows from the results."""
     if manifest.exit_code is None:
         return
     if manifest.complete and not all(one.complete for one in results):

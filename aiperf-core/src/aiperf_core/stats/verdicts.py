@@ -1,4 +1,4 @@
-"""From what was measured to rows: intervals, speedups, verdicts, fractions of light."""
+"""From observations to rows: intervals, speedups, verdicts, fractions of the speed of light."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,12 +13,12 @@ from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval,
 from aiperf_core.stats.observations import Observations
 from aiperf_core.stats.speed_of_light import BEYOND, speed_of_light
 
-# A difference between taking turns and being alone that is worth a warning.
+# A relative difference between samples with and without others in between that is worth a warning.
 INTERFERENCE = 0.05
-# Pages and the host's own allocator let a peak of memory differ by so much, whatever the code does.
+# Peaks of memory differ by less than this through pages and the host's allocator alone.
 LEAST_BYTES = 1 << 20
-# So often are the ceilings measured again before a row is called faster than light.
-LOOKS_AGAIN = 2
+# Ceilings are measured again this often before a row is called faster than light.
+REMEASURED = 2
 _DISAGREE = "timing.clocks_disagree"
 
 
@@ -26,7 +26,10 @@ _DISAGREE = "timing.clocks_disagree"
 class Scoring:
     """The rules by which a target's observations become rows.
 
-    `goal` is the target's: where it is `memory`, verdicts are on peaks of memory. `cost` is a `Cost` as a dict. `ceilings(again)` returns what the device reaches, measured anew where `again` is true.
+    goal: the target's; if it is `memory`, verdicts are on peaks of memory.
+    cost: the fields of a `Cost`.
+    ceilings: returns the device's ceilings, measured anew if its argument is true.
+    off: guards that are switched off.
     """
 
     observations: Sequence[Observations]
@@ -40,12 +43,13 @@ class Scoring:
     off: frozenset[str] = frozenset()
 
     def rows(self) -> list[Row]:
-        """The rows, in the order of the observations. Takes those out that are faster than light."""
+        """The rows, in the order of the observations. Implementations faster than light are taken out."""
         if "faster_than_light" not in self.off:
             self._refuse_what_is_faster_than_light()
         for one in self.observations:
             self._note_interference(one)
-            self._note_conditions(one)
+            if "conditions" not in self.off:
+                self._note_conditions(one)
         return [self._row(one) for one in self.observations]
 
     @property
@@ -108,7 +112,7 @@ class Scoring:
     # --- verdicts
 
     def _say(self, one: Observations) -> tuple[Verdict, str | None]:
-        """The verdict, and its reason where it needs one."""
+        """The verdict, with its reason where there is one."""
         if one.ended is not None:
             return one.ended, one.reason
         if one.declared.role == "variant":
@@ -139,7 +143,7 @@ class Scoring:
         return said, None
 
     def _doubt(self, one: Observations) -> str | None:
-        """Why a gain of code that nobody trusts is not believed; None where it is."""
+        """Why a gain of untrusted code is not believed; None where it is."""
         known = next((found.message for found in one.findings if found.issue == _DISAGREE), None)
         asked = known is None and self.clock == "wall" and "clocks_agree" not in self.off and one.untrusted
         if asked and (found := unseen_gain(self._baseline, one)):
@@ -198,8 +202,8 @@ class Scoring:
 
     def _refuse_what_is_faster_than_light(self) -> None:
         suspects = [one for one in self.observations if self._is_too_fast(one)]
-        # A ceiling taken in a bad moment is too low; the claim is serious enough to look again, and then once more.
-        for _ in range(LOOKS_AGAIN):
+        # A ceiling measured in a bad moment is too low, so ceilings are measured again before a row becomes INVALID.
+        for _ in range(REMEASURED):
             if suspects:
                 self.ceilings(True)
             suspects = [one for one in suspects if self._is_too_fast(one)]
@@ -207,9 +211,9 @@ class Scoring:
             self._refuse_as_too_fast(one)
 
     def _is_too_fast(self, one: Observations) -> bool:
-        """Whether an implementation is faster than light, as the ceilings are known.
+        """Whether an implementation is faster than light by the present ceilings.
 
-        What counts is the slow end of the interval: a machine whose speed comes and goes proves nothing by its median.
+        The slow end of the interval counts: on a machine with varying speed the median proves nothing.
         """
         if not one.active:
             return False
@@ -232,7 +236,7 @@ class Scoring:
     # --- what disturbed
 
     def _note_conditions(self, one: Observations) -> None:
-        """Warn of a machine that was hot, loaded, shared, or another one for the baseline."""
+        """Warn if the machine was hot, loaded or shared, or ran at other clocks for the baseline."""
         baseline = summary(self._baseline.readings) if one is not self._baseline else None
         if one.active and one.readings:
             for found in findings(summary(one.readings), baseline):
@@ -242,12 +246,12 @@ class Scoring:
                     one.find(found.issue, f"rank {rank}: {found.message}", {**found.evidence, "rank": rank})
 
     def _isolated(self, one: Observations) -> Estimate | None:
-        """The median of the samples taken alone. Each stands for itself: they are no blocks."""
+        """The median of the samples without others in between. Each counts as a block of its own."""
         times = one.isolated_samples_s
         return median_interval(Blocks.of(times, list(range(len(times)))))
 
     def _note_interference(self, one: Observations) -> None:
-        """Warn where taking turns with others changed the times: then the comparison is of something else."""
+        """Warn if taking turns with others changed the times."""
         taking_turns, alone = self._time(one), self._isolated(one)
         if not (one.active and taking_turns and alone):
             return
@@ -267,19 +271,19 @@ def _peak(one: Observations) -> int | None:
 
 
 def memory_gain(baseline_bytes: int | None, own_bytes: int | None) -> float | None:
-    """How many times less memory than the baseline; None where either took none that could be seen."""
+    """The baseline's peak memory divided by an implementation's; None where either is unknown or 0."""
     return baseline_bytes / own_bytes if baseline_bytes and own_bytes else None
 
 
 def verdict_on_memory(gain: float, floor: float) -> Verdict:
-    """What a gain of memory means; it is counted, not sampled, and so has no interval."""
+    """The verdict on a gain of memory. Memory is counted, not sampled, so there is no interval."""
     if gain > 1 + floor:
         return Verdict.SMALLER
     return Verdict.LARGER if gain < 1 / (1 + floor) else Verdict.SAME
 
 
 def _ranks(one: Observations) -> list[RankTime]:
-    """Each rank, its device with the machine where there are several."""
+    """Each rank, with its device, and its machine where there are several."""
     devices = [f"{rank.device} of {place}" for rank, place in zip(one.ranks, one.rank_places, strict=False)]
     audits = dict(enumerate(one.rank_audits))
     return [

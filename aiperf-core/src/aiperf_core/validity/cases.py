@@ -1,13 +1,6 @@
 """Cases: attacks, and their honest look-alikes. Records only; what they run is imported in a worker's process."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
-
-from attrs import field, frozen
-
-if TYPE_CHECKING:
-    from aiperf_core.results.models import Finding
-    from aiperf_core.validity.check import Seen
+from attrs import frozen
 
 # An attack whose aim is no verdict writes this to its log when it has reached its aim.
 WORD = "has what it was after"
@@ -15,20 +8,20 @@ WORD = "has what it was after"
 
 @frozen(kw_only=True)
 class Case:
-    """An implementation that commits an issue (an attack), or an honest look-alike.
+    """An implementation that commits an issue, or an honest implementation that looks like it.
 
-    issue: the id of the issue.
-    module: of a `Benchmark` whose baseline is honest.
-    implementation: the variant; of a candidate the file of this name in the folder `candidates` beside the module.
+    issue: its id in the registry.
+    module: the module of a `Benchmark`, whose baseline is honest.
+    implementation: the name of the variant.
     device: where it runs.
-    honest: whether it is an honest look-alike.
-    needs: what the machine must offer beyond the needs of the issue.
-    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER;
-        `silence`, that no finding names the issue; `word`, to write `WORD` to its log.
+    honest: whether it is a look-alike, which must not be flagged.
+    needs: what the machine must offer beyond the issue's own needs.
+    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER; `silence`, that
+        no finding names the issue; `word`, to write `WORD` to its log.
     tier: the tier in which it is tried first.
-    alone: whether it disturbs others, so that it needs a run for itself.
-    candidate: whether it is judged as untrusted code.
-    held_by: the protections of the sandbox that hold it; a machine that lacks one of them proves nothing.
+    alone: whether it disturbs other implementations, so that it shares no run with them.
+    candidate: whether it is judged as untrusted code: the file `candidates/IMPLEMENTATION.py` beside the module.
+    held_by: the protections of the sandbox that stop the attack; on a machine without them the case is not observable.
     """
 
     issue: str
@@ -46,16 +39,13 @@ class Case:
 
 @frozen(kw_only=True)
 class Recorded:
-    """Evidence of an issue, and of an honest look-alike, for a check that cannot be tried on every machine.
+    """Evidence of a real run, as `aiperf selftest --record` wrote it.
 
-    issue: the id of the issue.
-    guilty, honest: return the evidence.
-    look: the check; None for the guard's check of `Evidence`.
-    told: the issue that is found, where it is another one.
+    issue: the issue that the run shows, or does not show where it is honest.
+    file: the file, as `package:path/in/the/package.json`.
+    honest: whether the run looks like the issue and must not be flagged.
     """
 
     issue: str
-    guilty: Callable[[], Any] = field()
-    honest: Callable[[], Any] = field()
-    look: "Callable[[Any], Iterable[Seen | Finding]] | None" = None
-    told: str | None = None
+    file: str
+    honest: bool = False

@@ -98,9 +98,9 @@ class Guard:
 
 @frozen(kw_only=True)
 class Exclusion:
-    """Why an issue cannot happen in a run at all, so that no check looks for it.
+    """Why an issue cannot happen in a run.
 
-    construction: the part of the harness that leaves no room for it, in one sentence.
+    construction: the part of the harness that leaves no room for the issue, in one sentence.
     test: the test that fails where that part is broken, as pytest names it: `aiperf-core/tests/…/test_x.py::test_y`.
     """
 
@@ -121,6 +121,7 @@ class Issue:
     severity: what a finding does to the row under each policy.
     incidents: where it was met.
     excluded: why the issue cannot happen, where the harness excludes it by construction; None for all others.
+    owed: the machine on which the issue's proof is still to be recorded; None where the proof is there.
     predecessor: `Category / Issue` in the list of 95 that this registry started from; None where that list lacks it.
 
     A record that breaks a rule raises `ValueError`, which sets its plugin aside.
@@ -135,6 +136,7 @@ class Issue:
     severity: Severity = field(default=HARD)
     incidents: tuple[Incident, ...] = field(default=())
     excluded: Exclusion | None = field(default=None)
+    owed: str | None = field(default=None)
     predecessor: str | None = field(default=None)
 
     @guard.validator

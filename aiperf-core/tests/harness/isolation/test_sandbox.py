@@ -71,7 +71,7 @@ class Confine:
         _, status = os.waitpid(pid, 0)
         assert text, f"the confined process ended with status {status}"
         answer = json.loads(text)
-        confined = Confined(tuple(answer["applied"]), answer["lacking"])
+        confined = Confined(list(answer["applied"]), answer["lacking"])
         return Outcome(confined, answer["value"], answer["error"])
 
 
@@ -648,7 +648,7 @@ def test_threads_that_run_already_are_refused(scratch: Path) -> None:
 def test_elsewhere_everything_is_lacking(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     confined = confine(Limits(scratch))
-    assert confined == Confined((), dict.fromkeys(PROTECTIONS, "needs Linux; this is darwin"))
+    assert confined == Confined([], dict.fromkeys(PROTECTIONS, "needs Linux; this is darwin"))
 
 
 WORK = """

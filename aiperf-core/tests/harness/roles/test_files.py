@@ -86,7 +86,7 @@ def test_where_files_lie_in_memory_the_target_is_skipped(tmp_path: Path) -> None
     assert isinstance(result, SkippedTarget), result
     assert result.verdict is Verdict.SKIPPED
     assert result.reason == (
-        f"needs files that can leave the page cache; of one in {folder!r} 3 pages stay in memory, as they do on tmpfs. "
+        f"needs files that can leave the page cache; 3 pages of a file in {folder!r} stay in memory, as on tmpfs. "
         "Name a folder on a disk in TMPDIR"
     )
 
@@ -150,7 +150,7 @@ def test_a_full_disk_is_a_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> Non
         file.write(torch.zeros(10, dtype=torch.uint8))
     file.close()
     assert str(caught.value) == (
-        f"needs 10 bytes of disk in {tempfile.gettempdir()!r}: No space left on device; name a folder with more room in TMPDIR"
+        f"needs 10 bytes of disk in {tempfile.gettempdir()!r}: No space left on device; name a folder with more space in TMPDIR"
     )
 
 

@@ -74,8 +74,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         here = reply.pop("fds")
         fds.extend(here)
         problem = reply["problem"]
-        inputs = shared_buffers.attach(problem["inputs_arenas"][0], here[0], CpuKind())
-        outputs = shared_buffers.attach(problem["outputs_arenas"][0], here[1], CpuKind())
+        inputs = shared_buffers.attach(problem["inputs_buffers"][0], here[0], CpuKind())
+        outputs = shared_buffers.attach(problem["outputs_buffers"][0], here[1], CpuKind())
         return Case(
             one,
             reply,
@@ -125,8 +125,8 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "inputs",
         "static",
         "output",
-        "inputs_arenas",
-        "outputs_arenas",
+        "inputs_buffers",
+        "outputs_buffers",
         "working_set_bytes",
         "state",
         "files",
@@ -564,7 +564,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
     reply = ours.receive(20.0)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
-    inputs = shared_buffers.attach(reply["ok"]["problem"]["inputs_arenas"][0], reply["fds"][0], CpuKind())
+    inputs = shared_buffers.attach(reply["ok"]["problem"]["inputs_buffers"][0], reply["fds"][0], CpuKind())
     for fd in reply["fds"]:
         os.close(fd)
     before = inputs.clone()

@@ -144,7 +144,7 @@ def test_without_a_steady_reference_nothing_is_compared(lint: Any) -> None:
     outcomes = lint("unsound", n=64, fault=list(FAULTS).index("changes_its_input"))
     assert outcomes["reference.pure"]["found"] == "the reference changes a"
     assert outcomes["judge"]["verdict"] == "not applicable"
-    assert outcomes["judge"]["found"] == "nothing can be compared before this is mended: reference.pure"
+    assert outcomes["judge"]["found"] == "nothing can be compared before this is fixed: reference.pure"
     assert "judge.zeros" not in outcomes
 
 

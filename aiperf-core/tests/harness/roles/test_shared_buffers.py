@@ -104,10 +104,10 @@ def test_without_the_package_a_gpu_is_skipped(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_failures_of_cuda_say_what_was_being_done() -> None:
-    assert cuda_memory._checked((0, "pointer"), "allocating") == "pointer"
-    assert cuda_memory._checked((0,), "freeing") is None
+    assert cuda_memory.checked((0, "pointer"), "allocating") == "pointer"
+    assert cuda_memory.checked((0,), "freeing") is None
     with pytest.raises(AiperfError) as caught:
-        cuda_memory._checked((2, None), "allocating 1,000 bytes for inputs and outputs")
+        cuda_memory.checked((2, None), "allocating 1,000 bytes for inputs and outputs")
     assert str(caught.value) == (
         "CUDA failed while allocating 1,000 bytes for inputs and outputs: 2. See the state of the GPU with: nvidia-smi"
     )

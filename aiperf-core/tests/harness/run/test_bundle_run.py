@@ -81,17 +81,17 @@ def test_what_goes_beyond_the_options_of_the_command_is_no_run_to_go_on_with(pat
     manifest = Bundle.open(path).manifest
     assert manifest.request is None
     assert message_of(lambda: resuming.request_of(Bundle(path), manifest)) == (
-        f"'{path}' cannot be resumed: it does not say what was asked for. It is of 'aiperf judge', or from before runs could "
-        "be resumed. Run its command again."
+        f"'{path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. Run its "
+        "command again."
     )
 
 
 def measures_again(monkeypatch, target):
     """Have the planner find a faster memory when it comes to a target."""
-    session_run = RecordedPlanner.run
+    planner_run = RecordedPlanner.run
 
     def run(self, plan, *rest):
-        result, before = session_run(self, plan, *rest), self.measured_ceilings
+        result, before = planner_run(self, plan, *rest), self.measured_ceilings
         rates = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
         faster = {name: 1.5 * getattr(before["cuda"], name) for name in rates}
         self.measured_ceilings = {"cuda": attrs.evolve(before["cuda"], **faster)} if plan.name == target else before
@@ -188,12 +188,12 @@ def test_it_may_be_interrupted_again(interrupted, monkeypatch):
 
 
 def test_it_may_crash_when_it_is_gone_on_with(interrupted, monkeypatch):
-    session_run = RecordedPlanner.run
+    planner_run = RecordedPlanner.run
 
     def crash_last(self, plan, *rest):
         if plan.name == "acme.three":
             raise ZeroDivisionError
-        return session_run(self, plan, *rest)
+        return planner_run(self, plan, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(RecordedPlanner, "run", crash_last)
@@ -206,11 +206,11 @@ def test_it_may_crash_when_it_is_gone_on_with(interrupted, monkeypatch):
 
 
 def test_what_failed_is_finished_too(path, monkeypatch):
-    session_run = RecordedPlanner.run
+    planner_run = RecordedPlanner.run
 
     def fail_first(self, plan, *rest):
         failed = SkippedTarget("acme.one", Verdict.FAILED, "no such luck")
-        return failed if plan.name == "acme.one" else session_run(self, plan, *rest)
+        return failed if plan.name == "acme.one" else planner_run(self, plan, *rest)
 
     monkeypatch.setattr(RecordedPlanner, "run", fail_first)
     monkeypatch.setattr(RecordedPlanner, "cut_short", "acme.two")
@@ -261,7 +261,7 @@ def test_ctrl_c_before_anything_is_measured_leaves_a_bundle_to_go_on_with(path, 
 def test_nothing_is_gone_on_with_that_is_complete(path):
     begin(path).execute()
     before = (path / "manifest.json").read_bytes()
-    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process went on with it."
+    assert message_of(lambda: resume(path).execute()) == f"'{path}' is complete: another process resumed it."
     assert (path / "manifest.json").read_bytes() == before
 
 
@@ -332,14 +332,14 @@ def test_two_at_once_do_not_both_run(interrupted, monkeypatch):
 
 def test_a_run_that_goes_on_is_not_gone_on_with(path, monkeypatch):
     said = []
-    session_run = RecordedPlanner.run
+    planner_run = RecordedPlanner.run
 
     def meanwhile(self, plan, *rest):
         said.append(message_of(lambda: resume(path).execute()))
-        return session_run(self, plan, *rest)
+        return planner_run(self, plan, *rest)
 
     def once(self, *rest):
-        monkeypatch.setattr(RecordedPlanner, "run", session_run)
+        monkeypatch.setattr(RecordedPlanner, "run", planner_run)
         return meanwhile(self, *rest)
 
     monkeypatch.setattr(RecordedPlanner, "run", once)

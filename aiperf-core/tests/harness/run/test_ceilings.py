@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from aiperf_core.devices.device import CPU
+from aiperf_core.devices.device import CPU, Found
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run import ceilings as kept
@@ -15,8 +15,6 @@ from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
-
-pytestmark = pytest.mark.quiet
 
 BASIC = Ceilings("A CPU", "today", 100.0, 80.0, 50.0, {"fp32": 10.0})
 STATE = {"torch": "2.0", "format": "2"}
@@ -108,102 +106,101 @@ def probers() -> Probers:
 
 
 @pytest.fixture
-def new_session(probers: Probers, tmp_path: Path) -> Callable[..., Planner]:
+def new_planner(probers: Probers, tmp_path: Path) -> Callable[..., Planner]:
     """Make a planner without processes: the machine has so many GPUs."""
 
     def make(gpus: int = 0) -> Planner:
         planner = Planner.__new__(Planner)
         planner.options, planner.log_folder = Options(), tmp_path
         planner._server, planner._ceilings = probers, {}  # type: ignore[assignment]
-        planner._hardware = Hardware("NVIDIA H200", 90, gpus) if gpus else Hardware()
-        planner._no_cuda = "the tests hide it"
-        planner._kinds, planner._probed = {}, {}
+        planner._kinds = {}
+        planner._probed = {"cuda": Found(name="NVIDIA H200", count=gpus, arch=90) if gpus else "the tests hide it"}
         return planner
 
     return make
 
 
-def test_a_run_measures_the_basic_part_once(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_a_run_measures_the_basic_part_once(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [BASIC]
-    first = new_session()
+    first = new_planner()
     found = first.ceilings("cpu")
     assert found == attrs.evolve(BASIC, state=first._state("cpu"))
-    assert first.ceilings("cpu") == new_session().ceilings("cpu") == found
+    assert first.ceilings("cpu") == new_planner().ceilings("cpu") == found
     assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": False}]
     assert first.measured_ceilings == {"cpu": found}
 
 
-def test_measuring_again_keeps_the_better_figures(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_measuring_again_keeps_the_better_figures(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [BASIC, attrs.evolve(BASIC, copy_bytes_per_s=120.0, read_bytes_per_s=70.0)]
-    planner = new_session()
+    planner = new_planner()
     planner.ceilings("cpu")
     again = planner.ceilings("cpu", again=True)
     assert again is not None
     assert (again.copy_bytes_per_s, again.read_bytes_per_s) == (120.0, 80.0)
-    assert new_session().ceilings("cpu") == again
+    assert new_planner().ceilings("cpu") == again
 
 
-def test_where_measuring_fails_a_run_does_without(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_where_measuring_fails_a_run_does_without(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [ChildError("hung", "gave no answer"), BASIC, ChildError("hung", "gave no answer")]
-    planner = new_session()
+    planner = new_planner()
     assert planner.ceilings("cpu") is None
     assert planner.measured_ceilings == {}
     assert planner.ceilings("cpu", again=True) is not None
     assert planner.ceilings("cpu", again=True) is not None, "what was measured before stays"
 
 
-def test_the_whole_page_serves_runs_too(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_the_whole_page_serves_runs_too(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     told: list[str] = []
     probers.answers = [attrs.evolve(BASIC, whole=True, launch_s=3e-6)]
-    found, before = new_session().all_ceilings("cpu", tell=told.append)
+    found, before = new_planner().all_ceilings("cpu", tell=told.append)
     assert (found.launch_s, before) == (3e-6, False)
     assert told == ["memory, copy"]
-    assert new_session().all_ceilings(None) == (found, True)
-    assert new_session().ceilings("cpu") == found
+    assert new_planner().all_ceilings(None) == (found, True)
+    assert new_planner().ceilings("cpu") == found
     assert probers.asked == [{"do": "ceilings", "device": attrs.asdict(CPU), "whole": True}]
 
 
-def test_the_basic_part_is_no_page(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_the_basic_part_is_no_page(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [BASIC, attrs.evolve(BASIC, whole=True, copy_bytes_per_s=90.0)]
-    new_session().ceilings("cpu")
-    found, before = new_session().all_ceilings("cpu")
+    new_planner().ceilings("cpu")
+    found, before = new_planner().all_ceilings("cpu")
     assert (found.whole, found.copy_bytes_per_s, before) == (True, 100.0, False)
 
 
-def test_a_refreshed_page_forgets(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_a_refreshed_page_forgets(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [attrs.evolve(BASIC, whole=True), attrs.evolve(BASIC, whole=True, copy_bytes_per_s=60.0)]
-    new_session().all_ceilings("cpu")
-    found, before = new_session().all_ceilings("cpu", refresh=True)
+    new_planner().all_ceilings("cpu")
+    found, before = new_planner().all_ceilings("cpu", refresh=True)
     assert (found.copy_bytes_per_s, before) == (60.0, False)
 
 
-def test_a_page_that_cannot_be_measured(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_a_page_that_cannot_be_measured(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [ChildError("raised", "raised RuntimeError: no memory")]
     with pytest.raises(AiperfError) as caught:
-        new_session().all_ceilings("cpu")
+        new_planner().all_ceilings("cpu")
     assert str(caught.value) == "The ceilings of 'cpu' could not be measured: raised RuntimeError: no memory"
 
 
-def test_a_page_of_a_device_that_is_not_there(new_session: Callable[..., Planner]) -> None:
+def test_a_page_of_a_device_that_is_not_there(new_planner: Callable[..., Planner]) -> None:
     with pytest.raises(UsageError) as caught:
-        new_session().all_ceilings("cuda")
+        new_planner().all_ceilings("cuda")
     assert str(caught.value) == (
         "The device 'cuda' was asked for, but there is none here: the tests hide it. "
         "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
     )
 
 
-def test_several_gpus_reduce_together(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_several_gpus_reduce_together(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     rank = {"2": [3e11, "NCCL, NVLS off"]}
     probers.answers = [attrs.evolve(BASIC, whole=True), rank, rank]
-    found, _ = new_session(gpus=2).all_ceilings(None)
+    found, _ = new_planner(gpus=2).all_ceilings(None)
     assert found.all_reduce_bytes_per_s == {"2": 3e11}
     assert found.how["all_reduce_bytes_per_s.2"] == "NCCL, NVLS off"
     assert [(one.get("rank"), one.get("world")) for one in probers.asked] == [(None, None), (0, 2), (1, 2)]
     assert len({one["store"] for one in probers.asked[1:]}) == 1
 
 
-def test_ranks_that_fail_cost_only_their_figure(probers: Probers, new_session: Callable[..., Planner]) -> None:
+def test_ranks_that_fail_cost_only_their_figure(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     probers.answers = [attrs.evolve(BASIC, whole=True), ChildError("hung", "gave no answer")]
-    found, _ = new_session(gpus=2).all_ceilings(None)
+    found, _ = new_planner(gpus=2).all_ceilings(None)
     assert found.missing == {"all_reduce_bytes_per_s": "gave no answer"}

@@ -2,11 +2,12 @@ import os
 import platform
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from aiperf_core.git import git_commit
+from aiperf_core.git import commit_time, git_commit
 from aiperf_core.harness.run import manifest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import records
@@ -78,6 +79,10 @@ def test_a_commit(repository):
     assert git_commit(repository / "artifacts") == f"{commit}-dirty"
 
 
+def test_the_time_of_a_commit(repository):
+    assert abs(datetime.fromisoformat(commit_time(repository)) - datetime.now(UTC)) < timedelta(minutes=5)
+
+
 def test_looking_at_a_repository_does_not_write_to_it(repository):
     index = repository / ".git/index"
     os.utime(repository / "a.py", (1, 1))  # `git status` would refresh the index
@@ -90,6 +95,7 @@ def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
     assert git_commit(tmp_path) is None
     git(tmp_path, "init")
     assert git_commit(tmp_path) is None
+    assert commit_time(tmp_path) is None
     monkeypatch.setenv("PATH", "")
     assert git_commit(tmp_path) is None
     assert git_commit(Path("/nonexistent")) is None

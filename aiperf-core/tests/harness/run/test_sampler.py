@@ -16,8 +16,6 @@ from aiperf_core.harness.run.sampler import Sampler, _kept_waiting
 from aiperf_core.results.models import Verdict
 from aiperf_core.validity.checks.global_state import is_silent
 
-pytestmark = pytest.mark.quiet
-
 
 class Judge:
     pid, paused = 0, False
@@ -42,7 +40,7 @@ class Worker:
     ) -> None:
         self.times = iter(times)
         self.says = says
-        self.sealed: list[bool] = []
+        self.fingerprinted: list[bool] = []
 
     def last_lines(self) -> list[str]:
         return []
@@ -53,7 +51,7 @@ class Worker:
     def ask(self, do: str, *, timeout: float, on_notice: Any = None, **asked: Any) -> Any:
         if do != "sample":
             return None
-        self.sealed.append(asked["sealed"])
+        self.fingerprinted.append(asked["fingerprinted"])
         for notice in self.says:
             on_notice(notice)
         nothing = {"cpu_s": 0.0, "hidden": False, "voluntary_switches": 0, "involuntary_switches": 0, "output": None}
@@ -76,7 +74,7 @@ def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
         first_seed=1,
         off=frozenset(),
         untrusting=untrusting,
-        seals=False,
+        fingerprints=False,
         timeout_s=1.0,
         rng=random.Random(0),
         after_block=lambda _: None,
@@ -119,27 +117,27 @@ def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) 
     assert one.samples.wall_s == []
 
 
-@pytest.mark.parametrize(("call_s", "seals"), [(1e-4, True), (1e-4, False), (0.02, True)])
-def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: float, seals: bool) -> None:
+@pytest.mark.parametrize(("call_s", "fingerprints"), [(1e-4, True), (1e-4, False), (0.02, True)])
+def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: float, fingerprints: bool) -> None:
     sampling = sampler(Judge(), untrusting=False)
-    sampling.seals, sampling.off = seals, frozenset({"judged_output"})
+    sampling.fingerprints, sampling.off = fingerprints, frozenset({"judged_output"})
     (one,) = sampling.implementations
     worker = Worker(itertools.repeat(call_s))
     one.child, one.block_length = worker, 4  # type: ignore[assignment]
     sampling.warm_up(lambda _: None)
     one.block_length = 4
-    before = len(worker.sealed)
+    before = len(worker.fingerprinted)
     for number in range(40):
         sampling.run_pass(number, lambda _: None)
-    sealed = worker.sealed[before:]
+    fingerprinted = worker.fingerprinted[before:]
     assert len(one.samples.wall_s) == 4 * 40
-    assert worker.sealed[:before] == [seals, *[False] * (before - 1)]
+    assert worker.fingerprinted[:before] == [fingerprints, *[False] * (before - 1)]
     if call_s > 0.01:
-        assert sum(sealed) == 4 * 40
+        assert sum(fingerprinted) == 4 * 40
     else:
-        # A block has one sample to warm up and four that count; the rest is sealed, at any place behind the first.
-        assert sum(sealed) == len(sealed) - 5 * 40
-        assert (3 < sum(sealed) < 25) == seals
+        # A block has one sample to warm up and four that count; the rest is fingerprinted, at any place behind the first.
+        assert sum(fingerprinted) == len(fingerprinted) - 5 * 40
+        assert (3 < sum(fingerprinted) < 25) == fingerprints
 
 
 def test_without_warming_up_no_call_is_made() -> None:
@@ -195,7 +193,7 @@ def test_what_is_not_trusted_is_watched_until_the_start(monkeypatch: pytest.Monk
     ("says", "why"),
     [
         (("start", "start", "stop"), "sent the notice 'start' after start"),
-        (("start", "stop", "sealed", "stop"), "sent the notice 'stop' after start, stop, sealed"),
+        (("start", "stop", "fingerprinted", "stop"), "sent the notice 'stop' after start, stop, fingerprinted"),
         (("stop",), "sent the notice 'stop' after none"),
         (("start", "later"), "sent the notice 'later' after start"),
     ],

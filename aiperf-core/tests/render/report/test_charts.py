@@ -6,8 +6,8 @@ import pytest
 
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.render.report import charts
-from aiperf_core.render.report.samples import taken
-from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.report.samples import of_rows
+from aiperf_core.render.svg import markup
 from aiperf_core.results import example
 
 
@@ -28,8 +28,8 @@ def result(medians, spreads=None, throttled=(), rounds=2):
 
 
 def pictures(*arguments, **keywords):
-    rows = taken(result(*arguments, **keywords))
-    return [draw(rows, rows[1].row) for draw in (charts.times, charts.spread, charts.course)]
+    rows = of_rows(result(*arguments, **keywords))
+    return [markup(draw(rows, rows[1].row)) for draw in (charts.times, charts.spread, charts.course)]
 
 
 def ticks(svg):
@@ -47,7 +47,7 @@ def test_times_that_are_far_from_each_other_are_on_a_logarithmic_scale():
 def test_the_time_of_light_is_drawn():
     found = result([4e-3, 2e-3])
     rows = [attrs.evolve(row, speed_of_light=example.rows()[0].speed_of_light) for row in found.rows]
-    assert 'class="light"' in charts.times(taken(attrs.evolve(found, rows=rows)), None)
+    assert 'class="light"' in markup(charts.times(of_rows(attrs.evolve(found, rows=rows)), None))
     assert 'class="light"' not in pictures([4e-3, 2e-3])[0]
 
 
@@ -82,32 +82,8 @@ def test_clocks_that_were_held_down_are_marked():
 def test_strips_share_a_scale_with_1_on_it():
     estimates = [Estimate(8.0, 7.9, 8.1), Estimate(0.0, 0.0, 0.5)]
     scale = charts.speedup_scale(estimates)
-    strips = [charts.speedup_strip(one, scale, "FASTER") for one in estimates]
-    ones = [re.search(r'<line class="one" x1="([\d.]+)"', one)[1] for one in strips]
+    strips = [markup(charts.speedup_strip(one, scale, "FASTER")) for one in estimates]
+    ones = [re.search(r'<path class="one" d="M([\d.]+) ', one)[1] for one in strips]
     assert ones[0] == ones[1]
     assert 'aria-label="speedup 8.00x [7.90, 8.10]"' in strips[0]
     assert charts.speedup_scale([])(1.0) == pytest.approx(75, abs=2)
-
-
-def test_a_roofline():
-    (panel,) = collect([example.result()], example.manifest()).panels
-    svg = charts.roofline(panel)
-    assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg) == [
-        "copy 4.34 TB/s",
-        "fp32 59.0 TFLOP/s",
-        "strided 9.5 %",
-        "coalesced 76 %",
-        "wide 82 %",
-        "prefetched 9.5 %",
-        "memcpy 90 %",
-    ]
-    assert svg.count('class="mark') == 5
-
-
-def test_of_many_marks_only_the_best_are_drawn_and_without_names():
-    results = [attrs.evolve(example.result(), target=f"t.{index}") for index in range(30)]
-    (panel,) = collect(results, example.manifest()).panels
-    svg = charts.roofline(panel)
-    assert svg.count('class="mark best"') == svg.count('class="mark') == 30
-    assert len(re.findall(r'<text class="label', svg)) == 2
-    assert "; and 6 more" in svg

@@ -1,16 +1,17 @@
 import pytest
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render.report import drawing, html, pdf
+from aiperf_core.render import svg
+from aiperf_core.render.report import pdf
 
 
 def test_every_picture_gets_its_style_without_variables():
-    picture = drawing.picture(1, 1, 'xmlns="http://www.w3.org/2000/svg">', [])
+    picture = svg.markup(svg.Picture(1, 1, 'xmlns="http://www.w3.org/2000/svg">', []))
     page = pdf._with_styles(f"<body>{picture}{picture}</body>")
     assert page.count("<style>") == 2
     assert "var(" not in page
     assert "#0b7038" in page
-    assert "var(--good, #0b7038)" in html.picture_style()
+    assert "var(--good, #0b7038)" in svg.style_sheet()
 
 
 def test_nothing_is_fetched():

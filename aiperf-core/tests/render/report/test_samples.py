@@ -22,7 +22,7 @@ def result(times, rounds=None, blocks=None, calls=1, throttled=None, **changes):
 
 
 def one(*arguments, **keywords):
-    (found,) = samples.taken(result(*arguments, **keywords))
+    (found,) = samples.of_rows(result(*arguments, **keywords))
     return found
 
 
@@ -35,16 +35,16 @@ def test_times_are_of_one_call_without_the_clock():
 def test_samples_by_another_clock_are_left_out():
     found = one([1e-3, None] * 10)
     assert len(found.times) == 10
-    assert samples.taken(result([1e-3, None] * 10, clock="wall")) == []
+    assert samples.of_rows(result([1e-3, None] * 10, clock="wall")) == []
 
 
 def test_too_few_samples():
-    assert samples.taken(result([1e-3] * (samples.ENOUGH - 1))) == []
-    assert samples.taken(result([])) == []
+    assert samples.of_rows(result([1e-3] * (samples.ENOUGH - 1))) == []
+    assert samples.of_rows(result([])) == []
 
 
 def test_columns_that_do_not_fit_together():
-    assert samples.taken(result([1e-3] * 20, rounds=[0] * 19)) == []
+    assert samples.of_rows(result([1e-3] * 20, rounds=[0] * 19)) == []
 
 
 def test_a_density_is_thickest_where_most_samples_are():

@@ -1,11 +1,12 @@
 """A candidate: a file of untrusted code, checked without being executed, and loaded in a confined process.
 
-The supervisor reads the file once, checks its form by the syntax tree alone (`check_candidate`) and sends its text to the worker,
-which executes it after confinement (`load_candidate`). Later changes of the file have no effect.
+The supervisor reads the file once, checks its form by the syntax tree alone (`check_candidate`) and sends its text to
+the worker, which executes it after confinement (`load_candidate`). Later changes of the file have no effect.
 
 Two formats:
 
-- `aiperf`: `class Implementation` with `run(self, ...)` and optionally `prepare(self, ...)`, whose arguments name inputs.
+- `aiperf`: `class Implementation` with `run(self, ...)` and optionally `prepare(self, ...)`, whose arguments name
+  inputs.
 - `kernelbench`: `class ModelNew`, made from `get_init_inputs()` and called with `get_inputs()`. Both functions, and the
   reference `Model`, come from a trusted file: see `kernelbench.benchmark_from_kernelbench`.
 """
@@ -45,8 +46,8 @@ class CandidateSource:
 def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
     """Read a candidate's file and check its form.
 
-    Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that may create its class
-    when executed passes.
+    Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that may create its
+    class when executed passes.
     """
     if format not in FORMATS:
         raise UsageError(f"the format {format!r} was asked for; accepted are {', '.join(FORMATS)}")

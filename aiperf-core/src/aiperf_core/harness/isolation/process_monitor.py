@@ -1,4 +1,4 @@
-"""Observes what a process does between its calls, by the kernel's and NVML's figures: never by what the process reports."""
+"""Observes what a process does between its calls by figures of the kernel and NVML, never by its own reports."""
 
 import contextlib
 import os
@@ -23,8 +23,8 @@ _STOPPED = {"T", "t", "Z", "X", ""}
 _SETTLING_POLL_S = 0.0005
 # A child that used less processor time since the last census only waits.
 _WORKING_S = 0.001
-# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process may
-# have hundreds.
+# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process
+# may have hundreds.
 _THOROUGH_EVERY = 8
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 # In increasing order of priority.
@@ -64,8 +64,9 @@ class Standing:
 class ProcessMonitor:
     """Observes a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
-    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least `WATCH_S`
-    passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is not found.
+    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least
+    `WATCH_S` passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is
+    not found.
 
     proc: the folder of the kernel's files.
     """
@@ -84,11 +85,11 @@ class ProcessMonitor:
         """Count from now on."""
         if stat := self._stat(self.pid):
             self._faults, self._seen_ended_s = int(stat[_MAJOR_FAULTS]), _ended_s(stat)
-            self._seen = _clocks(self._descendants([self.pid, *self._threads(self.pid)], stat))
+            self._seen = _clocks(self._descendants([self.pid, *_threads(self.proc, self.pid)], stat))
         self.mark()
 
     def settle(self, most_s: float = SETTLE_S) -> bool:
-        """Wait up to `most_s` until no thread of the process runs: threads that only spin then sleep. Whether none runs."""
+        """Wait up to `most_s` until no thread runs: threads that only spin then sleep. Whether none runs."""
         return _wait(lambda: "R" not in _states(self.proc, self.pid), most_s, _SETTLING_POLL_S)
 
     def mark(self) -> None:
@@ -97,16 +98,16 @@ class ProcessMonitor:
         self._marked_ended_s = _ended_s(self._stat(self.pid))
 
     def between_calls(self) -> Census:
-        """A census of the process. `busy_s` counts from the mark; working children and major faults from the last census.
+        """A census. `busy_s` counts from the mark; working children and major faults from the last census.
 
         A child works if it used processor time, or ended after having used some; a waiting child, such as an idle
-        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The census of
-        a process that has ended is empty.
+        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The
+        census of a process that has ended is empty.
         """
         stat = self._stat(self.pid)
         if not stat:
             return Census()
-        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else self._threads(self.pid)
+        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else _threads(self.proc, self.pid)
         clocks = _clocks(self._descendants(threads, stat))
         working = sum(spent - self._seen.get(pid, 0.0) >= _WORKING_S for pid, spent in clocks.items())
         working += _ended_s(stat) - self._seen_ended_s >= _WORKING_S
@@ -129,7 +130,7 @@ class ProcessMonitor:
         stat, told = self._stat(self.pid), self._read(f"{self.pid}/task/{self.pid}/schedstat").split()
         if not stat or len(told) < 2:
             return None
-        spent = _clocks([self.pid, *self._descendants(self._threads(self.pid), stat)])
+        spent = _clocks([self.pid, *self._descendants(_threads(self.proc, self.pid), stat)])
         return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
     def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
@@ -137,7 +138,7 @@ class ProcessMonitor:
 
         In a container without the host's process ids the list is empty, or has other ids.
         """
-        ours = {self.pid, *self._descendants(self._threads(self.pid), self._stat(self.pid))}
+        ours = {self.pid, *self._descendants(_threads(self.proc, self.pid), self._stat(self.pid))}
         found = []
         for index in range(nvml.ask("nvmlDeviceGetCount") or 0):
             gpu = nvml.ask("nvmlDeviceGetHandleByIndex", index)
@@ -156,7 +157,7 @@ class ProcessMonitor:
     # --- descendants
 
     def _descendants(self, threads: Iterable[int], stat: list[str]) -> list[int]:
-        """Living descendants: known ones, children of these threads, and orphans, which the kernel gave to our parent."""
+        """Living descendants: known ones, children of these threads, and orphans reparented to our parent."""
         found = dict.fromkeys(pid for pid in self._seen if self._stat(pid))
         for thread in threads:
             found |= dict.fromkeys(self._below(f"{self.pid}/task/{thread}"))
@@ -173,7 +174,7 @@ class ProcessMonitor:
     def _below(self, thread: str) -> Iterator[int]:
         for child in self._children(thread):
             yield child
-            for inner in self._threads(child):
+            for inner in _threads(self.proc, child):
                 yield from self._below(f"{child}/task/{inner}")
 
     # --- the kernel's files
@@ -185,9 +186,6 @@ class ProcessMonitor:
 
     def _children(self, thread: str) -> list[int]:
         return [int(one) for one in self._read(f"{thread}/children").split()]
-
-    def _threads(self, pid: int) -> list[int]:
-        return _threads(self.proc, pid)
 
     def _swapped_bytes(self) -> int | None:
         found = self._read(f"{self.pid}/status").partition("VmSwap:")[2].split(maxsplit=1)

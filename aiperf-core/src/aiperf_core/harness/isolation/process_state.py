@@ -1,8 +1,8 @@
-"""Snapshots of a worker's process: its settings and functions, before the measured code is imported and after its last call.
+"""Snapshots of a process's settings and functions, before the measured code is imported and after its last call.
 
-A snapshot reads as little replaceable code as possible: flags through torch's C functions, bound when this module is imported,
-and functions by type, name and code. It is still a claim of the process itself, which code that rewrites this module can
-forge: other processes decide times and answers.
+A snapshot reads as little replaceable code as possible: flags through torch's C functions, bound when this module is
+imported, and functions by type, name and code. It is still a claim of the process itself, which code that rewrites this
+module can forge: other processes decide times and answers.
 """
 
 import builtins
@@ -77,8 +77,8 @@ _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "torch.cuda": "Event.elapsed_time Event.__new__ Event.__init__",
         },
         "waiting": {
-            "torch.cuda": "Event.query Event.record Event.synchronize Event.wait Stream.record_event Stream.synchronize "
-            "Stream.wait_event Stream.wait_stream current_stream default_stream stream synchronize",
+            "torch.cuda": "Event.query Event.record Event.synchronize Event.wait Stream.record_event "
+            "Stream.synchronize Stream.wait_event Stream.wait_stream current_stream default_stream stream synchronize",
             "torch.cpu": "synchronize",
             "torch.accelerator": "synchronize",
             "torch._C": "_cuda_synchronize _cuda_getCurrentStream _cuda_getDefaultStream _cuda_setStream",
@@ -90,8 +90,9 @@ _FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "numpy.testing": "assert_allclose assert_array_equal",
         },
         "tensors": {
-            "torch": "empty empty_like matmul no_grad tensor zeros Tensor.__eq__ Tensor.copy_ Tensor.data_ptr Tensor.equal "
-            "Tensor.eq Tensor.fill_ Tensor.isclose Tensor.ne Tensor.set_ Tensor.sum Tensor.to Tensor.zero_",
+            "torch": "empty empty_like matmul no_grad tensor zeros Tensor.__eq__ Tensor.copy_ Tensor.data_ptr "
+            "Tensor.equal Tensor.eq Tensor.fill_ Tensor.isclose Tensor.ne Tensor.set_ Tensor.sum Tensor.to "
+            "Tensor.zero_",
         },
         "random": {
             "random": "Random.random Random.getrandbits random getrandbits",
@@ -136,8 +137,8 @@ _BUILT_IN = (
 )
 _WRAPPERS = frozenset({("functools", "_lru_cache_wrapper"), ("numpy", "_ArrayFunctionDispatcher")})
 _TIMERS_OF_THE_KERNEL = {"real": signal.ITIMER_REAL, "virtual": signal.ITIMER_VIRTUAL, "prof": signal.ITIMER_PROF}
-# The smallest normal number with a factor that makes it subnormal; a subnormal number with a factor that makes it normal.
-# In lists, so that Python does not compute the products when it compiles.
+# The smallest normal number with a factor that makes it subnormal; a subnormal number with a factor that makes it
+# normal. In lists, so that Python does not compute the products when it compiles.
 _RESULT, _OPERAND = [sys.float_info.min, 0.5], [5e-324, 2.0**900]
 
 # Bound now, before measured code can replace them.
@@ -172,10 +173,19 @@ def snapshot() -> Snapshot:
         "threads": {"torch": {"intra_op": _threads(), "inter_op": _interop_threads()}},
         "modes": {"torch": _modes(function_modes)},
         "libraries": {"torch": {name: _flag(getter) for name, getter in _LIBRARY_FLAGS}},
-        "settings": {"torch": _settings(devices), "python": _python_settings()},
+        # Not the recursion limit, which torch's compiler raises.
+        "settings": {
+            "torch": _settings(devices),
+            "python": {"gc.enabled": gc.isenabled(), "gc.threshold": list(gc.get_threshold())},
+        },
         "compiler": _compiler(),
         "signals": {
-            "handlers": {one.name: described(_getsignal(one)) for one in signal.valid_signals() if _named(one)}
+            # Real-time signals between the first and the last have no names.
+            "handlers": {
+                one.name: described(_getsignal(one))
+                for one in signal.valid_signals()
+                if isinstance(one, signal.Signals)
+            }
         },
         "timers": {"kernel": {name: _getitimer(which)[0] > 0 for name, which in _TIMERS_OF_THE_KERNEL.items()}},
         "hooks": {"python": _hooks()},
@@ -196,8 +206,8 @@ def integrity_probe(*ours: object) -> Snapshot:
 def objects(*ours: object) -> dict[str, dict[str, Any]]:
     """The harness's own objects in this process, for a snapshot's `objects`, as JSON.
 
-    For each: its type, methods that were set on the object itself, and its attributes by type or, for tensors, by memory.
-    Attributes that are None are left out, so that setting them later is no difference.
+    For each: its type, methods that were set on the object itself, and its attributes by type or, for tensors, by
+    memory. Attributes that are None are left out, so that setting them later is no difference.
     """
     return {type(one).__name__: _object(one) for one in ours}
 
@@ -257,11 +267,6 @@ def _settings(devices: list[Any]) -> dict[str, Any]:
     }
 
 
-def _python_settings() -> dict[str, Any]:
-    # Not the recursion limit, which torch's compiler raises.
-    return {"gc.enabled": gc.isenabled(), "gc.threshold": list(gc.get_threshold())}
-
-
 def _compiler() -> dict[str, dict[str, Any]]:
     """Options that differ from their defaults; none in modules that are not imported."""
     variables = {
@@ -283,11 +288,6 @@ def _turned(config: types.ModuleType | None) -> dict[str, str]:
         if type(override) is not object and override != entry.default:
             turned[name] = repr(override)
     return turned
-
-
-def _named(number: int) -> bool:
-    """Whether a signal has a name: real-time signals between the first and the last have none."""
-    return isinstance(number, signal.Signals)
 
 
 def _hooks() -> dict[str, Any]:
@@ -335,7 +335,8 @@ def _plain(value: Any) -> Any:
 def described(value: Any, depth: int = 0) -> str:
     """An object in one line, which changes when a function or its code is replaced.
 
-    No method of the object is called. Of objects other than functions, classes, modules and constants only the type counts.
+    No method of the object is called. Of objects other than functions, classes, modules and constants only the type
+    counts.
     """
     kind = type(value)
     if kind is types.FunctionType:
@@ -385,7 +386,7 @@ def _function_digest(function: types.FunctionType, depth: int) -> str:
 
 
 def code_digest(code: types.CodeType) -> str:
-    """A digest of a code object without its place in a file. `co_code` is as compiled, without the interpreter's adaptions."""
+    """A digest of a code object without its place in a file. `co_code` is without the interpreter's adaptions."""
     parts = (
         code.co_code,
         code.co_exceptiontable,

@@ -1,7 +1,7 @@
 """Quarantine: untrusted code that was found invalid several times, by the hash of its content.
 
-Kept in one file of the cache folder. It only saves the time of judging again: no verdict depends on it, and a file that cannot
-be read or written is ignored.
+Kept in one file of the cache folder. It only saves the time of judging again: no verdict depends on it, and a file that
+cannot be read or written is ignored.
 """
 
 import contextlib
@@ -53,8 +53,8 @@ def refuse_known(source: "CandidateSource") -> None:
     if known is not None and known.times >= OFFENCES:
         raise QuarantineError(
             f"'{source.path}' is in quarantine: the same content (sha256 {source.sha256[:12]}) was found invalid "
-            f"{known.times} times, last on {known.day}: {', '.join(known.issues)}. Change the file to have it judged again, "
-            f"or remove its record from {_file()}."
+            f"{known.times} times, last on {known.day}: {', '.join(known.issues)}. Change the file to have it judged "
+            f"again, or remove its record from {_file()}."
         )
 
 

@@ -1,11 +1,12 @@
 """Confinement of a process that is about to run untrusted code.
 
-`confine` is called once, in the forked worker, before it reads the candidate. It removes, in this order: environment and
-descriptors, access to files and devices that the work does not need (Landlock), the user's identity and capabilities, and
-the system calls that reach the network or other processes (seccomp). What a machine cannot do is reported: see `Confined`.
+`confine` is called once, in the forked worker, before it reads the candidate. It removes, in this order: environment
+and descriptors, access to files and devices that the work does not need (Landlock), the user's identity and
+capabilities, and the system calls that reach the network or other processes (seccomp). What a machine cannot do is
+reported: see `Confined`.
 
-No namespaces: a network namespace denies less than the filter, which allows no network socket, and a user namespace changes
-the identity by which NVIDIA's driver decides who may map the harness's memory.
+No namespaces: a network namespace denies less than the filter, which allows no network socket, and a user namespace
+changes the identity by which NVIDIA's driver decides who may map the harness's memory.
 
 The filter is classic BPF through ctypes, because the bindings on PyPI need libseccomp, which slim containers lack.
 """
@@ -28,16 +29,17 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import frozen
 
-import aiperf_core
+from aiperf_core.results.models import Confined
+from aiperf_core.version import SOURCES
 
 # --- what a candidate keeps
 
 # Environment: paths of programs and libraries, numbers of threads, GPUs, the language. No secrets.
-_KEPT_NAMES = frozenset(
-    ["PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_CUDA_ALLOC_CONF", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "OPENBLAS_NUM_THREADS"]
-)
+_KEPT_NAMES = {"PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "CC", "CXX", "TORCH_CUDA_ARCH_LIST"}
+_KEPT_NAMES |= {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PYTORCH_CUDA_ALLOC_CONF"}
+_KEPT_NAMES |= {"TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "OPENBLAS_NUM_THREADS"}
 _KEPT_PREFIXES = ("LC_", "CUDA_", "OMP_", "MKL_", "KMP_", "GOMP_")
 # Variables that name a folder for a program's files; each becomes a folder in the scratch folder.
 _CACHE_FOLDERS = {
@@ -51,11 +53,12 @@ _CACHE_FOLDERS = {
 
 _SYSTEM_CODE = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin")
 # In /sys, what describes processors and memory. In /etc, which holds secrets too, what loaders and C libraries read.
-_SYSTEM_DATA = tuple(
-    ["/sys/devices", "/sys/bus", "/sys/class", "/sys/module", "/sys/fs/cgroup", "/sys/kernel/mm", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/group", "/etc/OpenCL", "/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias", "/etc/os-release", "/etc/nvidia"]
-)
-# All of /proc: the kernel loses rules for single files in it when it drops them from its cache. Landlock still denies memory,
-# environment and descriptors of other processes, since reading them counts as tracing.
+_SYSTEM_DATA: tuple[str, ...] = ("/sys/devices", "/sys/bus", "/sys/class", "/sys/module", "/sys/fs/cgroup")
+_SYSTEM_DATA += ("/sys/kernel/mm", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd")
+_SYSTEM_DATA += ("/etc/group", "/etc/OpenCL", "/etc/nsswitch.conf", "/etc/localtime", "/etc/locale.alias")
+_SYSTEM_DATA += ("/etc/os-release", "/etc/nvidia")
+# All of /proc: the kernel loses rules for single files in it when it drops them from its cache. Landlock still denies
+# memory, environment and descriptors of other processes, since reading them counts as tracing.
 _PROC = "/proc"
 _READ_DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
 _WRITE_DEVICES = ("/dev/null", "/dev/full")
@@ -89,14 +92,6 @@ class Limits:
     without: tuple[str, ...] = ()
 
 
-@frozen
-class Confined:
-    """The protections of a confined process, and those that are lacking with the reason. Each is a key of `PROTECTIONS`."""
-
-    applied: tuple[str, ...] = ()
-    lacking: dict[str, str] = field(factory=dict)
-
-
 PROTECTIONS = {
     "environment": "has only the environment variables on a list",
     "descriptors": "inherits only the descriptors that it needs",
@@ -108,8 +103,8 @@ PROTECTIONS = {
     "signals": "signals only its own processes",
     "user": "has its own user id, not the harness's",
     "processes": "has a limited number of processes and threads",
-    "system_calls": "has no network, tracing, mounts, namespaces or kernel interfaces; changes no setting of other processes; "
-    "stays in its process group, with all that it starts",
+    "system_calls": "has no network, tracing, mounts, namespaces or kernel interfaces; changes no setting of other "
+    "processes; stays in its process group, with all that it starts",
 }
 
 # Protections under which a device's driver may not start, in the order in which they are left out.
@@ -126,10 +121,11 @@ def relaxations() -> Iterator[tuple[str, ...]]:
 def confine(limits: Limits) -> Confined:
     """Confine this process and all that it starts, for good, as strictly as the machine allows.
 
-    Raises `RuntimeError` where other threads run already: some rules would not apply to them.
+    Return the protections that hold, and those that are lacking with the reason: keys of `PROTECTIONS`. Raises
+    `RuntimeError` where other threads run already: some rules would not apply to them.
     """
     if not sys.platform.startswith("linux"):
-        return Confined((), dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
+        return Confined([], dict.fromkeys(PROTECTIONS, f"needs Linux; this is {sys.platform}"))
     if (count := len(os.listdir("/proc/self/task"))) != 1:
         raise RuntimeError(f"a process must be confined before it starts threads; this one has {count}")
     scratch = limits.scratch.resolve()
@@ -155,14 +151,14 @@ def confine(limits: Limits) -> Confined:
         lacking["system_calls"] = _NOT_STARTING
     else:
         _filter_system_calls(limits, user, landlock, lacking)
-    return Confined(tuple(name for name in PROTECTIONS if name not in lacking), lacking)
+    return Confined([name for name in PROTECTIONS if name not in lacking], lacking)
 
 
 # --- environment and descriptors
 
 
 def clean_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Return the part of an environment that a candidate gets, with every folder that programs write to in `scratch`."""
+    """Return the part of an environment that a candidate gets; folders that programs write to are in `scratch`."""
     kept = {name: value for name, value in environ.items() if name in _KEPT_NAMES or name.startswith(_KEPT_PREFIXES)}
     return {
         **kept,
@@ -260,7 +256,7 @@ def _code_folders() -> Iterator[str]:
     yield from site.getsitepackages()
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
-    yield str(Path(aiperf_core.__file__).parent)
+    yield str(SOURCES)
     for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
         yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
 
@@ -317,7 +313,7 @@ def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
     taken = {owner for owner, _ in _processes()}
     user = random.SystemRandom().choice([one for one in _SPARE_USERS if one not in taken])
     os.seteuid(user)
-    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, aiperf_core.__file__))
+    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, __file__))
     reaches = reaches and os.access(scratch.parent, os.X_OK, effective_ids=True)
     os.seteuid(0)
     if only_if_reached and not reaches:
@@ -420,8 +416,8 @@ iopl 172 -, ioperm 173 -, modify_ldt 154 -
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SETTERS = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity", "move_pages")
 _IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", *_SIGNALS, *_SETTERS}
-# Not executed, but reported as successful. OpenMP binds its threads by their ids, and ends the process if that fails; ninja
-# starts every program in a new process group.
+# Not executed, but reported as successful. OpenMP binds its threads by their ids, and ends the process if that fails;
+# ninja starts every program in a new process group.
 _PRETENDED = ("sched_setaffinity", "setpgid")
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
@@ -462,7 +458,8 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     numbers = {name: int(both[column]) for name, *both in rows if both[column] != "-"}
     code = [_load(4), _jump(_EQUAL, architecture, 1, 0), _give(_ERRNO | _ENOSYS), _load(0)]
     code += [_jump(_AT_LEAST, _X32, 0, 1), _give(_ERRNO | _ENOSYS)]
-    # Without clone3, glibc uses clone. A filter can read clone's flags, but not those of clone3, which are behind a pointer.
+    # Without clone3, glibc uses clone. A filter can read clone's flags, but not those of clone3, which are behind a
+    # pointer.
     code += _on(numbers["clone3"], [_give(_ERRNO | _ENOSYS)])
     # The lowest byte of the flags is the signal to the parent when the child ends.
     wakes = [(_AND, 0, 0, 0xFF), _jump(_EQUAL, signal.SIGCONT, 0, 1)]

@@ -1,7 +1,7 @@
 """Checks on what workers answer: a worker's process runs code that may send anything.
 
-Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what was
-expected and what was found.
+Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what
+was expected and what was found.
 """
 
 import sys
@@ -54,7 +54,7 @@ def memory(answer: Any) -> Memory:
 
 
 def begun(answer: Any) -> tuple[Confined | None, dict[str, Any], dict[str, Any] | None]:
-    """A candidate's confinement (None for trusted code), and what the process reports of its state and the benchmark."""
+    """A candidate's confinement (None for trusted code), and the process's reports of its state and the benchmark."""
     told = _record(answer)
     return confined(told.get("confined")), state(told.get("state")), _optional(told.get("declared"), _record)
 

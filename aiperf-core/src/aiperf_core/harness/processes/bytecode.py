@@ -1,7 +1,8 @@
 """Byte code of packages that were installed without any.
 
-Python keeps compiled modules beside the sources. Many images forbid that (`PYTHONDONTWRITEBYTECODE`), and their installer left
-no byte code either: each process that imports torch then compiles a thousand modules, which doubles the time of the import.
+Python keeps compiled modules beside the sources. Many images forbid that (`PYTHONDONTWRITEBYTECODE`), and their
+installer left no byte code either: each process that imports torch then compiles a thousand modules, which doubles the
+time of the import.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from aiperf_core.folders import cache_folder
 
 @contextlib.contextmanager
 def kept_for(package: str) -> Iterator[None]:
-    """Keep the byte code of modules imported in this block in aiperf's cache folder, if Python keeps none for `package`.
+    """Keep the byte code of this block's imports in aiperf's cache folder, if Python keeps none for `package`.
 
     Python still checks it against the sources. Later imports, such as a benchmark, follow the user's settings.
     """
@@ -31,7 +32,7 @@ def kept_for(package: str) -> Iterator[None]:
 
 
 def _python_keeps(package: str) -> bool:
-    """Whether Python finds byte code of a package or may write it. Also true for a package that is absent or has no source."""
+    """Whether Python finds byte code of a package or may write it; true for a package without source."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return True

@@ -1,4 +1,4 @@
-"""The supervisor's side of the fork server: it starts children, sends them requests, observes their exit and kills them."""
+"""The supervisor's side of the fork server: it starts children, sends requests, and sees how they end."""
 
 import contextlib
 import os
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from itertools import takewhile
@@ -123,7 +124,7 @@ class Child(Asked):
         return self.result(reply)
 
     def read(self, deadline: float) -> Message:
-        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline (`time.monotonic`)."""
+        """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline."""
         try:
             return self._receive(deadline)
         except ChannelClosedError:
@@ -243,6 +244,7 @@ class ForkServer:
         )
         theirs.close()
         self._ready = False
+        self._lock = threading.Lock()  # the server answers one request at a time
         self._exits: dict[int, int] = {}
         self._children: list[Child] = []
 
@@ -259,26 +261,25 @@ class ForkServer:
 
     def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> Child:
         """Fork a child of a role; its output goes to `log`."""
-        self._wait_ready()
         ours, theirs = Channel.pair()
         request = {"role": role, "log": str(log), "memory_limit_bytes": memory_limit_bytes}
-        self._control.send(request, (theirs.fileno(),))
+        with self._lock:
+            self._wait_ready()
+            self._control.send(request, (theirs.fileno(),))
+            while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
+                self._note_exit(reply)
         theirs.close()
-        while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
-            self._note_exit(reply)
         child = Child(name, int(reply["spawned"]), ours, log, self)
         self._children.append(child)
         return child
 
     def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
         """The exit code of a child whose channel closed (negative for a signal), or None while it is alive."""
-        deadline = time.monotonic() + timeout
-        while pid not in self._exits:
-            try:
+        with self._lock, contextlib.suppress(ChannelTimeoutError, ChannelClosedError):
+            deadline = time.monotonic() + timeout
+            while pid not in self._exits:
                 self._note_exit(self._control.receive(deadline - time.monotonic()))
-            except (ChannelTimeoutError, ChannelClosedError):
-                return None
-        return self._exits[pid]
+        return self._exits.get(pid)
 
     def close(self) -> None:
         """End every child and the server."""

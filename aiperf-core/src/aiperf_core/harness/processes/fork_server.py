@@ -1,11 +1,11 @@
 """The fork server: a process with torch imported, from which all other processes of a run are forked.
 
-A fresh process then costs milliseconds, not the seconds that importing torch takes. The server runs no benchmark code, makes no
-tensor and never touches the GPU: a child starts as clean as if it had imported all modules itself.
+A fresh process then costs milliseconds, not the seconds that importing torch takes. The server runs no benchmark code,
+makes no tensor and never touches the GPU: a child starts as clean as if it had imported all modules itself.
 
-The server answers one request, `spawn`, and reports `exited` for each child. Each child leads its own process group (the
-supervisor kills groups), dies with the server, and writes its output to a log file. Orphans of children are reparented to the
-server, which kills them when it ends: no process outlives a run.
+The server answers one request, `spawn`, and reports `exited` for each child. Each child leads its own process group
+(the supervisor kills groups), dies with the server, and writes its output to a log file. Orphans of children are
+reparented to the server, which kills them when it ends: no process outlives a run.
 """
 
 import contextlib
@@ -43,8 +43,8 @@ ROLES = {
     "linter": "aiperf_core.harness.roles.linter",
     "one_process": "aiperf_core.selftest.one_process",
 }
-# Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with kernels need
-# 0.1 s for that, a rank that makes its first `DistributedDataParallel` seconds.
+# Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with
+# kernels need 0.1 s for that, a rank that makes its first `DistributedDataParallel` seconds.
 WITH_ROLE = {
     "describer": ("aiperf_core.kernels",),
     "launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent"),

@@ -1,7 +1,8 @@
 """The child's side of the protocol: it answers each request with one reply.
 
-A request is `{"do": NAME, "token": T, ...arguments}`. A reply is `{"token": T, "ok": RESULT}` or `{"token": T, "error": {...}}`
-with the error's kind, type and message. Before its reply a child may send notices, `{"token": T, "notice": NAME}`.
+A request is `{"do": NAME, "token": T, ...arguments}`. A reply is `{"token": T, "ok": RESULT}` or `{"token": T, "error":
+{...}}` with the error's kind, type and message. Before its reply a child may send notices, `{"token": T, "notice":
+NAME}`.
 """
 
 import traceback

@@ -1,7 +1,7 @@
 """A process of a role that a command starts, in place of a fork of the fork server.
 
-`python -m aiperf_core.harness.processes.standalone ROLE FD LOG [BYTES]`: FD is the inherited descriptor of its channel, LOG the
-file for its output, BYTES its memory limit.
+`python -m aiperf_core.harness.processes.standalone ROLE FD LOG [BYTES]`: FD is the inherited descriptor of its channel,
+LOG the file for its output, BYTES its memory limit.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The first machine's side of a run on several: it waits for the other machines' agents, and has them start and kill ranks."""
+"""The first machine's side of a run on several: it has the other machines' agents start and kill ranks."""
 
 import contextlib
 import select
@@ -75,8 +75,8 @@ class Coordinator:
     def open(nodes: Nodes) -> "Coordinator":
         """Listen, and wait for all other machines.
 
-        Raises `AiperfError` where one does not come in time or differs from this one, and `UsageError` where this machine
-        cannot listen.
+        Raises `AiperfError` where one does not come in time or differs from this one, and `UsageError` where this
+        machine cannot listen.
         """
         coordinator = Coordinator(nodes, socket.gethostname(), listen(nodes.endpoint))
         try:

@@ -1,6 +1,7 @@
 """A process that starts the ranks of one implementation by torch's elastic launcher, and reports how they ended.
 
-It does what `torchrun` does, with one difference: each rank connects to the supervisor's socket and then serves it as a worker.
+It does what `torchrun` does, with one difference: each rank connects to the supervisor's socket and then serves it as a
+worker.
 """
 
 import contextlib
@@ -20,7 +21,8 @@ from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.ranks.rank_launcher import Meeting, rank_log
 
 _MONITOR_S = 0.05
-# The store is already open. Launchers are stopped together with their ranks, so a silent launcher must not count as dead.
+# The store is already open. Launchers are stopped together with their ranks, so a silent launcher must not count as
+# dead.
 _SEVERAL = {"is_host": False, "keep_alive_interval": 24 * 3600}
 
 
@@ -54,7 +56,7 @@ class Launcher(Service):
         return {"failures": {}}
 
     def _open_store(self, where: Meeting) -> Any:
-        """Open the store where the launchers of all machines meet, on this machine's address only, and report its port."""
+        """Open the store where all launchers meet, on this machine's address only, and report its port."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.bind((where.host, 0))

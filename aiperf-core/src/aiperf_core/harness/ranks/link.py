@@ -1,7 +1,7 @@
 """Connections between the machines of a run: authentication, and memory that is sent along with messages.
 
-Both sides prove by HMAC that they have the run's secret before either reads a message of the other. The messages themselves are
-neither encrypted nor signed: use a trusted network. Messages are JSON; nothing is ever unpickled.
+Both sides prove by HMAC that they have the run's secret before either reads a message of the other. The messages
+themselves are neither encrypted nor signed: use a trusted network. Messages are JSON; nothing is ever unpickled.
 """
 
 import hmac
@@ -79,8 +79,8 @@ class Nodes:
 class Link(Channel):
     """One end of a connection to another machine; not thread-safe.
 
-    Memory that was handed over with a message is kept equal on both sides: its changes follow every message except notices.
-    `fds` are the descriptors of that memory on the receiving side, in the order of the message.
+    Memory that was handed over with a message is kept equal on both sides: its changes follow every message except
+    notices. `fds` are the descriptors of that memory on the receiving side, in the order of the message.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -148,8 +148,8 @@ def listen(endpoint: Endpoint) -> socket.socket:
     family, _, _, _, address = found[0]
     if address[0] in ("0.0.0.0", "::"):
         raise UsageError(
-            f"{option}: every interface of this machine would be open. Give the address by which the other machines reach "
-            "this one."
+            f"{option}: every interface of this machine would be open. Give the address by which the other machines "
+            "reach this one."
         )
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -158,8 +158,8 @@ def listen(endpoint: Endpoint) -> socket.socket:
     except OSError as error:
         listening.close()
         raise UsageError(
-            f"{option}: this machine, the one of --node-rank 0, cannot listen there: {error.strerror}. Give an address of its "
-            "own and a free port."
+            f"{option}: this machine, the one of --node-rank 0, cannot listen there: {error.strerror}. Give an address "
+            "of its own and a free port."
         ) from None
     listening.listen()
     return listening

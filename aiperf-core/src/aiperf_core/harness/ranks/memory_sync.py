@@ -1,7 +1,7 @@
 """Memory that two machines keep equal: changes on one side are sent to the other.
 
-Each side has the memory itself, which other processes of its machine map, and a private copy of the other side's last known
-content. Comparing the two finds every change, whichever process made it.
+Each side has the memory itself, which other processes of its machine map, and a private copy of the other side's last
+known content. Comparing the two finds every change, whichever process made it.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ class MemorySync:
         self._known = bytearray(size)
 
     def changes(self) -> list[Span]:
-        """The spans that differ from the other side. The caller must send them (see `part`): they then count as known."""
+        """The spans that differ from the other side, which the caller must send (see `part`)."""
         found: list[Span] = []
         for start in range(0, self.size, _CHUNK_BYTES):
             now = self._memory[start : start + _CHUNK_BYTES]

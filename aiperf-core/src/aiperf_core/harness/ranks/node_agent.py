@@ -1,8 +1,8 @@
 """The node agent: runs on every machine of a run but the first, starts ranks on request and relays their messages.
 
-Each rank serves the agent as it would serve a supervisor on its own machine: through a Unix socket and with memory that both map.
-One thread for each rank relays requests and replies. The agent runs no benchmark code. It ends with the connection to the first
-machine, and its ranks end with it.
+Each rank serves the agent as it would serve a supervisor on its own machine: through a Unix socket and with memory that
+both map. One thread for each rank relays requests and replies. The agent runs no benchmark code. It ends with the
+connection to the first machine, and its ranks end with it.
 """
 
 import contextlib
@@ -49,8 +49,6 @@ class NodeAgent:
     tell: Callable[[str], None]
     _link: Link = field(init=False)
     _running: dict[str, RankLauncher] = field(factory=dict, init=False)
-    # The fork server answers one request at a time.
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def serve(self) -> None:
         """Join the run and serve it to its end.
@@ -89,9 +87,7 @@ class NodeAgent:
         self, group: str, name: str, count: int, memory_limit_bytes: int | None, meeting: dict[str, Any]
     ) -> None:
         address = str(self._link.sock.getsockname()[0])
-        with self._lock:
-            started = RankLauncher.start(self.server, name, self.folder / f"{group}.log", count, memory_limit_bytes)
-        started.launcher.server = _Locked(self.server, self._lock)
+        started = RankLauncher.start(self.server, name, self.folder / f"{group}.log", count, memory_limit_bytes)
         self._running[group] = started
         started.launch(evolve(Meeting(**meeting), address=address, interface=interface_of(address)))
         self.tell(f"{name}: {count} rank{'s' if count > 1 else ''}")
@@ -194,19 +190,6 @@ class _Relay:
             problem = {"kind": "protocol", "message": f"sent a message that no worker sends: {error}"}
             return {"token": self._token, "error": problem}
         return {name: told[name] for name in _RELAYED if name in told}
-
-
-@define(eq=False)
-class _Locked:
-    """The fork server, asked by one thread at a time."""
-
-    server: ForkServer
-    lock: threading.Lock
-
-    def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:
-        """See `ForkServer.exit_code`."""
-        with self.lock:
-            return self.server.exit_code(pid, timeout)
 
 
 def _last_lines(found: RankLauncher, rank: int) -> list[str]:

@@ -222,7 +222,7 @@ class RankGroup(Asked):
             rank.post(do, fds=(fds[number], fds[half + number]) if fds else (), **own)
 
     def collect(self, *, timeout: float, on_notice: Callable[[str], None] | None = None) -> Any:
-        """Return the merged result. `on_notice` gets `start` when the first rank starts, other notices with the last rank's."""
+        """Return the merged result. `on_notice` gets the first rank's `start`, and the last rank's other notices."""
         try:
             replies = self._replies(time.monotonic() + timeout, on_notice)
         except ChannelTimeoutError:
@@ -230,7 +230,8 @@ class RankGroup(Asked):
         finally:
             self._signal(signal.SIGSTOP)
         results = [_checked(rank, reply) for rank, reply in zip(self.ranks, replies, strict=True)]
-        merged = _MERGERS.get(self._request, _first)(results)
+        merge = _MERGERS.get(self._request)
+        merged = merge(results) if merge else results[0]
         if self._request == "sample":
             self.last_s = merged.pop("each_s")
         return merged
@@ -389,7 +390,8 @@ def _shares(world_size: int, nodes: int) -> list[int]:
     if 1 < nodes > world_size:
         raise ChildError(
             "skip",
-            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for more",
+            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for "
+            "more",
         )
     return [world_size // nodes + (number < world_size % nodes) for number in range(nodes)]
 
@@ -414,8 +416,8 @@ def _part_of(key: str, value: Any, number: int) -> Any:
     own = {
         part: value[part]["items"].get(name, {"type": "dict", "items": {}}) for part in ("inputs", "static", "output")
     }
-    arenas = {part: [value[part][number]] for part in ("inputs_arenas", "outputs_arenas")}
-    return {**value, **own, **arenas, "params": {**value["params"], "rank": number}}
+    buffers = {part: [value[part][number]] for part in ("inputs_buffers", "outputs_buffers")}
+    return {**value, **own, **buffers, "params": {**value["params"], "rank": number}}
 
 
 # --- merging the ranks' replies
@@ -453,10 +455,6 @@ def _path(rank: int, path: str) -> str:
     return f"rank{rank}{'.' if path and not path.startswith('[') else ''}{path}"
 
 
-def _prepared(results: list[Any]) -> Message:
-    return {"prepare_s": max(answers.prepared(one) for one in results)}
-
-
 def _memory(results: list[Any]) -> Message:
     """The largest of each figure."""
     each = [answers.memory(one) for one in results]
@@ -464,14 +462,10 @@ def _memory(results: list[Any]) -> Message:
     return {name: max((got for one in each if (got := getattr(one, name)) is not None), default=None) for name in names}
 
 
-def _first(results: list[Any]) -> Any:
-    return results[0]
-
-
 _MERGERS: dict[str, Callable[[list[Any]], Any]] = {
     "sample": _sample,
     "output": _output,
-    "prepare": _prepared,
+    "prepare": lambda results: {"prepare_s": max(answers.prepared(one) for one in results)},
     "memory": _memory,
     "collectives": list,
     "audit": list,

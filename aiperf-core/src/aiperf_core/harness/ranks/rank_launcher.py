@@ -119,7 +119,7 @@ class RankLauncher:
         return ChildError("exited", f"the launcher of the ranks ended: {'; '.join(reasons) or 'it gave no reason'}")
 
     def exit_code(self, rank: int) -> int | None:
-        """The exit code of a rank whose channel closed, None where the launcher does not know it. Ends all ranks here."""
+        """The exit code of a rank whose channel closed, None if unknown. Ends all ranks here."""
         with self._lock:  # several ranks may be asked for at the same time
             if self._failures is None and not self.ended:
                 time.sleep(GRACE_S)  # the launcher sees this end first, and then need not wait for the other ranks

@@ -1,4 +1,4 @@
-"""A process that imports benchmarks to tell what they declare, so that the supervisor need not import them."""
+"""A process that imports benchmarks and returns their declarations, since the supervisor imports no benchmark."""
 
 import hashlib
 import sys
@@ -16,15 +16,15 @@ from aiperf_core.loading import load_benchmark
 
 
 class Describer(Service):
-    """The handler of a describer's requests."""
+    """Answers a describer's requests."""
 
     def do_describe(self, target: Message) -> Message:
-        """Import one target; its declarations."""
+        """Import a target and return its declarations."""
         ref = TargetRef(**target)
         return asdict(describe(load_benchmark(ref), ref.module))
 
     def do_inputs(self, target: Message) -> list[str]:
-        """The names of a target's inputs and static arguments, in the order in which the workload returns them."""
+        """The names of a target's inputs and static arguments, in the workload's order."""
         task = load_benchmark(TargetRef(**target)).task
         given = {**task.presets["smoke"], "device": "cpu", "generator": torch.Generator().manual_seed(0)}
         drawn = [call_with(draw, given) for draw in (task.inputs, task.static) if draw]
@@ -32,7 +32,8 @@ class Describer(Service):
 
 
 def describe(benchmark: Benchmark, module: str) -> Described:
-    """What a benchmark declares in this process, and the hash of its file now."""
+    """The declarations of a benchmark in this process, and the hash of its file now."""
+    source = kernelbench_file(module) or Path(str(sys.modules[module].__file__))
     return Described(
         goal=benchmark.goal,
         clock=benchmark.clock,
@@ -41,7 +42,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
         tolerance=str(benchmark.tolerance),
         module=module,
-        sha256=hashlib.sha256(_source_of(module).read_bytes()).hexdigest(),
+        sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
         implementations=[
             DescribedImplementation(
                 name=one.name,
@@ -65,11 +66,6 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         served=list(benchmark.task.served),
         no_gain_on=dict(benchmark.no_gain_on),
     )
-
-
-def _source_of(module: str) -> Path:
-    reference = kernelbench_file(module)
-    return reference or Path(str(sys.modules[module].__file__))
 
 
 def main(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Inputs that lie in files: written by the judge, read by implementations, gone when the judge ends, however it ends."""
+"""Inputs in files: written by the judge, read by implementations, and removed by the kernel when the judge ends."""
 
 import ctypes
 import mmap
@@ -20,9 +20,9 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 class InputFile:
-    """A file without a name in the temporary folder (`$TMPDIR`, else /tmp), which holds the bytes of a tensor.
+    """A nameless file in the temporary folder (`$TMPDIR`, else /tmp) with the bytes of a tensor.
 
-    `path` opens it for as long as this process lives; the kernel removes it then.
+    path: opens it while this process lives.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class InputFile:
         self._written: tuple[int, int] | None = None
 
     def close(self) -> None:
-        """Let go of the file; who has opened it by `path` may go on reading."""
+        """Close the file; processes that opened it by `path` may go on reading."""
         self._file.close()
 
     def write(self, tensor: torch.Tensor) -> None:
-        """Write a tensor's bytes over the old ones, and wait until they are on disk. Raises `SkipError` for a full disk."""
-        fd, data = self._file.fileno(), _bytes_of(tensor)
+        """Write a tensor's bytes over the old ones, and wait for the disk. Raises `SkipError` for a full disk."""
+        fd, data = self._file.fileno(), memoryview(_flat(tensor).numpy().data)
         try:
             os.ftruncate(fd, len(data))
             at = 0
@@ -46,26 +46,23 @@ class InputFile:
         except OSError as error:
             raise SkipError(
                 f"needs {len(data):,} bytes of disk in {tempfile.gettempdir()!r}: {error.strerror}; name a folder with "
-                "more room in TMPDIR"
+                "more space in TMPDIR"
             ) from None
         self._written = self._stamp()
 
     def evict(self) -> None:
-        """Take the file out of the kernel's page cache, and look whether it is gone.
-
-        Raises `SkipError` where it stays, as on a file system in memory.
-        """
+        """Evict the file from the page cache. Raises `SkipError` where it stays, as on a file system in memory."""
         fd = self._file.fileno()
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         pages = self.resident_pages()
         if pages:
             raise SkipError(
-                f"needs files that can leave the page cache; of one in {tempfile.gettempdir()!r} {pages:,} pages stay in "
-                "memory, as they do on tmpfs. Name a folder on a disk in TMPDIR"
+                f"needs files that can leave the page cache; {pages:,} pages of a file in {tempfile.gettempdir()!r} "
+                "stay in memory, as on tmpfs. Name a folder on a disk in TMPDIR"
             )
 
     def resident_pages(self) -> int:
-        """How many pages of the file lie in memory."""
+        """How many pages of the file are in memory."""
         fd = self._file.fileno()
         size = os.fstat(fd).st_size
         if not size:
@@ -81,7 +78,7 @@ class InputFile:
         return sum(page & 1 for page in held.raw)
 
     def changed(self, tensor: torch.Tensor, *, thorough: bool) -> bool:
-        """Whether the file is another than was written: by its size and time, or, `thorough`, by every byte."""
+        """Whether the file differs from what was written: by its size and time, or by every byte if `thorough`."""
         if self._stamp() != self._written:
             return True
         if not thorough:
@@ -104,7 +101,3 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a tensor."""
     flat = tensor.detach().contiguous().reshape(-1)
     return flat.view(torch.uint8) if flat.numel() else torch.empty(0, dtype=torch.uint8)
-
-
-def _bytes_of(tensor: torch.Tensor) -> memoryview:
-    return memoryview(_flat(tensor).numpy().data)

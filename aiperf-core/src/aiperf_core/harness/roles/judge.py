@@ -1,16 +1,15 @@
 """The judge: the process that owns a target's data and compares outputs with the reference.
 
-It imports the benchmark for its workload and never runs an implementation. Inputs lie in memory that the workers map; the
-judge alone knows the seeds from which their values come.
+It imports the benchmark for its workload and never runs an implementation. Inputs are in memory that the workers map;
+only the judge knows the seeds of their values.
 
-Of a target with several ranks each has inputs and outputs of its own, in memory of its own on its own device. Values and
-shapes are then dicts of them, by `rank0`, `rank1` and so on.
+With several ranks, each rank has its own inputs and outputs in its own memory on its own device. Values and shapes are
+then dicts by `rank0`, `rank1` and so on.
 """
 
 import copy
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -37,10 +36,11 @@ from aiperf_core.targets import WORLD_SIZE
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 _SEEDS = 1 << 63
+_NUMBER: pytree.Shape = {"type": "number"}
 
 
 class Judge(Service):
-    """The handler of the judge's requests."""
+    """Answers the judge's requests."""
 
     def do_open(
         self,
@@ -51,15 +51,16 @@ class Judge(Service):
         static_seed: int,
         off: Sequence[str] = (),
     ) -> Message:
-        """Make the inputs and the place for outputs; return the problem as the workers need it, its cost and the clock's.
+        """Make the inputs and the memory for outputs; return the problem for the workers, its cost and the clock's.
 
-        `device` has the fields of a `Device`. `off` names guards of the judge's that are switched off.
+        device: the fields of a `Device`.
+        off: the judge's guards that are switched off.
         """
         self._off = frozenset(off)
         keep_freed_memory()
         self._take_device(device)
         self._name, self._params = target["name"], params
-        with device_lock.held():  # before the workers, which wait for what it makes
+        with device_lock.held():  # before the workers, which wait for the judge's memory
             self._benchmark = load_benchmark(TargetRef(**target))
             self._kind.wake()
         task = self._benchmark.task
@@ -71,7 +72,7 @@ class Judge(Service):
         self._files = {name: InputFile() for name in task.files}
         self._inputs_shape = self._describe(self._in_memory(), layouts, "the workload")
         self._static_shape = self._describe(self._static, layouts, "the static arguments")
-        self._inputs, inputs_arenas, inputs_fds = self._create(layouts)
+        self._inputs, inputs_buffers, inputs_fds = self._create(layouts)
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
         self._write_files()
@@ -80,9 +81,9 @@ class Judge(Service):
         answer = self._right_answer(wide=False)
         self._check_reference()
         layouts = self._layouts()
-        self._output_shape = self._describe(answer, layouts, f"the reference ({self._benchmark.reference_where})")
-        self._outputs, outputs_arenas, outputs_fds = self._create(layouts)
-        if target["module"].startswith(KERNELBENCH):  # what others wrote for another harness, and no lint has seen
+        self._output_shape = self._describe(answer, layouts, self._reference)
+        self._outputs, outputs_buffers, outputs_fds = self._create(layouts)
+        if target["module"].startswith(KERNELBENCH):  # written for another harness, and never linted
             self._check_values_matter(answer, seed)
         self._answer: Any = None
         self._flushers: list[TimingDevice] = []
@@ -99,8 +100,8 @@ class Judge(Service):
             "files": {name: file.path for name, file in self._files.items()},
             "deferred": self._benchmark.deferred,
             "served": list(task.served),
-            "inputs_arenas": inputs_arenas,
-            "outputs_arenas": outputs_arenas,
+            "inputs_buffers": inputs_buffers,
+            "outputs_buffers": outputs_buffers,
             "working_set_bytes": self._working_set_bytes // max(1, self._world),
         }
         return {
@@ -109,54 +110,63 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
-            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape))) + self._file_bytes(),
+            "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
+            + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
             "declared": asdict(describe(self._benchmark, target["module"])),
             "fds": (*inputs_fds, *outputs_fds),
         }
 
     def _take_device(self, device: Message) -> None:
-        """Learn what kind of device the data lie on."""
+        """Load the kind of the device that holds the data."""
         self._kind, self._device_name = Device(**device).resolve(), device["name"]
-        # What torch calls it.
         self._device = self._kind.torch_device
 
+    @property
+    def _reference(self) -> str:
+        """The reference in messages."""
+        return f"the reference ({self._benchmark.reference_where})"
+
+    def _fault(self, text: str) -> BenchmarkError:
+        """A mistake in the benchmark."""
+        return BenchmarkError(f"{self._name!r}: {text}")
+
     def do_clear(self) -> None:
-        """Clear what was delivered and not judged."""
-        for one in self._outputs:
-            one.fill_(_CLEARED)
+        """Clear outputs that were delivered and not judged."""
+        for buffer in self._outputs:
+            buffer.fill_(_CLEARED)
 
     def do_flush(self) -> None:
         """Evict the inputs from the last-level cache, and those in files from the page cache."""
         self._evict_files()
         places = range(1 if self._kind.on_host else max(1, self._world))
         for place in places:
-            with self._on(place):
+            with self._kind.on(place):
                 if place == len(self._flushers):
                     self._flushers.append(self._kind.open(self._working_set_bytes, all_streams=True))
                 self._flushers[place].flush()
         for place in places:
-            with self._on(place):
+            with self._kind.on(place):
                 self._flushers[place].synchronize()
 
     def do_renew(self, seed: int) -> Message:
-        """Draw new values and write them over the old ones; return the numbers among the inputs, of each rank where ranks are."""
+        """Draw new values and write them over the old ones; return the inputs that are numbers, by rank if any."""
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
         shape = self._describe(self._in_memory(), self._layouts(), "the workload")
         if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):
-            raise BenchmarkError(
-                f"{self._name!r}: the workload returned inputs of another structure or size for another seed; accepted "
-                "are the same shapes and dtypes for every seed (pad what varies)."
+            raise self._fault(
+                "the workload returned inputs of another structure or size for another seed; accepted are the same "
+                "shapes and dtypes for every seed (pad what varies)."
             )
         self._write(self._inputs_shape, self._fresh)
         self._write_files()
         self._answer = None
-        return {place: _numbers(one) for place, one in self._fresh.items()} if self._world else _numbers(self._fresh)
+        return {rank: _numbers(one) for rank, one in self._fresh.items()} if self._world else _numbers(self._fresh)
 
     def do_changed(self, thorough: bool) -> list[str]:
-        """Paths of inputs whose bits are not those that were written (state excepted).
+        """Paths of inputs whose bits differ from those written, except state.
 
-        `thorough` compares every bit, of static arguments too; otherwise sums over the bits must agree.
+        thorough: compare every bit, also of static arguments; otherwise compare sums of the bits.
         """
         state = set(self._benchmark.task.state)
         files = [name for name, file in self._files.items() if file.changed(self._fresh[name], thorough=thorough)]
@@ -168,25 +178,19 @@ class Judge(Service):
         return files + [path for path in changed if self._root(path) not in state]
 
     def do_restore(self) -> None:
-        """Write the present values of the state again, which the last call may have changed."""
-        names = self._benchmark.task.state
-        if not self._world:
-            self._write(_part(self._inputs_shape, names), {name: self._fresh[name] for name in names})
-            return
-        items = {place: _part(shape, names) for place, shape in self._inputs_shape["items"].items()}
-        state = {place: {name: values[name] for name in names} for place, values in self._fresh.items()}
-        self._write({"type": "dict", "items": items}, state)
+        """Write the current values of the state again, which the last call may have changed."""
+        self._write(self._inputs_shape, self._fresh, only=self._benchmark.task.state)
 
     def do_repair(self) -> None:
-        """Write the present values again, static ones too, after something changed them."""
+        """Write the current values again, also static ones, after a change."""
         self._write(self._static_shape, self._static)
         self._write(self._inputs_shape, self._fresh)
         self._write_files()
 
     def do_compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
-        """Compare what lies in the outputs with the reference for the present values, and clear the outputs.
+        """Compare the outputs with the reference for the current values, and clear them.
 
-        All workers map them, and the next one may be given the same values.
+        All workers map the outputs, and the next worker may get the same values.
         """
         try:
             return self._compare(lossy, numbers)
@@ -212,27 +216,21 @@ class Judge(Service):
         return self._benchmark.tolerance.is_exact
 
     def _compare_leaf(self, path: str, node: pytree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
-        tolerance = self._benchmark.tolerance
-        if node["type"] == "tensor":
-            return compare_tensors(path, self._out(node).to(right.device), right, tolerance)
-        if node["type"] == "number":
-            return compare_numbers(path, _claimed(numbers, path), right, tolerance)
-        return Comparison(0.0)
+        found = self._out(node).to(right.device) if node["type"] == "tensor" else _claimed(numbers, path)
+        return self._compare_value(path, node, found, right)
+
+    def _compare_value(self, path: str, node: pytree.Shape, found: Any, right: Any) -> Comparison:
+        compare: Any = {"tensor": compare_tensors, "number": compare_numbers}.get(node["type"])
+        return compare(path, found, right, self._benchmark.tolerance) if compare else Comparison(0.0)
 
     def _grade(self, lossy: Message, numbers: dict[str, float]) -> Message:
         metric, budget = lossy["metric"], lossy["budget"]
         if metric in BUILT_IN_METRICS:
-            leaves = list(pytree.pairs(self._output_shape, self._answer))
-            if any(node["type"] == "number" for _, node, _ in leaves):
-                raise BenchmarkError(
-                    f"{self._name!r}: the metric {metric!r} compares tensors; the output has a number."
-                )
-            values = [
-                quality(metric, self._out(node).to(right.device), right)
-                for _, node, right in leaves
-                if node["type"] == "tensor"
-            ]
-            # Python's max would lose a NaN that does not come first.
+            if any(node["type"] == "number" for _, node, _ in pytree.pairs(self._output_shape, self._answer)):
+                raise self._fault(f"the metric {metric!r} compares tensors; the output has a number.")
+            tensors = _tensors(self._output_shape, self._answer)
+            values = [quality(metric, self._out(node).to(right.device), right) for _, node, right in tensors]
+            # Python's max drops a NaN that does not come first.
             value = max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
         else:
             value = float(self._benchmark.metrics[metric](self._output(numbers), self._answer))
@@ -245,7 +243,6 @@ class Judge(Service):
         }
 
     def _output(self, numbers: dict[str, float]) -> Any:
-        """What the implementation returned."""
         shape = copy.deepcopy(self._output_shape)
         for path, node, _ in pytree.pairs(shape, self._answer):
             if node["type"] == "number":
@@ -253,55 +250,51 @@ class Judge(Service):
         return pytree.rebuild(shape, self._out)
 
     def _arguments(self, *, wide: bool) -> dict[str, Any]:
-        """The reference's arguments: copies of what it might change, floating-point tensors in float64 if `wide`."""
+        """The reference's arguments: copies of what it may change; floating-point tensors in float64 if `wide`."""
         arguments = self._by_name()
         if wide:
             return {key: pytree.mapped(one, _widen) for key, one in arguments.items()}
         return {key: copy.deepcopy(one) if key in self._benchmark.task.state else one for key, one in arguments.items()}
 
     def _by_name(self) -> dict[str, Any]:
-        """Inputs and static arguments by name; of ranks, the list of what each has."""
+        """Inputs and static arguments by name; with ranks, each a list over the ranks."""
         if not self._world:
             return {**self._fresh, **self._static}
-        places = [{**values, **self._static.get(place, {})} for place, values in self._fresh.items()]
+        ranks = [{**values, **self._static.get(rank, {})} for rank, values in self._fresh.items()]
         # The reference is one program on one device, whichever GPUs the ranks have.
         return {
-            name: [pytree.mapped(one[name], lambda tensor: tensor.to(self._device_of(0))) for one in places]
-            for name in places[0]
+            name: [pytree.mapped(values[name], lambda tensor: tensor.to(self._device_of(0))) for values in ranks]
+            for name in ranks[0]
         }
 
     def _right_answer(self, *, wide: bool) -> Any:
-        """The reference's answer for the present values. Raises `BenchmarkError` for one of ranks that has none for each."""
+        """The reference's answer for the current values. Raises `BenchmarkError` where a rank has no answer."""
         answer = self._benchmark.answer(self._params, self._arguments(wide=wide))
         if not self._world:
             return answer
         if type(answer) not in (list, tuple) or len(answer) != self._world:
-            raise BenchmarkError(
-                f"{self._name!r}: the reference ({self._benchmark.reference_where}) returned {pytree.summary(answer)}; accepted "
-                f"is a list with the answer of each of {self._world} ranks."
+            raise self._fault(
+                f"{self._reference} returned {pytree.summary(answer)}; accepted is a list with the answer of each of "
+                f"{self._world} ranks."
             )
         return {rank_name(rank): one for rank, one in enumerate(answer)}
 
     def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
         if not self._world:
-            return self._draw_of(draw, seed, self._device, {})
+            return self._draw_of(draw, seed, self._device)
+        seeds = {rank: (seed * self._world + rank) % _SEEDS for rank in range(self._world)}
         return {
-            rank_name(rank): self._draw_of(
-                draw, (seed * self._world + rank) % _SEEDS, self._device_of(rank), {"rank": rank}
-            )
-            for rank in range(self._world)
+            rank_name(rank): self._draw_of(draw, own, self._device_of(rank), rank=rank) for rank, own in seeds.items()
         }
 
     def _device_of(self, rank: int) -> str:
         return self._kind.place(rank) if self._world else self._device
 
-    def _draw_of(self, draw: Any, seed: int, device: str, more: dict[str, int]) -> dict[str, Any]:
+    def _draw_of(self, draw: Any, seed: int, device: str, **more: int) -> dict[str, Any]:
         generator = torch.Generator(device).manual_seed(seed)
         values = call_with(draw, {**self._params, **more, "device": device, "generator": generator})
         if not isinstance(values, dict):
-            raise BenchmarkError(
-                f"{self._name!r}: the workload returned {pytree.summary(values)}; accepted is a dict of inputs by name."
-            )
+            raise self._fault(f"the workload returned {pytree.summary(values)}; accepted is a dict of inputs by name.")
         return values
 
     def _check_names(self, state: tuple[str, ...]) -> None:
@@ -310,39 +303,38 @@ class Judge(Service):
             fresh, static = fresh[rank_name(0)], static.get(rank_name(0), {})
         unknown = [name for name in state if name not in fresh]
         if unknown:
-            found = ", ".join(sorted(fresh))
-            raise BenchmarkError(f"{self._name!r}: state names {unknown}; the workload returns {found}.")
+            raise self._fault(f"state names {unknown}; the workload returns {', '.join(sorted(fresh))}.")
         for name in self._benchmark.task.files:
             if not isinstance(one := fresh.get(name), torch.Tensor) or one.device.type != "cpu":
-                raise BenchmarkError(
-                    f"{self._name!r}: files names {name!r}, which is {pytree.summary(one)}; accepted is a tensor on the processor."
+                raise self._fault(
+                    f"files names {name!r}, which is {pytree.summary(one)}; accepted is a tensor on the processor."
                 )
         self._check_served(fresh)
         clash = sorted((set(fresh) & set(static)) | (set(fresh) & set(self._params)))
         if clash:
-            raise BenchmarkError(f"{self._name!r}: {clash} name inputs and also sizes or static arguments; rename one.")
+            raise self._fault(f"{clash} name inputs and also sizes or static arguments; rename one.")
 
     def _check_served(self, fresh: dict[str, Any]) -> None:
         served = self._benchmark.task.served
         for name in (*served, ARRIVAL) if served else ():
             one, rows = fresh.get(name), fresh.get(ARRIVAL)
             if not isinstance(one, torch.Tensor) or not isinstance(rows, torch.Tensor) or len(one) != len(rows):
-                raise BenchmarkError(
-                    f"{self._name!r}: the workload serves requests, and {name!r} is {pytree.summary(one)}; accepted are "
-                    f"tensors with a row for each request, and the vector {ARRIVAL!r}."
+                raise self._fault(
+                    f"the workload serves requests, and {name!r} is {pytree.summary(one)}; accepted are tensors with a "
+                    f"row for each request, and the vector {ARRIVAL!r}."
                 )
 
     def _check_reference(self) -> None:
         changed = self._unequal(self._inputs_shape, self._fresh, set(self._benchmark.task.state))
         changed += self._unequal(self._static_shape, self._static, set())
         if changed:
-            raise BenchmarkError(
-                f"{self._name!r}: the reference ({self._benchmark.reference_where}) changes its arguments "
-                f"{', '.join(changed)}; let it work on copies, or name as state what a call may change."
+            raise self._fault(
+                f"{self._reference} changes its arguments {', '.join(changed)}; let it work on copies, or name as "
+                "state what a call may change."
             )
 
     def _check_values_matter(self, answer: Any, seed: int) -> None:
-        """Raise `BenchmarkError` where another draw has the same answer: nothing has to be computed to give it."""
+        """Raise `BenchmarkError` where another draw has the same answer: an implementation could return a constant."""
         drawn, self._fresh = self._fresh, self._draw(self._benchmark.task.inputs, (seed + 1) % _SEEDS)
         try:
             other = self._right_answer(wide=not self._exact)
@@ -354,10 +346,10 @@ class Judge(Service):
             node["type"] == "tensor" and compare_tensors(path, one, right, tolerance).error is None
             for (path, node, one), (_, _, right) in pairs
         ):
-            raise BenchmarkError(
-                f"{self._name!r}: the reference ({self._benchmark.reference_where}) gives the same answer for other inputs, or is "
-                "given the same ones by every draw: code that computes nothing would pass. Judge against a reference whose "
-                "inputs are drawn, and whose answer depends on them."
+            raise self._fault(
+                f"{self._reference} gives the same answer for other inputs, or is given the same ones by every draw: "
+                "code that computes nothing would pass. Judge against a reference whose inputs are drawn, and whose "
+                "answer depends on them."
             )
 
     def _check_answer(self) -> None:
@@ -366,41 +358,33 @@ class Judge(Service):
         except TypeError:
             found = None
         if found != _forms(self._output_shape):
-            raise BenchmarkError(
-                f"{self._name!r}: the reference ({self._benchmark.reference_where}) returned another structure or size "
-                "for another seed; accepted are the same shapes for every seed (pad what varies)."
+            raise self._fault(
+                f"{self._reference} returned another structure or size for another seed; accepted are the same shapes "
+                "for every seed (pad what varies)."
             )
 
     def _layouts(self) -> list[pytree.Layout]:
-        """An empty layout for each place that has memory of its own."""
+        """An empty layout for each place with its own memory."""
         return [pytree.Layout() for _ in range(max(1, self._world))]
 
     def _create(self, layouts: list[pytree.Layout]) -> tuple[list[torch.Tensor], list[Message], list[int]]:
-        """An arena for each layout: their bytes, and what others map them by."""
+        """A shared buffer for each layout: their bytes, messages for the processes that map them, and descriptors."""
         created = []
         for place, layout in enumerate(layouts):
-            with self._on(place):
+            with self._kind.on(place):
                 created.append(shared_buffers.create(layout.total_bytes, self._kind, place))
-        return (
-            [tensor for tensor, _, _ in created],
-            [message for _, message, _ in created],
-            [fd for _, _, fds in created for fd in fds],
-        )
-
-    def _on(self, place: int) -> AbstractContextManager[Any]:
-        """Make a rank's GPU the current one."""
-        return self._kind.on(place)
+        tensors, messages, fds = zip(*created, strict=True)
+        return list(tensors), list(messages), [fd for own in fds for fd in own]
 
     def _wait(self) -> None:
         for place in range(max(1, self._world)):
             self._kind.synchronize(place)
 
     def _in(self, node: pytree.Shape) -> torch.Tensor:
-        """A tensor of the inputs."""
         return pytree.view(node, self._inputs[node.get("rank", 0)])
 
     def _out(self, node: pytree.Shape) -> torch.Tensor:
-        """A tensor of the outputs, where a worker has put it."""
+        """A tensor of the outputs, as a worker wrote it."""
         return pytree.view(node, self._outputs[node.get("rank", 0)])
 
     def _describe(self, value: Any, layouts: list[pytree.Layout], what: str) -> pytree.Shape:
@@ -412,29 +396,25 @@ class Judge(Service):
                 for (place, one), layout in zip(value.items(), layouts, strict=False)
             }
         except TypeError as error:
-            raise BenchmarkError(f"{self._name!r}: {what} returned what cannot be used: {error}.") from None
+            raise self._fault(f"{what} returned what cannot be used: {error}.") from None
         for rank, one in enumerate(items.values()):
             for node in pytree.tensors_of(one):
                 node["rank"] = rank
         return {"type": "dict", "items": items}
 
     def _root(self, path: str) -> str:
-        """The input that a path leads into."""
+        """The name of the input that holds a path."""
         within = path.partition(".")[2] if self._world else path
         return within.split(".")[0].split("[")[0]
 
     def _without_numbers(self, shape: pytree.Shape) -> Any:
-        """A shape without the values of the numbers among the inputs, which alone may differ between seeds."""
-        if not self._world:
-            return _without_numbers(shape)
-        return {place: _without_numbers(one) for place, one in shape["items"].items()}
+        """A shape of inputs without the values of the numbers at its top level, which may differ between seeds."""
+        items = [part["items"] for part in (shape["items"].values() if self._world else [shape])]
+        return [{key: _NUMBER if one["type"] == "number" else one for key, one in own.items()} for own in items]
 
     def _in_memory(self) -> dict[str, Any]:
-        """The inputs that are handed over in memory, and not in files."""
+        """The inputs that are passed in memory, not in files."""
         return {name: one for name, one in self._fresh.items() if name not in self._files}
-
-    def _file_bytes(self) -> int:
-        return sum(self._fresh[name].nbytes for name in self._files)
 
     def _evict_files(self) -> None:
         for file in self._files.values():
@@ -444,56 +424,49 @@ class Judge(Service):
         for name, file in self._files.items():
             file.write(self._fresh[name])
 
-    def _write(self, shape: pytree.Shape, values: dict[str, Any]) -> None:
+    def _write(self, shape: pytree.Shape, values: dict[str, Any], only: Sequence[str] | None = None) -> None:
+        """Write values into the inputs' memory; `only` names the inputs to write."""
         with torch.no_grad():
-            for _, node, leaf in pytree.pairs(shape, values):
-                if node["type"] == "tensor":
+            for path, node, leaf in _tensors(shape, values):
+                if only is None or self._root(path) in only:
                     self._in(node).copy_(leaf)
         self._wait()
         self._written = self._sums()
 
     def _views(self, answer: Any) -> list[str]:
-        """Paths of an answer that lie in the memory of the arguments: what the reference may do, implementations may too."""
-        arguments = {**self._fresh, **self._static}
-        given = [leaf for leaf in pytree.tensors(arguments) if leaf.numel()]
-        leaves = pytree.pairs(self._output_shape, answer)
-        return [
-            path
-            for path, node, leaf in leaves
-            if node["type"] == "tensor" and any(pytree.overlap(leaf, one) for one in given)
-        ]
+        """Paths of an answer that alias the arguments: what the reference may do, implementations may do too."""
+        given = [leaf for leaf in pytree.tensors({**self._fresh, **self._static}) if leaf.numel()]
+        leaves = _tensors(self._output_shape, answer)
+        return [path for path, _, leaf in leaves if any(pytree.overlap(leaf, one) for one in given)]
 
     def _sums(self) -> dict[str, int]:
-        leaves = pytree.pairs(self._inputs_shape, self._fresh)
-        nodes = [(path, node) for path, node, _ in leaves if node["type"] == "tensor"]
-        return {path: int(_words(self._in(node)).sum()) for path, node in nodes}
+        nodes = _tensors(self._inputs_shape, self._fresh)
+        return {path: int(_words(self._in(node)).sum()) for path, node, _ in nodes}
 
     def _unequal(self, shape: pytree.Shape, values: dict[str, Any], exempt: set[str]) -> list[str]:
         unequal = []
-        for path, node, leaf in pytree.pairs(shape, values):
-            if node["type"] != "tensor" or self._root(path) in exempt:
-                continue
+        for path, node, leaf in _tensors(shape, values):
             written = self._in(node)
-            if not torch.equal(_words(written), _words(leaf.to(written.device))):
+            if self._root(path) not in exempt and not torch.equal(_words(written), _words(leaf.to(written.device))):
                 unequal.append(path)
         return unequal
 
 
+def _tensors(shape: pytree.Shape, values: Any) -> Iterator[tuple[str, pytree.Shape, torch.Tensor]]:
+    """Path, description and value of each tensor in a pytree."""
+    return (leaf for leaf in pytree.pairs(shape, values) if leaf[1]["type"] == "tensor")
+
+
 def _widen(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor, in the widest dtype of its kind where it rounds."""
+    """A copy of a tensor; floating-point and complex ones in their widest dtype."""
     if tensor.is_floating_point():
         return tensor.detach().to(torch.float64, copy=True)
     return tensor.detach().to(torch.complex128, copy=True) if tensor.is_complex() else tensor.clone()
 
 
 def rank_name(rank: int) -> str:
-    """What stands for a rank in values and shapes."""
+    """The key of a rank in values and shapes."""
     return f"rank{rank}"
-
-
-def _part(shape: pytree.Shape, names: Sequence[str]) -> pytree.Shape:
-    """The part of a dict's shape that has these names."""
-    return {"type": "dict", "items": {name: shape["items"][name] for name in names}}
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
@@ -501,8 +474,8 @@ def _numbers(values: dict[str, Any]) -> dict[str, float]:
 
 
 def _words(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's bits as the widest integers that fit, so that NaN equals itself."""
-    if not tensor.numel():  # whose strides torch does not always normalise, as `view` wants them
+    """The tensor's bits as the widest integers that fit, in which NaN equals itself."""
+    if not tensor.numel():  # torch does not always normalise the strides of an empty tensor as `view` needs them
         return torch.empty(0, dtype=torch.uint8, device=tensor.device)
     flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
     if flat.numel() % 8:
@@ -512,22 +485,16 @@ def _words(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _claimed(numbers: dict[str, float], path: str) -> float:
-    """The number that a worker says it returned, which may be missing or anything that JSON can hold."""
+    """The number that a worker reports at a path; NaN where it is missing or no number."""
     number = numbers.get(path) if isinstance(numbers, dict) else None
     return number if isinstance(number, int | float) else math.nan
 
 
 def _forms(shape: pytree.Shape) -> Any:
-    """The structure and the sizes of a tree, without dtypes (which float64 changes) and the values of numbers."""
+    """The structure and sizes of a pytree, without dtypes (which float64 changes) and values of numbers."""
     items = shape.get("items", ())
     within = {key: _forms(one) for key, one in items.items()} if isinstance(items, dict) else [*map(_forms, items)]
     return shape["type"], shape.get("shape"), within
-
-
-def _without_numbers(shape: pytree.Shape) -> Any:
-    """A shape without the values of the numbers at its top level, which alone may differ between seeds."""
-    items = shape["items"]
-    return {key: {"type": "number"} if one["type"] == "number" else one for key, one in items.items()}
 
 
 def main(channel: Channel) -> None:

@@ -1,22 +1,21 @@
-"""Proof that a benchmark's own judge is worth something: it must refuse wrong answers and accept honest ones.
+"""Tests of a benchmark's own judge: it must refuse wrong answers and accept honest ones.
 
-Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicable`. Everything is tried on several
-draws of the inputs, from fixed seeds, so that two runs on one machine agree.
+Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicable`. All tests use several draws of the
+inputs from fixed seeds, so that two runs on one machine agree.
 
-workload.*  The same seed draws the same values; another seed changes every floating-point input (static ones excepted:
-            a value that does not change can be computed ahead) and no shape.
-reference.* It leaves its arguments alone, returns finite values of one form, agrees with itself, and passes the
-            tolerance when computed in the precision of the inputs: a tolerance that refuses it refuses honest code.
-judge.*     Wrong answers, each put into one leaf of an otherwise right output, must be refused. That a wrong answer is
-            right by the nature of the data is no excuse: data that cannot tell should be other data.
-budget.*    The quality metric of a lossy variant must refuse the grossest of them too.
-cost.*      Declared work against work that was seen; `_test_flops`, `_test_read` and `_test_written` say what is
-            allowed, and why.
+workload.*  The same seed draws the same values. Another seed changes no shape and every floating-point input, since a
+            value that does not change can be computed ahead (static arguments may).
+reference.* It leaves its arguments unchanged, returns finite values of one form, agrees with itself, and passes the
+            tolerance when computed in the precision of the inputs: otherwise the tolerance refuses honest code.
+judge.*     Wrong answers, each put into one leaf of a right output, must be refused. If the data make a wrong answer
+            right, the benchmark needs other data.
+budget.*    The quality metric of a lossy variant must refuse the worst of them too.
+cost.*      Declared work against observed work; see `_test_flops`, `_test_read` and `_test_written`.
 form.*      What readers need. Notes only, except where the contents page contradicts the file.
 
-Precision is tested by rounding to as many significant bits as a format has, not to its range: what overflows in fp16 is
-refused for that, and shows nothing. A format is tested where it is coarser than the output's dtype and also both
-coarser and cheaper than the precision that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
+Precision is tested by rounding to the significant bits of a format, not to its range: an overflow in fp16 would be
+refused for another reason. A format is tested where it is coarser than the output's dtype, and coarser and cheaper than
+the precision that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
 """
 
 import math
@@ -38,7 +37,7 @@ from aiperf_core.described import TargetRef
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.roles.judge import Judge, rank_name
-from aiperf_core.harness.roles.output_check import compare_numbers, compare_tensors
+from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.loading import load_benchmark
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
@@ -46,15 +45,15 @@ from aiperf_core.tolerance import exact
 from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
 
 SEEDS = range(1, 6)
-# The reference is called so many times for one input, on an element of its own each.
+# The number of elements of an input that are tried one by one; see `_needed`.
 PROBES = 32
-# Figures that are computed by hand from the same sizes should agree; this is for what an author may round or leave out.
+# Factors for what an author may round or leave out of figures computed from the same sizes.
 SLACK = 1.02
 BYTES_SLACK = 1.05
-# The most operations that one torch operation counts for an element, by the usual reckoning: layer norm, softmax, GELU.
+# The most FLOPs per element that are usually counted for one torch operation: layer norm, softmax, GELU.
 OPERATIONS_AN_ELEMENT = 8
 
-# For each precision that a cost may declare: the formats that are cheaper and coarser, with their significant bits.
+# The cheaper and coarser formats of each precision that a cost may declare, with their significant bits.
 _HALF, _BF16, _FP8, _FP4 = ("tf32 or fp16", 11), ("bf16", 8), ("fp8", 4), ("fp4", 2)
 _COARSER = {
     "fp64": (("fp32", 24), _HALF, _BF16, _FP8),
@@ -67,7 +66,7 @@ _COARSER = {
 }
 _PARAGRAPHS = ("Workload", "Baseline", "Variants", "Breaks")
 _VAGUE = {"v1", "v2", "v3", "fast", "faster", "fastest", "optimized", "optimised", "improved", "better", "new"}
-# Without these nothing can be compared.
+# Tests that must pass before anything can be compared.
 _NEEDED = ("workload.shapes", "reference.pure", "reference.shapes")
 
 Answer = dict[str, torch.Tensor]  # the leaves of an output by path; numbers as tensors without dimensions
@@ -75,32 +74,18 @@ Answer = dict[str, torch.Tensor]  # the leaves of an output by path; numbers as 
 
 @frozen
 class Outcome:
-    """How one test ended. `found` says what was seen, `remedy` what the author can do about it."""
+    """How one test ended.
+
+    verdict: `ok`; `problem`, the results cannot be believed; `note`, may be right, and a reader should know; or
+        `not applicable`, there is nothing to test.
+    found: the observation.
+    remedy: what the author can do.
+    """
 
     test: str
-    verdict: str
+    verdict: str = "ok"
     found: str = ""
     remedy: str = ""
-
-
-def ok(test: str) -> Outcome:
-    """Nothing to complain of."""
-    return Outcome(test, "ok")
-
-
-def problem(test: str, found: str, remedy: str) -> Outcome:
-    """The benchmark should not be believed as it is."""
-    return Outcome(test, "problem", found, remedy)
-
-
-def note(test: str, found: str, remedy: str) -> Outcome:
-    """Something that may be right, and that a reader should know."""
-    return Outcome(test, "note", found, remedy)
-
-
-def not_applicable(test: str, why: str) -> Outcome:
-    """There is nothing here to test."""
-    return Outcome(test, "not applicable", why)
 
 
 def _bits(dtype: torch.dtype) -> int:
@@ -146,14 +131,18 @@ def _finite(leaf: Any) -> bool:
 
 
 class _Work(TorchDispatchMode):
-    """Counts operations: `products` by torch's own formulas for them, `elements` of the results of all others.
+    """Counts operations.
 
-    In place of torch's `FlopCounterMode`, which imports its compiler at the first operation: seconds, in each process.
+    products: FLOPs of matrix products and convolutions, by torch's formulas.
+    elements: elements of the results of all other operations.
+
+    Used in place of torch's `FlopCounterMode`, which imports the compiler at the first operation: seconds in each
+    process.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        from torch.utils.flop_counter import flop_registry  # costs as much as all else that a small target needs
+        from torch.utils.flop_counter import flop_registry  # takes as long as the rest of a small target
 
         self._formulas = flop_registry
         self.products = 0
@@ -164,7 +153,7 @@ class _Work(TorchDispatchMode):
         return False  # or the compiler is imported for this mode too
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count."""
+        """Run an operation and count it."""
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         formula = self._formulas.get(function._overloadpacket)
@@ -179,30 +168,30 @@ class _Work(TorchDispatchMode):
 
 
 class Linter(Judge):
-    """A judge on trial: its own comparisons are what is tested."""
+    """A judge whose own comparisons are tested."""
 
     def do_lint(self, target: Message, device: Message, params: dict[str, float], listed: Message) -> list[Message]:
-        """Test one target's workload, reference, tolerance, cost and form.
+        """Test a target's workload, reference, tolerance, cost and form. Exceptions of the benchmark pass through.
 
-        `listed` has the `goal` and the `devices` of the contents page. Raises what the benchmark raises.
+        listed: the `goal` and the `devices` of the contents page.
         """
         self._take_device(device)
         self._name, self._params = target["name"], params
         self._world = int(params.get(WORLD_SIZE, 0))
         self._benchmark = load_benchmark(TargetRef(**target))
         outcomes = [*self._test_workload(), *self._test_reference()]
-        shaky = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
-        if shaky:
-            why = f"nothing can be compared before this is mended: {', '.join(shaky)}"
-            outcomes += [not_applicable("judge", why), not_applicable("cost", why)]
+        broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
+        if broken:
+            why = f"nothing can be compared before this is fixed: {', '.join(broken)}"
+            outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
             self._opened = self.do_open(target, device, params, 0, 0)
-            outcomes += [*self._test_judge(), *self._test_cost()]
+            outcomes += [*self._test_judge(), self._test_flops(), self._test_read(), self._test_written()]
         outcomes += self._test_form(target["module"], listed)
         return [asdict(one) for one in outcomes]
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
-        """Run an implementation on several draws, renewed in place; what was wrong. Raises what it raises."""
+        """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""
         self.do_open(target, device, params, 0, 0)
         code = next(one for one in self._benchmark.on(device["name"]) if one.name == implementation)
         self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
@@ -266,12 +255,12 @@ class Linter(Judge):
         yield _verdict(
             "workload.renewed",
             stuck,
-            "another seed does not change {}, so what is computed from it ahead of time stays right",
+            "another seed does not change {}, so a result computed ahead of time stays right",
             "Draw it from the `generator`, or declare it with @bench.static if it may be prepared ahead.",
         )
 
     def _nodes(self, values: Any) -> list[tuple[str, pytree.Shape, Any]]:
-        """Path, description and leaf of everything in a tree."""
+        """Path, description and value of each leaf of a pytree."""
         try:
             return list(pytree.pairs(pytree.describe(values, pytree.Layout()), values))
         except TypeError as error:
@@ -327,9 +316,9 @@ class Linter(Judge):
         leaves = {path: node for path, node in self._output_leaves() if node["type"] == "number" or node.get("bytes")}
         if not leaves:
             found = "the reference returns no numbers and no elements, so nothing is compared"
-            yield problem("judge.compares", found, "Return what the implementations compute.")
+            yield Outcome("judge.compares", "problem", found, "Return what the implementations compute.")
             return
-        yield ok("judge.compares")
+        yield Outcome("judge.compares")
         own: list[str] = []
         unsteady: list[str] = []
         tried: Counter[str] = Counter()
@@ -364,24 +353,20 @@ class Linter(Judge):
             if tried[wrong.test]:
                 yield _verdict(wrong.test, labels, "the judge accepts {}", wrong.remedy)
             else:
-                yield not_applicable(wrong.test, wrong.needs)
+                yield Outcome(wrong.test, "not applicable", wrong.needs)
         yield from self._test_budgets(leaves, right, stale)
 
     def _unsteady(self) -> list[str]:
-        """How a second answer of the reference differs from the one that the judge has, before either is rounded."""
+        """How a second answer of the reference differs from the judge's, before either is rounded."""
         second = self._right_answer(wide=not self._exact)
-        tolerance, differences = self._benchmark.tolerance, []
+        found = {path: leaf for path, _, leaf in pytree.pairs(self._output_shape, second)}
         with torch.no_grad():
-            here = {path: leaf for path, _, leaf in pytree.pairs(self._output_shape, second)}
-            for path, node, right in pytree.pairs(self._output_shape, self._judged_by()):
-                if node["type"] == "tensor":
-                    differences.append(compare_tensors(path, here[path], right, tolerance).error)
-                elif node["type"] == "number":
-                    differences.append(compare_numbers(path, here[path], right, tolerance).error)
-        return [one for one in differences if one]
+            leaves = pytree.pairs(self._output_shape, self._judged_by())
+            errors = [self._compare_value(path, node, found[path], right).error for path, node, right in leaves]
+        return [error for error in errors if error]
 
     def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
-        """Put wrong answers into one leaf after the other."""
+        """Put wrong answers into each leaf in turn."""
         for path in leaves:
             leaf = self._leaf(right[path], stale[path])
             for wrong in WRONG:
@@ -390,7 +375,7 @@ class Linter(Judge):
                     yield wrong.test, f"{label} as {path or 'the output'}", accepted
 
     def _wrong_wholes(self) -> Iterator[tuple[str, str, bool]]:
-        """Answer for inputs that were made coarser, or of which a part was left out."""
+        """Give the answers for inputs that were rounded, or of which a part was zeroed."""
         finest = max((_bits(one.dtype) for _, one in self._input_tensors() if rounds(one)), default=0)
         outputs = max((_bits(one.dtype) for one in self._right().values() if rounds(one)), default=0)
         for name, bits in self._coarser(min(finest, outputs)):
@@ -399,7 +384,7 @@ class Linter(Judge):
         if self._opened["cost"]["bytes_read"] * BYTES_SLACK < self._opened["input_bytes"]:
             return
         floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
-        # Integers beside floating-point inputs are indices, and zeros there may say something else altogether.
+        # Integers beside floating-point inputs are indices, among which zeros have another meaning.
         for path, one in floating or self._input_tensors():
             for dim in sorted({0, one.dim() - 1}):
                 if one.dim() and one.shape[dim] > 1:
@@ -407,12 +392,12 @@ class Linter(Judge):
                     yield "judge.skipped_work", f"zeros for the last half of {path!r} along dimension {dim}", accepted
 
     def _accepts_for(self, alter: Callable[[torch.Tensor], torch.Tensor]) -> bool:
-        """Whether the judge accepts the answer for other inputs, where there is one."""
+        """Whether there is an answer for altered inputs, and the judge accepts it."""
         answer = self._answer_to(alter)
         return answer is not None and not self._judged(answer)
 
     def _test_budgets(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[Outcome]:
-        """Whether the metric of each lossy variant refuses what is grossly wrong, for one draw."""
+        """Whether the metric of each lossy variant refuses grossly wrong answers, for one draw."""
         for one in self._benchmark.on(self._device_name):
             if one.lossy is None:
                 continue
@@ -439,13 +424,13 @@ class Linter(Judge):
         return Leaf(right, stale, alike, self._coarser(_bits(right.dtype)) if rounds(right) else [])
 
     def _coarser(self, bits: int) -> list[tuple[str, int]]:
-        """The formats that must not pass for the declared precision, and can be told from one of so many bits."""
+        """The formats that must not pass for the declared precision and have fewer than `bits` significant bits."""
         return [one for one in _COARSER[self._opened["cost"]["precision"]] if one[1] < bits]
 
     def _judged_by(self) -> Any:
         """The answer that the judge compares with, as the reference returned it."""
         if self._answer is None:
-            self.do_compare(None, {})  # makes the answer, whatever lies in the outputs
+            self.do_compare(None, {})  # computes the answer; the outputs do not matter
         return self._answer
 
     def _output_leaves(self) -> list[tuple[str, pytree.Shape]]:
@@ -465,7 +450,7 @@ class Linter(Judge):
         return cast
 
     def _refused(self, output: Any, lossy: Message | None = None) -> list[str]:
-        """What the judge says against an output; nothing where it accepts it."""
+        """The judge's error for an output; empty where it accepts the output."""
         return self._judged(self._cast(output), lossy)
 
     def _judged(self, leaves: Answer, lossy: Message | None = None) -> list[str]:
@@ -480,9 +465,9 @@ class Linter(Judge):
         return [] if error is None else [str(error)]
 
     def _answer_to(self, alter: Callable[[torch.Tensor], torch.Tensor]) -> Answer | None:
-        """The reference's answer, as the judge asks for it, with each input tensor replaced.
+        """The reference's answer for altered inputs; None where it raises or returns other shapes.
 
-        None where it raises or returns other shapes, as it may for values that the workload never draws.
+        It may do so for values that the workload never draws.
         """
         right = self._right()
         fresh, static = self._fresh, self._static
@@ -497,81 +482,76 @@ class Linter(Judge):
 
     # --- cost
 
-    def _test_cost(self) -> Iterator[Outcome]:
-        yield self._test_flops()
-        yield self._test_read()
-        yield self._test_written()
-
     def _test_flops(self) -> Outcome:
         """Compare the declared operations with those of the reference's matrix products and convolutions.
 
-        More than was seen makes honest code look faster than light; beyond the products, which are counted exactly,
-        each element that another operation handles may account for a few. Fewer is right where the reference does
-        more than it must (it masks what a kernel would skip), so it is only noted.
+        Too high a figure makes honest code look faster than the speed of light. Products are counted exactly; each
+        element of another operation may account for a few FLOPs. A lower figure is right where the reference does more
+        than necessary (it masks what a kernel would skip), so it is only noted.
         """
         test = "cost.flops"
         try:
-            with _Work() as work:  # of all ranks, where there are several
+            with _Work() as work:  # of all ranks
                 self._right_answer(wide=False)
-        except Exception as error:  # the reference is known to work: some operation cannot be looked at
-            return not_applicable(test, f"the reference cannot be counted: {type(error).__name__}: {error}")
+        except Exception as error:  # the reference works: an operation cannot be intercepted
+            return Outcome(test, "not applicable", f"the reference cannot be counted: {type(error).__name__}: {error}")
         counted, declared = work.products, self._opened["cost"]["flops"] * max(1, self._world)
         if not counted:
-            return not_applicable(test, "the reference has no matrix products or convolutions, which can be counted")
+            return Outcome(
+                test, "not applicable", "the reference has no matrix products or convolutions, which can be counted"
+            )
         most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
         found = f"declares {declared:,.0f} FLOP; the reference's products are {counted:,.0f}"
         if declared > most:
             found = f"{found}, and with all else at most {most:,.0f}"
-            return problem(test, found, "Count a multiply-add as two, and nothing that need not be done.")
+            return Outcome(test, "problem", found, "Count a multiply-add as two, and only necessary operations.")
         if declared * SLACK < counted:
-            return note(test, found, "Right where the reference does more than it must; say so beside the cost.")
-        return ok(test)
+            return Outcome(
+                test, "note", found, "Right where the reference does more than necessary; say so beside the cost."
+            )
+        return Outcome(test)
 
     def _test_read(self) -> Outcome:
         """Compare the declared bytes read with the inputs.
 
-        By its definition a cost counts every input once, so more than the inputs makes honest code look faster than
-        light. Fewer is right where an answer needs only a part (a gather), and wrong where it needs everything: that
-        is tried by putting a NaN into single elements. Too low a cost lets what is faster than light pass.
+        A cost counts every input once. A higher figure makes honest code look faster than the speed of light. A lower
+        figure is right where an answer needs only a part (a gather), and wrong where it needs everything, which is
+        tried by putting a NaN into single elements: impossible results would then pass.
         """
         test, declared = "cost.bytes_read", self._opened["cost"]["bytes_read"]
         inputs = self._opened["input_bytes"] // max(1, self._world)
         found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
         if declared > BYTES_SLACK * inputs:
-            return problem(test, found, "Count every input once: what is read again can stay in a cache.")
+            return Outcome(test, "problem", found, "Count every input once: what is read again can stay in a cache.")
         if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
-            return ok(test)
-        needed = {path: one.numel() * one.element_size() for path, one in self._needed() if self._of_first_rank(path)}
+            return Outcome(test)
+        # With ranks, the declared cost is one rank's.
+        first = f"{rank_name(0)}." if self._world else ""
+        needed = {path: one.nbytes for path, one in self._needed() if path.startswith(first)}
         if declared * BYTES_SLACK < sum(needed.values()):
             found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
-            return problem(test, found, "Count every input once.")
-        return note(test, found, "Right where the answer needs only a part of them; say so beside the cost.")
+            return Outcome(test, "problem", found, "Count every input once.")
+        return Outcome(test, "note", found, "Right where the answer needs only a part of them; say so beside the cost.")
 
     def _test_written(self) -> Outcome:
-        """Compare the declared bytes written with the output, and with the state, which a call may also write.
+        """Compare the declared bytes written with the output and the state.
 
-        With state an output may be a part of it that was there before, so that fewer is right.
+        With state, the output may be a part of the state that the call did not write, so that a lower figure is right.
         """
-        test, declared, output = (
-            "cost.bytes_written",
-            self._opened["cost"]["bytes_written"],
-            self._opened["output_bytes"] // max(1, self._world),
-        )
+        test, declared = "cost.bytes_written", self._opened["cost"]["bytes_written"]
+        output = self._opened["output_bytes"] // max(1, self._world)
         items = self._inputs_shape["items"]
         items = items[rank_name(0)]["items"] if self._world else items
         state = sum(pytree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
         found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
         if declared > BYTES_SLACK * (output + state):
-            return problem(test, found, "Count every output once: what lies between stays in registers.")
+            return Outcome(test, "problem", found, "Count every output once: intermediate values stay in registers.")
         if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
-            return problem(test, found, "Count every output once.")
-        return ok(test)
-
-    def _of_first_rank(self, path: str) -> bool:
-        return not self._world or path.startswith(f"{rank_name(0)}.")
+            return Outcome(test, "problem", found, "Count every output once.")
+        return Outcome(test)
 
     def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The floating-point inputs of which every element that was tried matters to the answer."""
+        """The floating-point inputs of which every probed element changes the answer."""
         right = self._right()
         generator = torch.Generator().manual_seed(0)
         for path, one in self._input_tensors():
@@ -586,27 +566,24 @@ class Linter(Judge):
     def _test_form(self, module: str, listed: Message) -> Iterator[Outcome]:
         bench = self._benchmark
         devices = {one.device for one in bench.implementations}
-        said = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
+        wrong = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
         if devices != set(listed["devices"]):
-            said.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
-        yield _verdict("form.contents", said, "the contents page says {}", "Let plugin.py say what the file does.")
+            wrong.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
+        yield _verdict("form.contents", wrong, "the contents page says {}", "Make plugin.py agree with the file.")
         text = sys.modules[module].__doc__ or ""
         missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in text.splitlines())]
-        yield _noted(
-            "form.docstring", missing, "the file's docstring has no {}", f"Readers look for {', '.join(_PARAGRAPHS)}."
-        )
+        remedy = f"Readers look for {', '.join(_PARAGRAPHS)}."
+        yield _verdict("form.docstring", missing, "the file's docstring has no {}", remedy, "note")
         vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
-        yield _noted("form.names", vague, "named for no mechanism: {}", "Say what it does, as in 'tiled' or 'fused'.")
+        remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
+        yield _verdict("form.names", vague, "named for no mechanism: {}", remedy, "note")
         silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
-        yield _noted("form.yardsticks", silent, "no `why` for the yardstick {}", "Say which library does what.")
+        remedy = "Say which library does what."
+        yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
         sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
         even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
-        yield _noted(
-            "form.sizes",
-            even,
-            "the sizes of 'smoke' are powers of two: {}",
-            "Take a prime: the last block then overhangs.",
-        )
+        remedy = "Take a prime: the last block then overhangs."
+        yield _verdict("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, "note")
 
 
 def _differs(one: Answer, other: Answer) -> bool:
@@ -614,18 +591,13 @@ def _differs(one: Answer, other: Answer) -> bool:
 
 
 def _form(nodes: list[tuple[str, pytree.Shape, Any]]) -> frozenset[str]:
-    """What each leaf is: a tensor of some dtype and shape, or a number."""
+    """Path, dtype and shape of each leaf, in words."""
     return frozenset(f"{path or 'the answer'} ({pytree.expected(node)})" for path, node, _ in nodes)
 
 
-def _verdict(test: str, wrong: Sequence[str], found: str, remedy: str) -> Outcome:
-    """A problem where something is wrong."""
-    return problem(test, found.format(", ".join(wrong)), remedy) if wrong else ok(test)
-
-
-def _noted(test: str, wrong: Sequence[str], found: str, remedy: str) -> Outcome:
-    """A note where something is not as it should be."""
-    return note(test, found.format(", ".join(wrong)), remedy) if wrong else ok(test)
+def _verdict(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: str = "problem") -> Outcome:
+    """An outcome with this verdict where something is wrong."""
+    return Outcome(test, verdict, found.format(", ".join(wrong)), remedy) if wrong else Outcome(test)
 
 
 def main(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Comparing an output with the reference, in float64, a piece at a time so that large outputs need little memory."""
+"""Comparing an output with the reference in float64, piece by piece, so that large outputs need little memory."""
 
 import math
 from collections.abc import Iterator
@@ -13,14 +13,18 @@ _PIECE = {"cpu": 1 << 20, "cuda": 1 << 26}
 
 @frozen
 class Comparison:
-    """How far an output is from the reference: 1.0 at the limit of the tolerance. `error` says what is beyond it."""
+    """The result of a comparison.
+
+    worst: the error as a fraction of the tolerance; 1.0 is its limit.
+    error: what is beyond the tolerance; None where nothing is.
+    """
 
     worst: float
     error: str | None = None
 
 
 def compare_tensors(path: str, out: torch.Tensor, reference: torch.Tensor, tolerance: Tolerance) -> Comparison:
-    """Compare tensors of one shape. Integers and booleans must agree exactly whatever the tolerance."""
+    """Compare tensors of equal shape. Integers and booleans must agree exactly at any tolerance."""
     if tolerance.is_exact or not (out.is_floating_point() or out.is_complex()):
         return _compare_bits(path, out, reference.to(out.dtype))
     name = path or "the output"
@@ -54,9 +58,9 @@ def compare_tensors(path: str, out: torch.Tensor, reference: torch.Tensor, toler
 
 
 def compare_numbers(path: str, out: float, reference: float, tolerance: Tolerance) -> Comparison:
-    """Compare two numbers. Where the reference is a whole number or a boolean, they must agree exactly."""
+    """Compare two numbers. Where the reference is an integer or a boolean, they must agree exactly."""
     if isinstance(reference, int):
-        # Not in float64, in which large integers become equal.
+        # Not in float64, which rounds large integers.
         error = None if out == reference else f"{path or 'the output'} is {out!r} and should be {reference!r}"
         return Comparison(math.inf if error else 0.0, error)
     try:
@@ -67,7 +71,7 @@ def compare_numbers(path: str, out: float, reference: float, tolerance: Toleranc
 
 
 def _not_finite_alike(out: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """Where one is NaN or infinite and the other is not the same."""
+    """Where one of the two is NaN or infinite and the other differs."""
     alike = (out == reference) | (out.isfinite() & reference.isfinite()) | (out.isnan() & reference.isnan())
     return ~alike
 
@@ -108,9 +112,9 @@ def _pieces(out: torch.Tensor, reference: torch.Tensor) -> Iterator[tuple[torch.
 
 
 def quality(metric: str, out: torch.Tensor, reference: torch.Tensor) -> float:
-    """A built-in quality metric over two tensors, zero for a perfect answer."""
+    """A built-in quality metric of two tensors; zero for a perfect answer."""
     one, right = out.double().reshape(-1), reference.double().reshape(-1)
-    if torch.equal(one, right):  # zeros, which have no direction, and tensors without elements
+    if torch.equal(one, right):  # also for zero vectors, which have no direction, and for empty tensors
         return 0.0
     if metric == "max_abs_error":
         return float((one - right).abs().max())

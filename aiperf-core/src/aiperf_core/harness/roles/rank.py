@@ -1,8 +1,8 @@
-"""What a worker does as one rank of several; nothing at all where it is alone.
+"""A worker as one rank of several; without effect in a worker of its own.
 
-Torch's elastic launcher starts the ranks and gives each its number and the address of the others, in the environment. The
-ranks meet on the host before a clock starts (gloo), and their GPUs once more on the device (NCCL), so that no rank's time
-counts how late another was started.
+Torch's elastic launcher starts the ranks and passes each its number and the others' address in the environment. Before
+a clock starts, the ranks meet on the host (gloo), and their GPUs on the device (NCCL), so that no rank's time includes
+another's late start.
 """
 
 import os
@@ -19,14 +19,14 @@ from aiperf_core import pytree
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.harness.processes.channel import Message
 
-# Longer than the supervisor waits for any answer: it is the one that ends a rank that hangs.
+# Longer than any timeout of the supervisor, which kills a rank that hangs.
 _TIMEOUT = timedelta(hours=1)
 _MEETING: list[torch.Tensor] = []
 _ALIGNING: list[Callable[[], Any]] = []
 
 
 def join(kind: DeviceKind) -> None:
-    """Join the other ranks, if the launcher says that there are any."""
+    """Join the other ranks, if the launcher started several."""
     if "RANK" not in os.environ:
         return
     _ALIGNING.extend(kind.join_ranks(_TIMEOUT))
@@ -40,19 +40,19 @@ def joined() -> bool:
 
 
 def meet() -> None:
-    """Wait until all ranks are here, on the host."""
+    """Wait on the host until all ranks are here."""
     if _MEETING:
         dist.all_reduce(_MEETING[0])
 
 
 def align() -> None:
-    """Queue what lets the devices of all ranks go on together."""
-    for one in _ALIGNING:
-        one()
+    """Queue work that makes the devices of all ranks continue together."""
+    for queue in _ALIGNING:
+        queue()
 
 
 def collectives(call: Callable[[], Any]) -> Message:
-    """Make a call; count its communication by operation, the bytes of all tensors handed over, and of each reduction."""
+    """Make a call; count its communication by operation, and the bytes of all tensors and of each reduction."""
     with _Communication() as seen:
         call()
     meet()

@@ -1,9 +1,9 @@
-"""The inputs of one process at fixed addresses, and the place where its outputs go.
+"""Shared buffers: a worker's inputs at fixed addresses, and the memory for its outputs.
 
-Where processes share the device's memory, the judge writes new values straight into the memory that a worker's code reads, and
-the worker's process knows neither the seed nor how the values are made. Where they do not, the judge writes into memory of
-the host, and the worker copies from there before a sample and back after it, outside the clock. Code in that process could
-keep the old values, or hide what it did to them, so this is weaker.
+Where processes share the device's memory, the judge writes new values directly into the memory that a worker's code
+reads. The worker's process knows neither the seed nor how the values are made. Otherwise the judge writes into host
+memory, and the worker copies from there before a sample and back after it, outside the clock. That is weaker: code in
+the worker's process could keep the old values, or hide what it did to them.
 """
 
 import torch
@@ -16,7 +16,10 @@ from aiperf_core.harness.processes.channel import Message
 
 @frozen
 class Inputs:
-    """The bytes that inputs are views of. `staged` are those of the host, where the judge writes into them."""
+    """The bytes that inputs are views of.
+
+    staged: the bytes in host memory, where the judge cannot write to the device's.
+    """
 
     bytes: torch.Tensor
     staged: torch.Tensor | None = None
@@ -27,18 +30,18 @@ class Inputs:
         return self.staged is not None
 
     def fetch(self) -> None:
-        """Take what the judge has written."""
+        """Copy the judge's values to the device."""
         if self.staged is not None:
             self.bytes.copy_(self.staged)
 
     def hand_back(self) -> None:
-        """Let the judge see what the call has left."""
+        """Copy what the call has left back to the judge's memory."""
         if self.staged is not None:
             self.staged.copy_(self.bytes)
 
 
 def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Message, tuple[int, ...]]:
-    """Allocate an arena. Return its bytes as a uint8 tensor, and the message and descriptors that let others map it."""
+    """Allocate a buffer. Return its bytes as a uint8 tensor, and the message and descriptors for `attach`."""
     size = max(size, 1)
     if kind.shares_memory:
         return kind.create_memory(size, rank)
@@ -47,7 +50,7 @@ def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Me
 
 
 def attach(message: Message, fd: int | None, kind: DeviceKind) -> torch.Tensor:
-    """Map an arena that another process created; its bytes as a uint8 tensor. `fd` is its descriptor, where it has one."""
+    """Map a buffer that another process created; its bytes as a uint8 tensor. `fd` is its descriptor, if it has one."""
     if kind.shares_memory:
         return kind.map_memory(message, fd)
     assert fd is not None
@@ -55,7 +58,7 @@ def attach(message: Message, fd: int | None, kind: DeviceKind) -> torch.Tensor:
 
 
 def attach_inputs(message: Message, fd: int | None, kind: DeviceKind) -> Inputs:
-    """Map an arena of inputs, or make one on the device of which that one is the copy."""
+    """Map a buffer of inputs; where memory is not shared, allocate the device's copy of it."""
     shared = attach(message, fd, kind)
     if kind.shares_memory:
         return Inputs(shared)

@@ -50,7 +50,7 @@ class Worker(Service):
         self._output: Any = None
         self._place = 0.0
         self._print: list[int] = []
-        self._sealed: list[Any] | None = None
+        self._queued_sums: list[Any] | None = None
         self._first_used: Memory | None = None
 
     def do_begin(
@@ -103,9 +103,9 @@ class Worker(Service):
         """Map the inputs and get ready to time; return the harness's objects before a candidate's code runs."""
         self._problem = problem
         inputs_fd, outputs_fd = fds or (None, None)
-        self._data = shared_buffers.attach_inputs(problem["inputs_arenas"][0], inputs_fd, self._kind)
+        self._data = shared_buffers.attach_inputs(problem["inputs_buffers"][0], inputs_fd, self._kind)
         self._inputs = self._data.bytes
-        self._outputs = shared_buffers.attach(problem["outputs_arenas"][0], outputs_fd, self._kind)
+        self._outputs = shared_buffers.attach(problem["outputs_buffers"][0], outputs_fd, self._kind)
         self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
             **({} if self._candidate else problem["params"]),
@@ -128,7 +128,7 @@ class Worker(Service):
 
     def do_prepare(self) -> Message:
         """Run the implementation's untimed preparation; return how long it took."""
-        if self._kind.seals:  # else the kernels of sums would be loaded behind a call that is held back
+        if self._kind.fingerprints:  # else the kernels of sums would be loaded behind a call that is held back
             for words in (1, _WINDOW_WORDS):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
         give_back_freed_memory()
@@ -156,14 +156,14 @@ class Worker(Service):
         if "cold_cache" not in self._off:
             self._device.release_cache()
 
-    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, sealed: bool) -> Message:
+    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, fingerprinted: bool) -> Message:
         """Time a sample on the values that now lie in the inputs.
 
         clock: `device` or `wall`.
         numbers: the inputs that are numbers.
         calls: in the sample.
         deliver: whether the output is copied to the judge's memory before the reply. A notice tells when that begins.
-        sealed: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which has
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which has
             stopped by then, every sample of a device that can has one.
         """
         self._fetch_inputs()
@@ -173,16 +173,16 @@ class Worker(Service):
         call = self._call(numbers)
         if calls > 1:  # the first of calls in a row has no call before it
             call()
-        self._place, self._sealed = random.random(), None
+        self._place, self._queued_sums = random.random(), None
         # A served or deferred benchmark has its output only later.
-        seals = (
-            (sealed or (clock == "wall" and self._kind.seals))
+        fingerprints = (
+            (fingerprinted or (clock == "wall" and self._kind.fingerprints))
             and self._desk is None
             and not self._problem.get("deferred")
         )
         time: Callable[..., Timed] = self._device.time
-        if seals:
-            time = partial(time, seal=self._seal)
+        if queues:
+            time = partial(time, fingerprint=self._queue_fingerprint)
         if "gc_paused" not in self._off:
             gc.disable()
         try:
@@ -211,9 +211,9 @@ class Worker(Service):
             self._output = pytree.mapped(self._output, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
         if "judged_output" not in self._off:
-            self._print = _read(self._sealed) if self._sealed is not None else self._fingerprint(self._place)
+            self._print = _read(self._queued_sums) if self._queued_sums is not None else self._fingerprint(self._place)
         if deliver:
-            self.notify("sealed")
+            self.notify("fingerprinted")
         return {
             "device_s": timed.device_s,
             "wall_s": timed.wall_s,
@@ -359,10 +359,10 @@ class Worker(Service):
         self._output = None
         self._device.synchronize()
 
-    def _seal(self, output: Any) -> None:
+    def _queue_fingerprint(self, output: Any) -> None:
         """Queue a fingerprint of the output as it is when the clock stops."""
         if "judged_output" not in self._off:
-            self._sealed = self._sums(output, self._place)
+            self._queued_sums = self._sums(output, self._place)
 
     def _fingerprint(self, place: float) -> list[int]:
         """The fingerprint of the output now."""

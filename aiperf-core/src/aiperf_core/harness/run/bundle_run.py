@@ -1,4 +1,4 @@
-"""A whole run: what `aiperf run` does between its command line and its tables."""
+"""A whole run: all that `aiperf run` does between its command line and its tables."""
 
 import shutil
 import tempfile
@@ -31,13 +31,19 @@ Finished = TargetResult | SkippedTarget
 
 @define(eq=False)
 class BundleRun:
-    """The selected targets, one after the other, into a bundle.
+    """Measures the selected targets in turn and writes them to a bundle.
 
-    server: the process from which the others are forked. name: what a new bundle is called. out: the bundle's folder, or
-    None for a new one in the default place. reporter: who is told of the run's course, beside the plugins' observers. each:
-    options of single targets, where a record has them; one that no longer fits costs its own target only. resumes: the bundle
-    of a run to go on with. reproduces: the bundle that is to be repeated. after: called when a target was measured and its
-    file is on disk, such as for a profile of it.
+    server: the fork server.
+    name: the name of a new bundle.
+    out: the bundle's folder; None for a new folder in the default place.
+    reporter: gets the progress, beside the plugins' observers.
+    each: options of single targets, from a recorded run; options that no longer fit cost only their target.
+    resumes: the bundle of an interrupted run that is resumed.
+    reproduces: the bundle that is reproduced.
+    after: called after a target was measured and written, for instance to profile it.
+    bundle: the bundle, once it is open.
+    results: the targets that are done.
+    total: how many targets the run has.
     """
 
     server: ForkServer
@@ -51,17 +57,20 @@ class BundleRun:
     resumes: Bundle | None = field(default=None, kw_only=True)
     reproduces: BundleRef | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
+    labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
     results: list[Finished] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
     _manifest: Manifest | None = field(default=None, init=False)
+    _on_result: Callable[[Finished], None] | None = field(default=None, init=False)
 
     def execute(self, on_result: Callable[[Finished], None] | None = None) -> int:
-        """Run everything and return the exit code. `on_result` is told of each target as it is done.
+        """Run everything and return the exit code. `on_result` is called with each target that is done.
 
-        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run cannot
-        be gone on with.
+        Raises `UsageError` before anything is written, and `BundleError` where results cannot be written or a run
+        cannot be resumed.
         """
+        self._on_result = on_result
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
             with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
@@ -70,21 +79,31 @@ class BundleRun:
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)
                 with lock.held(self.bundle.path, required=self.resumes is not None):
                     self._begin(drafted, plans, skipped)
-                    return self._measure(planner, plans, on_result)
+                    return self._measure(planner, plans)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
     @property
     def resumable(self) -> bool:
-        """Whether there is a bundle that somebody can go on with."""
+        """Whether there is a bundle that can be resumed."""
         return self._manifest is not None and self._manifest.request is not None and not self._manifest.complete
 
+    @property
+    def _open_bundle(self) -> Bundle:
+        assert self.bundle is not None
+        return self.bundle
+
+    @property
+    def _current(self) -> Manifest:
+        """The manifest as it was last written."""
+        assert self._manifest is not None
+        return self._manifest
+
     def _with_plugins(self, options: Options) -> Options:
-        """The options, with what plugins add to the rules of a run."""
-        checks = tuple(one.record for one in self.plugins.checks)
+        """The options, with the checks, devices and executors of plugins."""
         return evolve(
             options,
-            checks=checks,
+            checks=tuple(one.record for one in self.plugins.checks),
             severities={one.record.id: one.record.severity for one in self.plugins.issues.values()},
             devices=self.plugins.known_devices,
             executors=self.plugins.known_executors,
@@ -96,9 +115,10 @@ class BundleRun:
     # --- planning
 
     def _drafted(self) -> Manifest:
-        """The manifest without what is to be measured; all that a run can know and make ready before it has torch."""
+        """The manifest without the targets' declarations: all that is known before torch is imported."""
         sources = package_hashes(one.target.module for one in self.selections)
-        return evolve(new_manifest(plugins=self.plugins), sources=sources, reproduces=self.reproduces)
+        drafted = new_manifest(plugins=self.plugins)
+        return evolve(drafted, sources=sources, reproduces=self.reproduces, labels=dict(self.labels))
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:
@@ -110,8 +130,8 @@ class BundleRun:
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a target that "
-                    "was measured on a processor. See what is missing with: aiperf doctor"
+                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a "
+                    "target that was measured on a processor. See what is missing with: aiperf doctor"
                 )
             try:
                 found, left = planner.plan([evolve(selection, implementations=frozenset())])
@@ -132,8 +152,7 @@ class BundleRun:
         return Bundle.create(name=names[0] if len(names) == 1 else self.name)
 
     def _begin(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
-        """Write the manifest of a run that begins, or goes on."""
-        assert self.bundle is not None
+        """Write the manifest of a run that begins or is resumed."""
         now = self._planned(drafted, plans, skipped)
         if self.resumes is None:
             self._write(now)
@@ -146,30 +165,25 @@ class BundleRun:
         resuming.clear(self.resumes, {one.target for one in kept})
 
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
-        """The manifest with what is to be measured."""
+        """The manifest with the planned targets."""
         state = resuming.state(drafted.machine.hostname, drafted.machine.gpus)
+        files, source = {one.described.module: one.described.sha256 for one in plans}, self.options.candidate
         return evolve(
             drafted,
-            files={one.described.module: one.described.sha256 for one in plans} | self._candidate(),
+            files=files | ({str(source.path): source.sha256} if source else {}),
             skipped=skipped,
             request=request.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
 
-    def _candidate(self) -> dict[str, str]:
-        source = self.options.candidate
-        return {str(source.path): source.sha256} if source else {}
-
     def _write(self, manifest: Manifest) -> None:
-        assert self.bundle is not None
-        self.bundle.write_manifest(manifest)
+        self._open_bundle.write_manifest(manifest)
         self._manifest = manifest
 
     def _note(self, planner: Planner, finished: Finished | None = None, ending: str | None = None) -> Manifest:
-        """The manifest with what is known now: a target that is done, how this stretch of the run ended."""
-        assert self._manifest is not None
-        manifest, stretch = self._manifest, self._manifest.stretches[-1]
+        """The manifest, updated with the ceilings, a target that is done, and how this stretch of the run ended."""
+        manifest, stretch = self._current, self._current.stretches[-1]
         skipped, targets = list(manifest.skipped), list(stretch.targets)
         if isinstance(finished, SkippedTarget):
             skipped = [*(one for one in skipped if one != finished), finished]
@@ -185,19 +199,17 @@ class BundleRun:
 
     # --- measuring
 
-    def _measure(self, planner: Planner, plans: list[Plan], on_result: Callable[[Finished], None] | None) -> int:
-        assert self.bundle is not None
-        assert self._manifest is not None
-        hook, path = self.plugins.hook, str(self.bundle.path)
+    def _measure(self, planner: Planner, plans: list[Plan]) -> int:
+        hook, path = self.plugins.hook, str(self._open_bundle.path)
         kept = {one.target for one in self.results}
-        unplanned = [one for one in self._manifest.skipped if one.target not in kept]
+        unplanned = [one for one in self._current.skipped if one.target not in kept]
         plans = [one for one in plans if one.name not in kept]
         devices = ", ".join(sorted({one.device for one in plans}))
         hook.aiperf_run_started(run=RunStarted(targets=tuple(one.name for one in plans), device=devices, bundle=path))
         self.total = total = len(kept) + len(unplanned) + len(plans)
         for index, one in enumerate(unplanned, start=1 + len(kept)):
             self.reporter.target_started(one.target, index, total)
-            self._finish(one, on_result)
+            self._finish(one)
         interrupted, result = False, None
         try:
             for index, plan in enumerate(plans, start=1 + len(self.results)):
@@ -205,7 +217,7 @@ class BundleRun:
                 interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
                 if result is not None:
                     self._keep(planner, result)
-                    self._finish(result, on_result)
+                    self._finish(result)
                 if interrupted:
                     break
                 if self.after is not None and isinstance(result, TargetResult):
@@ -224,64 +236,60 @@ class BundleRun:
 
     def _measure_one(self, planner: Planner, plan: Plan, index: int, total: int) -> Finished | None:
         """The result of a target; None where Ctrl-C came before anything was measured."""
-        assert self.bundle is not None
         self.reporter.target_started(plan.name, index, total)
         self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=total))
         planner.options = self._options_of(plan.name)
         try:
-            return planner.run(plan, self.bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
+            return planner.run(plan, self._open_bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
         except KeyboardInterrupt:
             return None
 
     def _keep(self, planner: Planner, result: Finished) -> None:
-        """Have a target that is done on disk, whatever comes next.
+        """Write a target that is done to disk.
 
-        The ceilings go first: without them nobody could compute its fractions of light again.
+        The ceilings come first: the target's fractions of the speed of light are computed from them.
         """
-        assert self.bundle is not None
-        assert self._manifest is not None
         noted = self._note(planner)
-        if noted.ceilings != self._manifest.ceilings:
+        if noted.ceilings != self._current.ceilings:
             self._write(noted)
         if isinstance(result, TargetResult):
-            self.bundle.write_target(result)
+            self._open_bundle.write_target(result)
         self._write(self._note(planner, result))
 
     def _compare_with(self, ceilings: Mapping[str, Ceilings]) -> None:
-        """Have all fractions of light be of the same ceilings: these may have been measured again after a target was done."""
-        assert self.bundle is not None
+        """Compute all fractions of the speed of light from the same ceilings, which may have been measured again."""
         for index, result in enumerate(self.results):
             if isinstance(result, TargetResult):
                 compared = under(result, ceilings.get(result.device))
                 if compared != result:
-                    self.bundle.write_target(compared)
+                    self._open_bundle.write_target(compared)
                     self.results[index] = compared
 
-    def _finish(self, result: Finished, on_result: Callable[[Finished], None] | None) -> None:
-        assert self.bundle is not None
-        measured = isinstance(result, TargetResult)
-        path = self.bundle.target_path(result.target) if measured else self.bundle.path
+    def _finish(self, result: Finished) -> None:
+        verdicts, path = {}, self._open_bundle.path
+        if isinstance(result, TargetResult):
+            verdicts = {row.name: str(row.verdict) for row in result.rows}
+            path = self._open_bundle.target_path(result.target)
         self.results.append(result)
         self.reporter.target_finished(result)
-        verdicts = {row.name: str(row.verdict) for row in result.rows} if isinstance(result, TargetResult) else {}
         finished = TargetFinished(name=result.target, verdicts=verdicts, path=str(path))
         self.plugins.hook.aiperf_target_finished(result=finished)
-        if on_result is not None:
-            on_result(result)
+        if self._on_result is not None:
+            self._on_result(result)
 
 
 def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:
-    """The plan with those of the wanted implementations that are still there."""
+    """The plan with the wanted implementations that still exist."""
     wanted = selection.implementations
     there = wanted & {one.name for one in plan.described.on(plan.device)}
     if wanted and not there:
         names = ", ".join(sorted(wanted))
-        return SkippedTarget(plan.name, Verdict.FAILED, f"none of its implementations is there any more: {names}")
+        return SkippedTarget(plan.name, Verdict.FAILED, f"none of its implementations exists any more: {names}")
     return evolve(plan, selection=evolve(selection, implementations=there))
 
 
 def _better(found: Mapping[str, Ceilings], before: Mapping[str, Ceilings]) -> dict[str, Ceilings]:
-    """The ceilings by device; of those that were measured in two stretches of a run, the better."""
+    """The ceilings by device; where two stretches of a run measured them, the better figures."""
     both = {name: ceiling_figures.better(one, before[name]) for name, one in found.items() if name in before}
     return {**before, **found, **both}
 
@@ -292,7 +300,7 @@ def _now() -> str:
 
 @define
 class _Relay:
-    """Passes a target's course on to the reporter and to the plugins' observers."""
+    """Passes a target's progress on to the reporter and to the plugins' observers."""
 
     target: str
     reporter: RunReporter
@@ -301,17 +309,17 @@ class _Relay:
     _implementation: str | None = None
 
     def phase(self, text: str, implementation: str | None = None) -> None:
-        """A new phase begins."""
+        """A phase begins."""
         self._phase, self._implementation = text, implementation
         self.reporter.phase(text, implementation)
-        self._observe(None, None, None)
+        self._observe()
 
     def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Sampling goes on."""
+        """Sampling continues."""
         self.reporter.progress(block, blocks, seconds_left)
         self._observe(block, blocks, seconds_left)
 
-    def _observe(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
+    def _observe(self, block: int | None = None, blocks: int | None = None, seconds_left: float | None = None) -> None:
         progress = Progress(
             target=self.target,
             phase=self._phase,

@@ -1,5 +1,6 @@
-"""What is kept of a machine's ceilings between runs: one file for each state that a machine was measured in."""
+"""The ceilings of a machine, kept between runs: one file for each state in which the machine was measured."""
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -17,13 +18,13 @@ from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import atomic
 
-# Counts up when figures are measured in another way, so that older ones are measured again.
+# Increased when figures are measured in another way, so that older figures are measured again.
 FORMAT = 4
 _CLOCKS = ("power_limit_w", "sm_clock_max_hz", "memory_clock_max_hz")
 
 
 def state_of(device: str, hardware: Hardware) -> dict[str, str]:
-    """What the figures of a device depend on, as far as the machine tells; the state that it is measured in."""
+    """The state that the figures of a device depend on, as far as it is known."""
     state = {"format": str(FORMAT), "torch": importlib.metadata.version("torch")}
     if device == "cuda":
         state |= {"gpu": str(hardware.gpu), "gpus": str(hardware.gpus), "driver": nvidia().driver}
@@ -42,23 +43,20 @@ def state_of(device: str, hardware: Hardware) -> dict[str, str]:
 
 
 def read(device: str, state: dict[str, str]) -> Ceilings | None:
-    """The figures that were kept of a device in this state."""
+    """The figures kept for a device in this state; None where there are none, or they cannot be read."""
     try:
         kept = cattrs.structure(json.loads(_file(device, state).read_text()), Ceilings)
     except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
-        # Kept figures are a convenience: without them they are measured.
         return None
     return kept if kept.state == state else None
 
 
 def write(device: str, ceilings: Ceilings) -> None:
-    """Keep figures, under the state that they were measured in. A folder that cannot be written costs time only."""
+    """Keep figures under their state. A folder that cannot be written is ignored: the next run measures again."""
     file = _file(device, ceilings.state)
-    try:
+    with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(file, json.dumps(attrs.asdict(ceilings), indent=1).encode())
-    except OSError:
-        pass
 
 
 def _file(device: str, state: dict[str, str]) -> Path:

@@ -1,10 +1,10 @@
-"""The machine that a run takes place on: its devices, what they reach, and the processes that a run starts on it."""
+"""The machine of a run: its devices, their ceilings, and the processes that the run starts on it."""
 
 import contextlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -28,20 +28,21 @@ _CEILINGS_TIMEOUT_S = 120.0
 
 @define(eq=False)
 class Machine:
-    """The processes and the knowledge of a machine that the targets of one run share.
+    """A machine's devices, executors and processes, shared by the targets of one run.
 
-    Use as a context manager; leaving it ends every process. `log_folder` takes the logs of processes that belong to no
-    target. `server` is the fork server, where one was started ahead.
+    Use as a context manager; leaving it ends every process.
+
+    options: the options of the run.
+    log_folder: for the logs of processes that belong to no target.
+    server: the fork server, where one was started ahead.
     """
 
     options: Options
     log_folder: Path
     _server: ForkServer = field(factory=ForkServer, kw_only=True)
-    _hardware: Hardware | None = field(default=None, init=False)
     _left_out: tuple[str, ...] | None = field(default=None, init=False)
-    _prober: Child | None = field(default=None, init=False)
-    _no_cuda: str = field(default="", init=False)
     _kinds: dict[str, DeviceKind] = field(factory=dict, init=False)
+    _probing: dict[str, Child] = field(factory=dict, init=False)
     _probed: dict[str, Found | str] = field(factory=dict, init=False)
     _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
@@ -50,12 +51,28 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self._executors.values():
-            one.close()
+        for executor in self._executors.values():
+            executor.close()
         self._server.close()
 
+    def spawn(self, role: str, name: str) -> Child:
+        """Fork a child of a role; its log is in the log folder."""
+        return self._server.spawn(role, name, self.log_folder / f"{name}.log")
+
+    @contextlib.contextmanager
+    def _probers(self, *names: str) -> Iterator[list[Child]]:
+        """Probers for the length of a block."""
+        probers = [self.spawn("prober", name) for name in names]
+        try:
+            yield probers
+        finally:
+            for prober in probers:
+                prober.kill()
+
+    # --- devices and executors
+
     def require(self, device: str | None) -> None:
-        """Raise `UsageError` where a device was asked for that nobody knows or that is not here."""
+        """Raise `UsageError` for a requested device that is unknown or not here."""
         if device is None:
             return
         known_device(device, self.options.devices)
@@ -67,7 +84,7 @@ class Machine:
             )
 
     def kind(self, device: str) -> DeviceKind:
-        """What the harness asks of a device of that name. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
+        """The kind of a device. Raises `UsageError` for a device that is unknown or cannot be loaded."""
         if device not in self._kinds:
             try:
                 self._kinds[device] = known_device(device, self.options.devices).resolve()
@@ -75,96 +92,100 @@ class Machine:
                 raise UsageError(f"The device {device!r} cannot be used: {error}.") from error
         return self._kinds[device]
 
-    def absent(self, device: str) -> str | None:
-        """Why there is no device of that name here; None where there is one."""
-        if device == CPU.name:
-            return None
-        if device == CUDA.name:
-            return None if self.hardware.gpus else self._no_cuda or "none was found"
-        found = self._probe(device)
-        return found if isinstance(found, str) else None
-
-    def count(self, device: str) -> int:
-        """How many of a device that is here."""
-        if device == CUDA.name:
-            return self.hardware.gpus
-        found = self._probe(device)
-        return found.count if isinstance(found, Found) else 0
+    def executor(self, name: str) -> ExecutorKind:
+        """The executor of that name. Raises `UsageError` for one that is unknown or cannot be loaded."""
+        if name not in self._executors:
+            try:
+                self._executors[name] = known_executor(name, self.options.executors).resolve(self._server)
+            except SkipError as error:
+                raise UsageError(f"The executor {name!r} cannot be used: {error}.") from error
+        return self._executors[name]
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of the devices that are here, in the order of the alphabet."""
+        """The names of the devices that are here, sorted."""
         return tuple(name for name in sorted(self.options.devices) if self.absent(name) is None)
 
+    def absent(self, device: str) -> str | None:
+        """Why there is no device of that name here; None where there is one."""
+        found = None if device == CPU.name else self._probe(device)
+        return found if isinstance(found, str) else None
+
     def found(self, device: str) -> Found | None:
-        """What is here of a plugin's device; None where nothing is."""
+        """What is here of a device other than the processor; None where nothing is."""
         found = self._probe(device)
         return found if isinstance(found, Found) else None
 
+    def count(self, device: str) -> int:
+        """How many of a device other than the processor are here."""
+        found = self.found(device)
+        return found.count if found else 0
+
     def _probe(self, device: str) -> Found | str:
-        """Ask a process of its own for a device: what is here, or why nothing is."""
+        """What a prober finds of a device, or why it finds nothing."""
         if device not in self._probed:
-            prober = self.spawn("prober", f"prober-{device}")
+            self._start_probe(device)
+            prober = self._probing.pop(device)
             try:
-                told = prober.ask("probe", timeout=IMPORT_TIMEOUT_S, device=asdict(self.options.devices[device]))
-                self._probed[device] = cattrs.structure(told, Found)
+                self._probed[device] = cattrs.structure(prober.collect(timeout=IMPORT_TIMEOUT_S), Found)
             except ChildError as error:
-                self._probed[device] = str(error)
+                self._probed[device] = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
             finally:
                 prober.kill()
         return self._probed[device]
 
-    def _look_for_hardware(self) -> None:
-        """Ask a process of its own for the GPU; the answer is collected when it is needed."""
-        if self._hardware is None and self._prober is None:
-            self._prober = self.spawn("prober", "prober")
-            with contextlib.suppress(ChildError):  # collecting will tell
-                self._prober.post("probe", device=asdict(CUDA))
+    def _start_probe(self, device: str) -> None:
+        """Start a prober in the background; `_probe` collects its answer."""
+        if device not in self._probed and device not in self._probing:
+            prober = self._probing[device] = self.spawn("prober", f"prober-{device}")
+            with contextlib.suppress(ChildError):  # `_probe` gets it too
+                prober.post("probe", device=asdict({**self.options.devices, CUDA.name: CUDA}[device]))
 
     @property
     def hardware(self) -> Hardware:
         """The GPU that torch sees."""
-        if self._hardware is None:
-            self._look_for_hardware()
-            assert self._prober is not None
-            try:
-                found = self._prober.collect(timeout=IMPORT_TIMEOUT_S)
-                self._hardware = Hardware(found["name"], found["arch"], found["count"])
-            except ChildError as error:
-                self._no_cuda = str(error) if error.kind == "skip" else f"looking for one failed: {error}"
-                self._hardware = Hardware()
-            self._prober.kill()
-        return self._hardware
+        found = self.found(CUDA.name)
+        return Hardware(found.name, found.arch, found.count) if found else Hardware()
+
+    def hardware_of(self, device: str) -> Hardware:
+        """The hardware that an implementation's requirements are checked against."""
+        if device in (CPU.name, CUDA.name):
+            return self.hardware
+        found = self.found(device)
+        return evolve(self.hardware, capabilities=found.capabilities if found else ())
 
     def left_out(self, device: str) -> tuple[str, ...]:
-        """The protections of a candidate's process under which the device does not start here: the fewest that must go."""
-        if device != "cuda":
+        """The smallest set of a candidate's protections without which the device starts on this machine."""
+        if device != CUDA.name:
             return ()
         if self._left_out is None:
             self._left_out = next((one for one in relaxations() if self._starts_without(one)), OPTIONAL)
         return self._left_out
 
     def _starts_without(self, left_out: tuple[str, ...]) -> bool:
-        prober, scratch = self.spawn("prober", "confined"), tempfile.mkdtemp(prefix="aiperf-confined-")
+        scratch = tempfile.mkdtemp(prefix="aiperf-confined-")
         try:
-            return not prober.ask("confined_cuda", timeout=IMPORT_TIMEOUT_S, scratch=scratch, without=list(left_out))
+            with self._probers("confined") as (prober,):
+                without = list(left_out)
+                return not prober.ask("confined_cuda", timeout=IMPORT_TIMEOUT_S, scratch=scratch, without=without)
         except ChildError:
             return False
         finally:
-            prober.kill()
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
-        """What a device reaches: measured once, kept on disk; `again` measures anew and keeps the better figures.
+    # --- ceilings
 
-        None where measuring failed, or where the device has no ceilings; results then carry no fraction of light.
+    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
+        """A device's ceilings, measured once and kept on disk; `again` measures anew and keeps the better figures.
+
+        None where measuring failed or the device has no ceilings: results then have no fraction of the speed of light.
         """
         if not self.kind(device).has_ceilings:
             return None
         if device not in self._ceilings or again:
             before = self._ceilings.get(device) or kept.read(device, self._state(device))
             if before is None or again:
-                # The log of the prober says what went wrong.
+                # The prober's log has the reason of a failure.
                 with contextlib.suppress(ChildError):
                     before = self._measure_ceilings(device, before)
             self._ceilings[device] = before
@@ -173,10 +194,13 @@ class Machine:
     def all_ceilings(
         self, device: str | None, refresh: bool = False, tell: Callable[[str], None] = lambda _: None
     ) -> tuple[Ceilings, bool]:
-        """The whole page of a device, and whether it was kept from before; None takes the GPU where there is one.
+        """All ceilings of a device, and whether they were kept from before.
 
-        `refresh` measures anew and forgets what was kept. `tell` is told what is measured next. Raises `UsageError`
-        for a device that is not there, and `AiperfError` where it cannot be measured.
+        device: None takes the GPU where there is one.
+        refresh: measure anew and forget what was kept.
+        tell: called with the name of each measurement.
+
+        Raises `UsageError` for a device that is not here, and `AiperfError` where it cannot be measured.
         """
         self.require(device)
         device = device or (CUDA.name if self.hardware.gpus else CPU.name)
@@ -202,15 +226,12 @@ class Machine:
         whole: bool = False,
         tell: Callable[[str], None] | None = None,
     ) -> Ceilings:
-        """Measure, put it together with what was measured before, and keep it. Raises `ChildError`."""
-        prober = self.spawn("prober", f"ceilings-{device}")
-        try:
+        """Measure, merge with the figures from before, and keep the result. Raises `ChildError`."""
+        with self._probers(f"ceilings-{device}") as (prober,):
             told = asdict(self.options.devices[device])
             answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, whole=whole)
-        finally:
-            prober.kill()
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
-        if whole and device == "cuda" and self.hardware.gpus > 1:
+        if whole and device == CUDA.name and self.hardware.gpus > 1:
             found = self._with_all_reduce(found, tell)
         if before is not None:
             found = ceiling_figures.better(found, before)
@@ -218,49 +239,26 @@ class Machine:
         return found
 
     def _with_all_reduce(self, found: Ceilings, tell: Callable[[str], None] | None) -> Ceilings:
-        """Measure all-reduces in a process for each GPU."""
+        """Add the rates of all-reduces, measured in one process for each GPU."""
         world = self.hardware.gpus
         if tell is not None:
             tell(f"all-reduce of {world} GPUs")
         store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
-        ranks = [self.spawn("prober", f"all-reduce-{rank}") for rank in range(world)]
-        try:
-            for rank, prober in enumerate(ranks):
-                prober.post("all_reduce", device="cuda", rank=rank, world=world, store=store)
-            answers = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in ranks]
-        except ChildError as error:
-            return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
-        finally:
-            for prober in ranks:
-                prober.kill()
-        how = {f"all_reduce_bytes_per_s.{count}": said for count, (_, said) in answers[0].items()}
+        with self._probers(*(f"all-reduce-{rank}" for rank in range(world))) as probers:
+            try:
+                for rank, prober in enumerate(probers):
+                    prober.post("all_reduce", device=CUDA.name, rank=rank, world=world, store=store)
+                answers = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in probers]
+            except ChildError as error:
+                return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
+        how = {f"all_reduce_bytes_per_s.{count}": method for count, (_, method) in answers[0].items()}
         rates = {count: rate for count, (rate, _) in answers[0].items()}
         return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
 
     def _state(self, device: str) -> dict[str, str]:
-        """What the ceilings depend on; figures that were kept of another state are not used."""
+        """What the ceilings depend on; figures kept in another state are not used."""
         state = kept.state_of(device, self.hardware)
         if device in (CPU.name, CUDA.name):
             return state
         found = self.found(device)
         return {**state, "device": found.name if found else "", **self.kind(device).state()}
-
-    def executor(self, name: str) -> ExecutorKind:
-        """What starts workers. Raises `UsageError` for one that nobody knows or that cannot be loaded."""
-        if name not in self._executors:
-            try:
-                self._executors[name] = known_executor(name, self.options.executors).resolve(self._server)
-            except SkipError as error:
-                raise UsageError(f"The executor {name!r} cannot be used: {error}.") from error
-        return self._executors[name]
-
-    def hardware_of(self, device: str) -> Hardware:
-        """What an implementation's requirements are held against."""
-        if device in (CPU.name, CUDA.name):
-            return self.hardware
-        found = self.found(device)
-        return evolve(self.hardware, capabilities=found.capabilities if found else ())
-
-    def spawn(self, role: str, name: str) -> Child:
-        """Fork a child of a role; its log lies in the log folder."""
-        return self._server.spawn(role, name, self.log_folder / f"{name}.log")

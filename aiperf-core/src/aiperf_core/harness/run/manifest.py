@@ -1,6 +1,6 @@
-"""Collects the bundle's first page: the machine, what is installed on it, and what was asked for.
+"""The manifest of a new bundle: the machine, the installed packages and the command.
 
-Nothing here imports torch, sets anything or fails: what cannot be found out is None or left out.
+Nothing here imports torch, changes a setting or fails: what cannot be found out is None or left out.
 """
 
 import os
@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-import aiperf_core
 from aiperf_core.devices import host
 from aiperf_core.devices.gpus import gpus
-from aiperf_core.git import git_commit
+from aiperf_core.git import commit_time, git_commit
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import Machine, Manifest
+from aiperf_core.version import __version__
 
-# What decides a result: us, torch and what torch and kernels are made with. Other packages would only be noise.
+# The packages that decide a result: aiperf, torch, and the libraries of torch and kernels.
 PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
 
 
 def new_manifest(*, plugins: Plugins) -> Manifest:
-    """The manifest of a run that begins: nothing measured, not complete."""
+    """The manifest of a new run: nothing measured, not complete."""
     return Manifest(
-        aiperf=aiperf_core.__version__,
+        aiperf=__version__,
         command=command_line(sys.argv),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine(),
@@ -36,6 +36,7 @@ def new_manifest(*, plugins: Plugins) -> Manifest:
         files={},
         skipped=[],
         git=git_commit(Path.cwd()),
+        commit_time=commit_time(Path.cwd()),
         complete=False,
         exit_code=None,
     )
@@ -62,35 +63,25 @@ def packages() -> dict[str, str]:
     found: dict[str, str] = {}
     for distribution in distributions():
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
-        # The first on the path is the one that Python imports.
+        # Python imports the first one on the path.
         if PACKAGES.fullmatch(name) and name not in found:
             found[name] = distribution.version + _editable(distribution)
     return dict(sorted(found.items()))
 
 
 def _editable(distribution: Distribution) -> str:
-    """The version of a package installed in place says little about its code: `git` in the manifest may say more."""
+    """Mark an editable install, whose version does not identify its code."""
     return " (editable)" if '"editable": true' in (distribution.read_text("direct_url.json") or "") else ""
 
 
 def plugin_records(plugins: Plugins) -> list[dict[str, str]]:
     """The plugins that were loaded, and those set aside with their reason."""
-    loaded = [
-        {"distribution": one.distribution, "version": one.version, "entry_point": one.entry_point}
-        for one in plugins.loaded
-    ]
-    aside = [
-        {
-            "distribution": one.distribution,
-            "version": one.version,
-            "entry_point": one.entry_point,
-            "set_aside": one.reason,
-        }
-        for one in plugins.set_aside
-    ]
+    names = ("distribution", "version", "entry_point")
+    loaded = [{name: getattr(one, name) for name in names} for one in plugins.loaded]
+    aside = [{**{name: getattr(one, name) for name in names}, "set_aside": one.reason} for one in plugins.set_aside]
     return loaded + aside
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """The command as it was typed, without the folder that the program lies in."""
+    """The command as it was typed, without the program's folder."""
     return [Path(arguments[0]).name, *arguments[1:]]

@@ -1,4 +1,4 @@
-"""What a user asked of a run."""
+"""The options of a run."""
 
 from collections.abc import Mapping
 
@@ -14,9 +14,11 @@ from aiperf_core.validity.issues import Severity
 
 @frozen
 class Tier:
-    """How much a run proves: rounds of fresh processes, seconds of sampling in all, and whether with controls.
+    """How much a run proves.
 
-    Controls are the baseline against itself (A/A), and every implementation without the others in between.
+    rounds: rounds of fresh processes.
+    budget_s: seconds of sampling over all rounds.
+    controls: whether the baseline is also measured against itself (A/A), and every implementation without the others.
     """
 
     rounds: int
@@ -35,28 +37,31 @@ TIERS = {
 class Options:
     """Options of a run.
 
-    device: `cpu`, `cuda` or one of a plugin; None takes one that is here and that the target has a use for, a GPU first and
-        the processor last. devices: what there is to choose from, by name.
-    executor: who starts the workers: `here`, `torchrun` or one of a plugin; None takes the one that fits the target. executors: what
-        there is to choose from, by name.
-    size: a preset's name; None takes the one named after the device. `params` override single sizes.
+    device: `cpu`, `cuda` or a plugin's; None takes a GPU, a plugin's device or the processor, the first here
+        that the target has implementations for.
+    devices: all known devices, by name.
+    executor: what starts the workers: `here`, `torchrun` or a plugin's; None takes the one that fits the target.
+    executors: all known executors, by name.
+    size: a preset's name; None takes the preset named after the device.
+    params: override single sizes of the preset.
     tier: `quick`, `standard` or `audit`.
-    budget_s: how long to sample one target, in seconds, all rounds together; None takes the tier's. Sampling ends
-        earlier when every interval is narrow enough.
-    timeout_s: how long one call, or one preparation, may take before its process counts as hung; a candidate, which may compile,
-        takes up to six times as long for its import and its preparation.
+    budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
+        interval is narrow enough.
+    timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which
+        may compile, may take six times as long.
     floor: the smallest relative difference that matters in practice.
-    memory_limit_bytes: how much memory a worker on the CPU may take; None leaves it most of what is free.
-    width: sampling may stop when half the interval of every speedup, relative to it, is below this.
-    audit: whether CUPTI looks at some calls at the end of a run with controls on a GPU; starting it takes seconds.
-    policy: what findings do to a row: `strict`, `standard` or `lenient`.
-    off: guards of the validity registry that are switched off, to prove what each of them is good for. A result that was
-        taken without one says so and is believed by nobody.
-    candidate: code that nobody trusts, to be measured against the baseline alone, confined.
-    checks: those of plugins, beside ours. severities: of the issues of plugins, by their ids.
-    baseline: the implementation that counts as the baseline; None takes the declared one.
-    energy: whether the energy of a call is measured at the end of a run with controls, which takes some seconds an
+    width: sampling may stop when the relative half-width of every speedup's interval is below this.
+    memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
+    audit: whether CUPTI audits some calls at the end of a run with controls on a GPU; starting it takes seconds.
+    energy: whether the energy of a call is measured at the end of a run with controls; takes seconds per
         implementation.
+    policy: what findings do to a row: `strict`, `standard` or `lenient`.
+    off: guards of the validity registry that are switched off, to prove their effect. The result says so and is
+        untrusted.
+    candidate: untrusted code, measured in a sandbox against the baseline alone.
+    checks: the checks of plugins, beside the core's.
+    severities: severities of plugins' issues, by id.
+    baseline: the implementation that counts as the baseline; None takes the declared one.
     """
 
     device: str | None = None
@@ -87,7 +92,7 @@ class Options:
 
     @property
     def round_budget_s(self) -> float:
-        """Sampling time of one round in seconds."""
+        """Seconds of sampling in one round."""
         budget = TIERS[self.tier].budget_s if self.budget_s is None else self.budget_s
         return budget / self.rounds
 

@@ -1,4 +1,4 @@
-"""A run: the selected targets one after the other, into a bundle."""
+"""The planner: decides device and sizes of each target of a run, and measures the targets."""
 
 import os
 import secrets
@@ -23,18 +23,23 @@ from aiperf_core.targets import WORLD_SIZE, Selection
 
 
 class RunReporter(Reporter, Protocol):
-    """Who is told how a run goes on."""
+    """Gets the progress of a run."""
 
     def target_started(self, name: str, index: int, total: int) -> None:
-        """A target's turn has come; `index` counts from 1."""
+        """A target begins; `index` counts from 1."""
 
     def target_finished(self, result: TargetResult | SkippedTarget) -> None:
-        """A target is done."""
+        """A target has ended."""
 
 
 @frozen
 class Plan:
-    """A target that is to be run: its declarations, device and sizes."""
+    """A target that will be run.
+
+    selection: the target and its wanted implementations.
+    described: its declarations.
+    size: the name of the preset, from which `params` come.
+    """
 
     selection: Selection
     described: Described
@@ -50,17 +55,16 @@ class Plan:
 
 
 class Planner(Machine):
-    """Decides on which device and at which sizes the targets of a run are measured, and measures them on its machine."""
+    """A machine that plans and measures the targets of a run."""
 
     # --- planning, before anything is written
 
     def plan(self, selections: Iterable[Selection]) -> tuple[list[Plan], list[SkippedTarget]]:
-        """Decide device and sizes of each target.
+        """Decide device and sizes of each target; return the plans, and the targets that cannot be run with the reason.
 
-        Returns what will be run, and what cannot be with its reason. Raises `UsageError` for options that a target does
-        not take.
+        Raises `UsageError` for options that a target does not take.
         """
-        self._look_for_hardware()
+        self._start_probe(CUDA.name)
         plans, skipped = [], []
         describer: Child | None = None
         for selection in selections:
@@ -99,7 +103,8 @@ class Planner(Machine):
         unknown = sorted(selection.implementations - known)
         if unknown:
             raise UsageError(
-                f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has {', '.join(sorted(known))}."
+                f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has "
+                f"{', '.join(sorted(known))}."
             )
         if not described.on(device):
             return SkippedTarget(name, Verdict.SKIPPED, self._without(device, described))
@@ -108,45 +113,51 @@ class Planner(Machine):
         if kind.on_host and (described.threads or 0) > usable:
             reason = f"needs {described.threads} processors ({usable} are usable here)"
             return SkippedTarget(name, Verdict.SKIPPED, reason)
-        self._check_baseline(name, described, device)
+        names = [one.name for one in described.on(device)]
+        if self.options.baseline not in (None, *names):
+            raise UsageError(
+                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has "
+                f"{', '.join(names)}."
+            )
         size = self._size_for(name, described, device)
         params = {**described.presets[size], **self._overrides(name, described.presets[size])}
-        world_size = params.get(WORLD_SIZE, 1)
         if WORLD_SIZE in params and not kind.on_host:
-            too_many = self._no_ranks(device, kind, world_size)
+            too_many = self._no_ranks(device, kind, params[WORLD_SIZE])
             if too_many:
                 return SkippedTarget(name, Verdict.SKIPPED, too_many)
-        if self.options.candidate is not None and not kind.confines:
-            raise UsageError(
-                f"Code that nobody trusts cannot be judged on {device!r}: nothing confines it there. "
-                "Judge it on cpu or cuda: --device cpu"
-            )
-        if WORLD_SIZE in params and self.options.candidate is not None:
-            raise UsageError(
-                f"{name!r} is a workload of {world_size:g} ranks; a candidate is one process. Judge it against another target: aiperf list"
-            )
-        if (described.folder or described.files or described.deferred) and self.options.candidate is not None:
-            raise UsageError(
-                f"{name!r} works with files or goes on after the call; a candidate is given no files, and is timed until it is "
-                "done. Judge it against another target: aiperf list"
-            )
-        if described.served and self.options.candidate is not None:
-            raise UsageError(
-                f"{name!r} hands out requests one by one; a candidate is given all inputs at once. "
-                "Judge it against another target: aiperf list"
-            )
+        if self.options.candidate is not None:
+            self._check_can_be_judged(name, described, device, params)
         executor = self.options.executor or (TORCHRUN if WORLD_SIZE in params else HERE).name
         unfit = self._unfit(executor, params)
         if unfit:
             return SkippedTarget(name, Verdict.SKIPPED, unfit)
         return Plan(selection, described, device, size, params, executor)
 
+    def _check_can_be_judged(self, name: str, described: Described, device: str, params: dict[str, float]) -> None:
+        """Raise `UsageError` where no candidate can be judged on a device, or for a target."""
+        if not self.kind(device).confines:
+            raise UsageError(
+                f"Untrusted code cannot be judged on {device!r}: nothing confines it there. "
+                "Judge it on cpu or cuda: --device cpu"
+            )
+        if WORLD_SIZE in params:
+            reason = f"is a workload of {params[WORLD_SIZE]:g} ranks; a candidate is one process"
+        elif described.folder or described.files or described.deferred:
+            reason = (
+                "works with files or goes on after the call; a candidate is given no files, and timed until it is done"
+            )
+        elif described.served:
+            reason = "hands out requests one by one; a candidate is given all inputs at once"
+        else:
+            return
+        raise UsageError(f"{name!r} {reason}. Judge it against another target: aiperf list")
+
     def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
-        """Why an executor cannot start what a target needs; None where it can. Raises `UsageError` for what nobody should ask."""
+        """Why an executor cannot start a target's workers; None where it can. Raises `UsageError` for a candidate."""
         kind = self.executor(executor)
         if self.options.candidate is not None and not kind.confines:
             raise UsageError(
-                f"Code that nobody trusts cannot be judged by the executor {executor!r}: nothing confines it there. "
+                f"Untrusted code cannot be judged by the executor {executor!r}: nothing confines it there. "
                 "Leave out --executor to judge it here."
             )
         if WORLD_SIZE in params and not kind.takes_ranks:
@@ -157,15 +168,8 @@ class Planner(Machine):
             return f"is a workload of one process; the executor {executor!r} starts ranks"
         return None
 
-    def _check_baseline(self, name: str, described: Described, device: str) -> None:
-        names = [one.name for one in described.on(device)]
-        if self.options.baseline not in (None, *names):
-            raise UsageError(
-                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has {', '.join(names)}."
-            )
-
     def _device_for(self, described: Described) -> str:
-        """The device that was asked for; else one that is here and of use: a GPU, one of a plugin, the processor."""
+        """The requested device; else a GPU, a plugin's or the processor, if it is here and has implementations."""
         self.require(self.options.device)
         if self.options.device:
             return self.options.device
@@ -175,12 +179,12 @@ class Planner(Machine):
         return next(usable, CPU.name)
 
     def _without(self, device: str, described: Described) -> str:
-        """Why a target cannot be run on a device that it has nothing for, or on those that it has something for."""
+        """Why a target is not run: it has nothing for the device, and its own devices are not here."""
         there = sorted({one.device for one in described.implementations})
         reason = f"has no implementation for {device}; it runs on {', '.join(there)}"
         absent = {name: self._why_not(name) for name in there} if self.options.device is None else {}
-        said = [f"{name}: {why}" for name, why in absent.items() if why and name != CUDA.name]
-        return f"{reason} ({'; '.join(said)})" if said else reason
+        reasons = [f"{name}: {why}" for name, why in absent.items() if why and name != CUDA.name]
+        return f"{reason} ({'; '.join(reasons)})" if reasons else reason
 
     def _why_not(self, device: str) -> str | None:
         if device not in self.options.devices:
@@ -188,9 +192,9 @@ class Planner(Machine):
         return self.absent(device)
 
     def _no_ranks(self, device: str, kind: DeviceKind, world_size: float) -> str | None:
-        """Why a workload cannot have so many ranks on a device; None where it can."""
+        """Why a workload cannot have `world_size` ranks on a device; None where it can."""
         if not kind.ranks:
-            return f"is a workload of {world_size:g} ranks; several of {device!r} cannot be told to work together"
+            return f"is a workload of {world_size:g} ranks; the device {device!r} does not support ranks"
         count, what = self.count(device), "GPUs" if device == CUDA.name else repr(device)
         if world_size <= count:
             return None
@@ -211,14 +215,12 @@ class Planner(Machine):
         for key, value in self.options.params.items():
             if isinstance(preset[key], int) and value != int(value):
                 raise UsageError(f"{name!r} takes a whole number for {key}; --set gave {value:g}.")
-        return {
-            key: int(value) if isinstance(preset[key], int) else value for key, value in self.options.params.items()
-        }
+        return {key: type(preset[key])(value) for key, value in self.options.params.items()}
 
     # --- running
 
     def run(self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter) -> TargetResult | SkippedTarget:
-        """Run one target. A target whose workload is at fault becomes a `SkippedTarget` that says so."""
+        """Run a target. An error of its workload becomes a `SkippedTarget` with the reason."""
         target = plan.selection.target
         if self._ceilings.get(plan.device) is None:
             reporter.phase("measure ceilings")
@@ -253,7 +255,7 @@ class Planner(Machine):
     def run_whole(
         self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter
     ) -> TargetResult | SkippedTarget:
-        """Run one target for somebody who has no use for a part of it. Raises `KeyboardInterrupt` where Ctrl-C ended it."""
+        """Run a target to its end. Raises `KeyboardInterrupt` where Ctrl-C ended it early."""
         result = self.run(plan, log_path, reporter)
         if isinstance(result, TargetResult) and not result.complete:
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""How a bundle is run again: its implementations, sizes, device, tier and policy, with new seeds."""
+"""Reproducing a bundle: a run with its implementations, sizes, device, tier and policy, and new seeds."""
 
 from attrs import frozen
 
@@ -14,7 +14,12 @@ from aiperf_core.results.models import BundleRef, Manifest, TargetResult
 
 @frozen
 class Plan:
-    """How a bundle is run again. `missing` says of targets why they cannot be; `notes` what the bundle does not say."""
+    """The run that reproduces a bundle.
+
+    missing: targets that cannot be run, with the reason.
+    reproduces: the bundle.
+    notes: what the bundle does not record, in words.
+    """
 
     resolved: ResolvedRequest
     missing: dict[str, str]
@@ -23,13 +28,14 @@ class Plan:
 
 
 def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
-    """How to run again what an address means: its implementations, sizes, device, tier and policy; seeds are drawn anew.
+    """Plan the reproduction of a bundle, or of a target in it; `tier` replaces the tier and its budget.
 
-    `tier` takes another tier than then, with its own budget. Raises `UsageError` where nothing of it can be run.
+    Raises `UsageError` where nothing of it can be run.
     """
     if address.implementation is not None:
         raise UsageError(
-            f"a reproduction runs whole targets, since implementations take turns: {address.bundle.path}:{address.target}"
+            "a reproduction runs whole targets, since blocks of implementations alternate: "
+            f"{address.bundle.path}:{address.target}"
         )
     manifest = address.bundle.manifest
     order = [one.target for one in manifest.request.targets] if manifest.request else []
@@ -40,9 +46,10 @@ def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
     if manifest.request is None:
         if any(row.confined for one in results for row in one.rows):
             raise UsageError(
-                f"'{address.bundle.path}' is of a candidate, whose code is not in it. Judge that file again: aiperf judge"
+                f"'{address.bundle.path}' is of a candidate, whose code is not in it. Judge that file again: aiperf "
+                "judge"
             )
-        notes.append("the bundle does not say which policy and budget were asked for; those of a plain run are taken")
+        notes.append("the bundle does not record policy and budget; the defaults are taken")
     common = _options(manifest, results, tier)
     selections, each, missing = [], dict[str, Options](), dict[str, str]()
     for result in results:
@@ -73,13 +80,13 @@ def _options(manifest: Manifest, results: list[TargetResult], tier: str | None) 
     then, record = results[0].tier, manifest.request
     if record is None:
         return Options(tier=tier or then)
-    # A budget that was given for one tier says nothing about another.
+    # A budget belongs to its tier.
     budget_s = record.budget_s if tier in (None, then) else None
     return Options(tier=tier or then, policy=record.policy, budget_s=budget_s, timeout_s=record.timeout_s)
 
 
 def _why_missing(plugins: Plugins, manifest: Manifest, target: str) -> str | None:
-    """Which package a target came with, where that is not installed here."""
+    """The package of a target, where it is not installed here."""
     group = target.partition(".")[0]
     here = {one.distribution for one in plugins.loaded} | {one.distribution for one in plugins.set_aside}
     for one in manifest.plugins:

@@ -1,14 +1,13 @@
-"""Going on with a run that was interrupted: what must be the same, what is kept, and what is cleared away.
+"""Resuming an interrupted run: what must be unchanged, what is kept, and what is removed.
 
-A target whose file is there and complete is kept; one that was interrupted is measured again from its start. So that all rows of
-a bundle are of one machine and one state of the sources, nothing that decides a result may have changed in between.
+Complete targets are kept; an interrupted target is measured again from its start. All rows of a bundle must come from
+the same machine and the same sources, so nothing that decides a result may have changed.
 """
 
 import contextlib
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -23,25 +22,26 @@ from aiperf_core.stats.recheck import recheck
 
 # A file that a killed process was writing; see `results.atomic`.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
-# What may differ: where the processes ran is noted of every stretch, and a commit says less than the sources do.
+# What may differ. Each stretch has its own record of the machine's state, and the sources' hashes are stricter than a
+# commit.
 MAY_DIFFER = frozenset({"host", "git", "memory"})
 MOST_SHOWN = 5
 
 
 def request_of(bundle: Bundle, manifest: Manifest) -> RunRequest:
-    """What the run was asked for. Raises BundleError for one that nobody can go on with."""
+    """The run's request. Raises BundleError for a run that cannot be resumed."""
     if manifest.request is None:
         raise BundleError(
-            f"'{bundle.path}' cannot be resumed: it does not say what was asked for. It is of 'aiperf judge', or from before runs "
-            "could be resumed. Run its command again."
+            f"'{bundle.path}' cannot be resumed: it does not record its request, as bundles of 'aiperf judge' do not. "
+            "Run its command again."
         )
     return manifest.request
 
 
 def check(bundle: Bundle, then: Manifest, now: Manifest) -> None:
-    """Raise BundleError where going on would mix what cannot be compared, or would build on what does not hold."""
+    """Raise BundleError where new rows could not be compared with the old ones, or the old ones fail the recheck."""
     if then.complete:
-        raise BundleError(f"'{bundle.path}' is complete: another process went on with it.")
+        raise BundleError(f"'{bundle.path}' is complete: another process resumed it.")
     unlike = [one for one in of_manifests(then, now, list(bundle.targets)) if one.what not in MAY_DIFFER]
     unlike += [one for one in _modules(then, now) if one not in unlike]
     if unlike:
@@ -60,15 +60,15 @@ def check(bundle: Bundle, then: Manifest, now: Manifest) -> None:
 
 
 def _cut_short(bundle: Bundle) -> Iterator[str]:
-    """The targets that will be measured again, whose figures do not matter."""
+    """The interrupted targets, which will be measured again."""
     for name in bundle.targets:
-        with contextlib.suppress(BundleError):  # `recheck` tells of what cannot be read
+        with contextlib.suppress(BundleError):  # `recheck` reports files that cannot be read
             if not bundle.outline(name).complete:
                 yield name
 
 
 def _modules(then: Manifest, now: Manifest) -> Iterator[Difference]:
-    """The modules of all targets: also of those that are not measured yet."""
+    """Differences of the modules of all targets, measured or not."""
     for module in sorted(then.files.keys() | now.files.keys()):
         before, after = then.files.get(module, ""), now.files.get(module, "")
         if before != after:
@@ -82,7 +82,7 @@ def _listed(unlike: list[Difference]) -> str:
 
 
 def finished(bundle: Bundle, manifest: Manifest) -> list[TargetResult | SkippedTarget]:
-    """What need not be done again."""
+    """The targets that are complete or were skipped."""
     skipped = {one.target for one in manifest.skipped}
     results = (bundle.target(name) for name in bundle.targets if name not in skipped)
     return [*manifest.skipped, *(one for one in results if one.complete)]
@@ -91,15 +91,16 @@ def finished(bundle: Bundle, manifest: Manifest) -> list[TargetResult | SkippedT
 def reopened(
     manifest: Manifest, stretch: Stretch, kept: list[TargetResult | SkippedTarget], skipped: list[SkippedTarget]
 ) -> Manifest:
-    """The manifest of a run that goes on: open again, with another stretch.
+    """The manifest of a resumed run: not complete, with another stretch.
 
-    `kept` is what was finished, `skipped` what could not be planned.
+    kept: the targets that were finished.
+    skipped: the targets that could not be planned.
     """
     before = list(manifest.stretches)
     if before and before[-1].ending is None:
         noted = {name for one in before for name in one.targets}
         unnoted = [one.target for one in kept if isinstance(one, TargetResult) and one.target not in noted]
-        # Killed between a target's file and the manifest.
+        # The process was killed between writing a target's file and the manifest.
         before[-1] = evolve(before[-1], ending="cut off", targets=before[-1].targets + unnoted)
     known = {one.target for one in manifest.skipped}
     return evolve(
@@ -113,14 +114,14 @@ def reopened(
 
 
 def clear(bundle: Bundle, kept: set[str]) -> None:
-    """Remove what killed writes left behind, and the files and logs of targets that are not `kept`.
+    """Remove temporary files of killed writes, and the files and logs of targets that are not `kept`.
 
-    Only names that a run writes are touched, and links are removed and never followed. Raises BundleError.
+    Only names that a run writes are touched; links are removed and never followed. Raises BundleError.
     """
     try:
         belonging = {path for name in kept.intersection(bundle.targets) for path in _files(bundle, name)}
         left = [path for path in bundle.result_files if path not in belonging]
-        # Documents before their samples: a document is never there without them.
+        # Documents before their samples: a document never exists without its samples.
         for path in sorted(left, key=lambda path: not path.endswith(".json")):
             (bundle.path / path).unlink()
         for file in [*bundle.path.iterdir(), *(bundle.path / TARGETS).iterdir()]:
@@ -128,11 +129,11 @@ def clear(bundle: Bundle, kept: set[str]) -> None:
                 file.unlink()
         spelled = {file_name(one) for one in kept}
         logs = bundle.path / LOGS
-        for folder in _folders(logs):
-            if folder.name not in spelled:
+        for folder in [] if logs.is_symlink() or not logs.is_dir() else list(logs.iterdir()):
+            if folder.is_dir() and not folder.is_symlink() and folder.name not in spelled:
                 shutil.rmtree(folder)
     except OSError as error:
-        raise BundleError(f"cannot clear '{bundle.path}' for going on: {error.strerror or error}.") from error
+        raise BundleError(f"cannot clear '{bundle.path}' for resuming: {error.strerror or error}.") from error
 
 
 def _files(bundle: Bundle, name: str) -> Iterator[str]:
@@ -144,14 +145,8 @@ def _files(bundle: Bundle, name: str) -> Iterator[str]:
         yield f"{TARGETS}/{samples['name']}"
 
 
-def _folders(logs: Path) -> list[Path]:
-    if logs.is_symlink() or not logs.is_dir():
-        return []
-    return [one for one in logs.iterdir() if one.is_dir() and not one.is_symlink()]
-
-
 def state(host: str, gpus: list[dict[str, Any]]) -> dict[str, Any]:
-    """The machine's state when a stretch begins: `gpus` as the manifest has them."""
+    """The machine's state at the begin of a stretch; `gpus` as in the manifest."""
     import os
 
     import psutil

@@ -40,7 +40,7 @@ MAX_BLOCK = 16
 MIN_PASSES = LEAST_PASSES
 JUDGED_FRACTION = 0.25
 # The part of the blocks of short calls that have one sample more, with a fingerprint; longer calls all have one.
-SEALED_BLOCKS, SEALED_S = 0.3, 0.01
+FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
 # A sample is also judged after so many that were not.
 LONGEST_UNJUDGED = 12
 MIN_ISOLATED, MAX_ISOLATED, ISOLATED_S = 5, 200, 0.2
@@ -54,7 +54,7 @@ _WOKEN, _TRIED_CALLS = 20, 8
 # Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
 _REPETITIONS, _MOST_REPETITIONS, _FASTER = 6, 30, 0.8
 # A worker's notices during a sample, in their order.
-_NOTICES = ("start", "stop", "sealed")
+_NOTICES = ("start", "stop", "fingerprinted")
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
 
 
@@ -85,7 +85,7 @@ class Sampler:
     off: guards that are switched off.
     untrusting: for untrusted code. Each sample has its own values and delivers its output before anybody knows whether
         it is judged.
-    seals: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
+    fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
         microseconds, so of short calls only some samples have one, which are judged and not counted.
     after_block: called while the device is as the block left it.
     clockwork: where the time goes.
@@ -103,7 +103,7 @@ class Sampler:
     first_seed: int
     off: frozenset[str]
     untrusting: bool
-    seals: bool
+    fingerprints: bool
     timeout_s: float
     rng: random.Random
     after_block: Callable[[ImplementationRun], None]
@@ -165,7 +165,7 @@ class Sampler:
         """Warn of calls that are too short for the clock and cannot be taken in a row, or refuse them."""
         call_s, cost = one.warmup_s[-1], self.clock_cost_s
         share = cost / (max(call_s, 0.0) + cost)
-        if share <= NOTED_COST:
+        if share <= NOTED_COST or "clocks_agree" in self.off:
             return
         message = (
             f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of "
@@ -228,7 +228,7 @@ class Sampler:
                     side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
-        sample = self._sample(one, seed, self.clock, sealed=judged)
+        sample = self._sample(one, seed, self.clock, fingerprinted=judged)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
@@ -313,15 +313,15 @@ class Sampler:
     ) -> None:
         if len(seeds) > 1:
             self._warm_up_once(one, self._new_seed(), judged=False)
-        long = bool(one.warmup_s) and one.warmup_s[-1] >= SEALED_S
-        extra = self.seals and not long and self.rng.random() < SEALED_BLOCKS
-        sealed = self.rng.randrange(len(seeds)) if extra else None
+        long = bool(one.warmup_s) and one.warmup_s[-1] >= FINGERPRINTED_S
+        extra = self.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
+        fingerprinted = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
-            if index == sealed and one.active:
+            if index == fingerprinted and one.active:
                 self._warm_up_once(one, self._new_seed(), judged=True)
             if not one.active:
                 return
-            sample = self._sample(one, seed, self.clock, sealed=long)
+            sample = self._sample(one, seed, self.clock, fingerprinted=long)
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
@@ -347,14 +347,14 @@ class Sampler:
         *,
         fresh: bool = True,
         calls: int | None = None,
-        sealed: bool = False,
+        fingerprinted: bool = False,
         watcher: process_monitor.ProcessMonitor | None = None,
     ) -> dict[str, Any] | None:
         """Time a sample; None where the implementation's part has ended.
 
         fresh: whether the values are new. An untrusted process is given its own values then.
         calls: in the sample; None for the implementation's usual number.
-        sealed: whether a fingerprint of the output is queued behind the clock's stop.
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
         watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
         notices = _Notices(one.worker.guarded, one.worker.pid if self.untrusting else None)
@@ -376,7 +376,7 @@ class Sampler:
                 numbers=self._numbers,
                 calls=calls or one.calls or 1,
                 deliver=self.untrusting,
-                sealed=sealed and self.seals,
+                fingerprinted=fingerprinted and self.fingerprints,
             )
             answered = time.perf_counter()
             told = answers.sample(answer)
@@ -387,7 +387,7 @@ class Sampler:
                 **told,
                 "bracket_s": notices.bracket_s,
                 "begun_s": notices.begun_s(asked) if self.untrusting else None,
-                "answered_s": notices.sealed(answered) - asked,
+                "answered_s": notices.fingerprinted(answered) - asked,
                 "replied_s": answered - asked if self.untrusting and told["integrity_probe"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
@@ -515,9 +515,9 @@ class _Notices:
         """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
         return (self._seen["stop"] - self._seen["start"]) / 1e9
 
-    def sealed(self, answered: float) -> float:
+    def fingerprinted(self, answered: float) -> float:
         """When the output was ready, by `time.perf_counter`: before it was delivered, or with the answer."""
-        return self._seen["sealed"] / 1e9 if "sealed" in self._seen else answered
+        return self._seen["fingerprinted"] / 1e9 if "fingerprinted" in self._seen else answered
 
     def begun_s(self, asked: float) -> float:
         """Seconds from a time of `time.perf_counter` to the start."""

@@ -186,7 +186,7 @@ class TargetRun:
             first_seed=self._first_seed,
             off=setup.options.off,
             untrusting=setup.untrusted,
-            seals=setup.kind.seals,
+            fingerprints=setup.kind.fingerprints,
             timeout_s=setup.options.timeout_s,
             rng=self._rng,
             after_block=lambda one: self._conditions.read(one, self._pids),

@@ -1,4 +1,4 @@
-// NVRTC has no C library. These are the exact-width types that kernels and <cuda.h> ask for, as its own headers spell them.
+// NVRTC has no C library. These are the exact-width types for kernels and <cuda.h>, as in NVRTC's own headers.
 #pragma once
 
 typedef signed char int8_t;

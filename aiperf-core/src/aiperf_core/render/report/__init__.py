@@ -1,1 +1,1 @@
-"""A run as a page to read and to send: HTML, Markdown or PDF. `content` says what stands in it, the others how it looks."""
+"""A run as a page: HTML, Markdown or PDF. `content` has the texts and figures, the other files the formats."""

@@ -1,11 +1,10 @@
-"""What a report says, whatever it is written in: texts and figures of a bundle, in the order in which they are read.
+"""The content of a report, independent of its format: texts and figures of a bundle in the order of reading.
 
-Nothing here is escaped yet: a bundle may come from anybody, and whoever writes a page makes its words harmless for it.
+Nothing is escaped here. A bundle is foreign input: each format makes its words harmless.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from attrs import field, frozen
 
@@ -13,23 +12,23 @@ from aiperf_core import units
 from aiperf_core.measurements import Estimate, Spread
 from aiperf_core.names import words
 from aiperf_core.render import notes as noted
+from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
 from aiperf_core.render.notes import best_of
-from aiperf_core.render.summary import TROUBLED, chosen
-from aiperf_core.render.table import APART, less_memory, rate_of
+from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
+from aiperf_core.render.table import APART, less_memory, peak_of, rate_of, role_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.validity.issues import Issue
 
-ROLES = {"yardstick": "yardstick", "control": "A/A control", "variant": ""}
-# Of the notes below a terminal's table; warnings and steps have places of their own in a report.
+# Warnings and steps have sections of their own in a report.
 NOT_NOTES = ("warning", "step")
 LOG_LINES = noted.LOG_LINES
 
 
 @frozen
 class Figure:
-    """A figure as it is read, and below it what belongs to it: an interval, or what bounds it. Empty where not measured."""
+    """A figure, and below it its interval or what bounds it. Empty where not measured."""
 
     value: str = ""
     below: str = ""
@@ -37,73 +36,67 @@ class Figure:
 
 @frozen(kw_only=True)
 class Line:
-    """A row of a target's table. `row` is the record that it shows."""
+    """A row of the table of a target, as texts."""
 
-    row: Row
     name: str
     role: str
     verdict: str
     median: Figure
     speedup: Figure
     rate: str
-    light: Figure
+    speed_of_light: Figure
     memory: str
     energy: str
     best: bool
 
 
-@frozen(kw_only=True)
+@frozen
 class Seen:
-    """What a check saw of a target: its messages, each with the rows that it is about, and what the issue means.
+    """The findings of one issue. `known` is its entry in the registry, if there is one.
 
-    `title` and `meaning` are the registry's, and None for an issue that is not known here.
+    messages: each with the rows that it is about.
     """
 
     issue: str
-    title: str | None
-    meaning: str | None
+    known: Issue | None
     messages: list[tuple[str, list[str]]]
 
 
 @frozen(kw_only=True)
 class Trouble:
-    """A row that is not believed or was not measured, with its reason. `number` is its target's section, if it has one."""
+    """A row that is not believed or was not measured. `number` is the section of its target, if there is one."""
 
-    number: int | None
+    number: int | None = None
     target: str
-    row: str
+    row: str = ""
     verdict: str
     reason: str
-    seen: list[Seen]
-    log: list[str]
-
-
-@frozen(kw_only=True)
-class Headline:
-    """A target at a glance: the variant that stands for it, and how many of its rows are not believed."""
-
-    number: int
-    target: str
-    summary: str
-    row: Row | None
-    variant: str
-    speedup: Figure
-    verdict: str
-    troubled: str
+    seen: list[Seen] = field(factory=list)
+    log: list[str] = field(factory=list)
 
 
 @frozen(kw_only=True)
 class Section:
-    """A target: its table, why the best variant is best, and what was seen. `result` is the record that it shows."""
+    """A target.
+
+    headline: the row of the variant that stands for the target; None where no variant ran.
+    troubled: the counts of other rows that are not trusted.
+    lines, apart: the rows of the comparison, and the other rows.
+    whys: implementation and its mechanism.
+    steps: implementation, the implementation that it builds on, and the speedup between them.
+    conditions: a table; the first line has the headings.
+    """
 
     number: int
     result: TargetResult
     sizes: str
     how: str
     outcome: str
+    headline: Line | None
+    troubled: str
     lines: list[Line]
     apart: list[Line]
-    whys: list[tuple[str, str, bool]]
+    whys: list[tuple[str, str]]
     steps: list[tuple[str, str, Figure]]
     troubles: list[Trouble]
     warnings: list[Seen]
@@ -113,23 +106,20 @@ class Section:
 
 @frozen(kw_only=True)
 class Report:
-    """The whole. `unread` are targets whose files cannot be read, with the reason."""
+    """The whole report. `unread` are targets whose files cannot be read, with the reason."""
 
     title: str
-    command: str
+    manifest: Manifest
     facts: list[tuple[str, str]]
     counts: list[tuple[str, int]]
     troubles: list[Trouble]
     skipped: list[Trouble]
-    headlines: list[Headline]
     sections: list[Section]
     environment: list[tuple[str, str]]
     ceilings: list[tuple[str, str]]
-    packages: list[tuple[str, str]]
     files: list[tuple[str, str]]
     seal: str | None
-    complete: bool
-    unread: list[tuple[str, str]] = field(factory=list)
+    unread: list[tuple[str, str]]
 
 
 def report(
@@ -141,29 +131,23 @@ def report(
     skipped: Sequence[SkippedTarget] = (),
     unread: Sequence[tuple[str, str]] = (),
 ) -> Report:
-    """What a report of these results says. `issues` are those that are known here, by id."""
+    """The content of a report of these results. `issues` are the known issues by id."""
     sections = [_section(number, result, issues) for number, result in enumerate(results, 1)]
     troubles = [one for section in sections for one in section.troubles]
-    seal = manifest.hashes.get(MANIFEST)
+    hashes = dict(manifest.hashes)
+    seal = hashes.pop(MANIFEST, None)
     return Report(
         title=title,
-        command=" ".join(manifest.command),
+        manifest=manifest,
         facts=_facts(manifest, results),
-        counts=_counts(results, skipped),
+        counts=[(verdict.value, count) for verdict, count in counts(verdicts([*results, *skipped]))],
         troubles=[one for one in troubles if one.verdict in TROUBLED],
         skipped=[*(one for one in troubles if one.verdict == Verdict.SKIPPED), *map(_skipped, skipped)],
-        headlines=[_headline(section) for section in sections],
         sections=sections,
         environment=_environment(manifest),
         ceilings=_ceilings(manifest),
-        packages=[*manifest.packages.items()],
-        files=[
-            *manifest.files.items(),
-            *manifest.sources.items(),
-            *((path, one) for path, one in manifest.hashes.items() if path != MANIFEST),
-        ],
+        files=[*manifest.files.items(), *manifest.sources.items(), *hashes.items()],
         seal=seal,
-        complete=manifest.complete,
         unread=list(unread),
     )
 
@@ -172,56 +156,31 @@ def report(
 
 
 def _facts(manifest: Manifest, results: Sequence[TargetResult]) -> list[tuple[str, str]]:
-    """Where, when and how the run was: what a reader wants to know before any figure."""
+    """Where, when and how the run was made."""
     machine = manifest.machine
     gpus = Counter(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
-    ran = f"{_plural(len(results), 'target')} in {units.span(sum(one.wall_s for one in results))}"
-    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({_plural(one.rounds, 'round')})" for one in results))
+    ran = f"{units.plural('target', len(results))} in {units.span(sum(one.wall_s for one in results))}"
+    tiers = ", ".join(dict.fromkeys(f"{one.tier} ({units.plural('round', one.rounds)})" for one in results))
     facts = [
         ("GPU", ", ".join(f"{count} × {name}" if count > 1 else name for name, count in gpus.items())),
         ("processor", f"{machine.cpu}, {machine.cores} logical CPUs"),
-        ("when", moment(manifest.created)),
+        ("when", units.moment(manifest.created)),
         ("measured", ran),
         ("tier", tiers),
     ]
     return [(label, value) for label, value in facts if value]
 
 
-def _counts(results: Sequence[TargetResult], skipped: Sequence[SkippedTarget]) -> list[tuple[str, int]]:
-    """How often each verdict was reached by variants, as a run's last line has it."""
-    counted = Counter(row.verdict for result in results for row in result.rows if row.role == "variant")
-    counted.update(one.verdict for one in skipped)
-    return [(verdict.value, counted[verdict]) for verdict in Verdict if counted[verdict]]
-
-
-def _headline(section: Section) -> Headline:
-    row = chosen(section.result)
-    troubled = Counter(
-        one.verdict for one in section.troubles if one.verdict in TROUBLED and (not row or one.row != row.name)
-    )
-    return Headline(
-        number=section.number,
-        target=section.result.target,
-        summary=section.result.summary,
-        row=row,
-        variant=row.name if row else "no variant ran",
-        speedup=_estimate(row.speedup) if row else Figure(),
-        verdict=row.verdict.value if row else "",
-        troubled=", ".join(f"{count} {verdict}" for verdict, count in troubled.items()),
-    )
-
-
 def _skipped(one: SkippedTarget) -> Trouble:
-    return Trouble(
-        number=None, target=one.target, row="", verdict=one.verdict.value, reason=one.reason, seen=[], log=[]
-    )
+    return Trouble(target=one.target, verdict=one.verdict.value, reason=one.reason)
 
 
 # --- a target
 
 
 def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> Section:
-    best = best_of(result)
+    best, row = best_of(result), chosen(result)
+    troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
     return Section(
         number=number,
         result=result,
@@ -231,11 +190,13 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
             f"{result.tier} tier"
         ),
         outcome=_outcome(result, best),
+        headline=_line(row, best) if row else None,
+        troubled=", ".join(f"{count} {verdict.value}" for verdict, count in troubled.items()),
         lines=[_line(row, best) for row in result.rows if row.role not in APART],
         apart=[_line(row, best) for row in result.rows if row.role in APART],
-        whys=[(row.name, row.why, row is best) for row in result.rows if row.why and row.verdict not in DISBELIEVED],
+        whys=[(row.name, row.why) for row in result.rows if row.why and row.verdict not in DISBELIEVED],
         steps=[
-            (row.name, row.builds_on, _estimate(row.step_speedup))
+            (row.name, row.builds_on, _speedup(row.step_speedup))
             for row in result.rows
             if row.builds_on and row.step_speedup
         ],
@@ -247,7 +208,7 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
 
 
 def _outcome(result: TargetResult, best: Row | None) -> str:
-    """The lesson in a sentence, with its figures."""
+    """The result in a sentence."""
     baseline = next((row for row in result.rows if row.role == "baseline"), None)
     if baseline is None or baseline.time_s is None or baseline.verdict in DISBELIEVED:
         return "There is no baseline to compare with."
@@ -259,30 +220,26 @@ def _outcome(result: TargetResult, best: Row | None) -> str:
 
 
 def _line(row: Row, best: Row | None) -> Line:
-    # The time of a row that is not believed is evidence, not a result: it is shown, but nothing derived from it.
+    # The time of a row that is not believed is evidence, not a result: figures derived from it are not shown.
     believed = row.verdict not in DISBELIEVED
-    time = units.time_estimate(row.time_s) if row.time_s else units.Shown("", "")
-    peak = row.memory.most_bytes if row.memory else None
+    time = units.time_estimate(row.time_s) if row.time_s else units.Shown()
     light = row.speed_of_light
     return Line(
-        row=row,
         name=row.name,
-        role=f"{row.kind} baseline" if row.kind else ROLES.get(row.role, row.role),
+        role=role_of(row),
         verdict="" if row.verdict is Verdict.MEASURED else row.verdict.value,
         median=Figure(time.value, time.interval),
-        speedup=_estimate(row.speedup),
+        speedup=_speedup(row.speedup),
         rate=rate_of(row) if believed else "",
-        light=Figure(units.percent(light.fraction), light.bound) if light and believed else Figure(),
-        memory=" ".join(filter(None, ("" if peak is None else units.size(peak), less_memory(row) if believed else ""))),
+        speed_of_light=Figure(units.percent(light.fraction), light.bound) if light and believed else Figure(),
+        memory=" ".join(filter(None, (peak_of(row), less_memory(row) if believed else ""))),
         energy=units.joules(row.energy.joules_per_call) if row.energy and believed else "",
         best=row is best,
     )
 
 
-def _estimate(estimate: Estimate | None) -> Figure:
-    if estimate is None:
-        return Figure()
-    shown = units.ratio_estimate(estimate)
+def _speedup(estimate: Estimate | None) -> Figure:
+    shown = units.speedup(estimate)
     return Figure(shown.value, shown.interval)
 
 
@@ -299,24 +256,19 @@ def _trouble(number: int, result: TargetResult, row: Row, issues: Mapping[str, I
 
 
 def _seen(rows: Sequence[Row], issues: Mapping[str, Issue]) -> list[Seen]:
-    """What was seen of these rows, by issue; a message that several have is told once."""
+    """The findings of these rows by issue. A message of several rows is told once."""
     messages: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         for finding in row.findings:
             messages.setdefault(finding.issue, {}).setdefault(words(finding.message), []).append(row.name)
-    found = []
-    for issue, told in messages.items():
-        known = issues.get(issue)
-        title, meaning = (known.title, known.happens) if known else (None, None)
-        found.append(Seen(issue=issue, title=title, meaning=meaning, messages=[*told.items()]))
-    return found
+    return [Seen(issue, issues.get(issue), [*told.items()]) for issue, told in messages.items()]
 
 
 CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power", "clocks held down", "others' load")
 
 
 def _conditions(rows: Sequence[Row]) -> list[list[str]]:
-    """A table of what the machine told after the blocks of each row; columns that nothing has are left out."""
+    """A table of the readings after the blocks of each row, without empty columns."""
     told = [[row.name, *_condition(row.conditions)] for row in rows if row.conditions]
     kept = [0, *(index for index in range(1, len(CONDITIONS)) if any(line[index] for line in told))]
     if len(kept) == 1:
@@ -338,11 +290,9 @@ def _condition(one: Conditions) -> list[str]:
 
 
 def _clock(spread: Spread | None) -> str:
-    return (
-        ""
-        if spread is None
-        else f"{spread.median / 1e6:,.0f} MHz ({spread.low / 1e6:,.0f} to {spread.high / 1e6:,.0f})"
-    )
+    if spread is None:
+        return ""
+    return f"{spread.median / 1e6:,.0f} MHz ({spread.low / 1e6:,.0f} to {spread.high / 1e6:,.0f})"
 
 
 # --- the machine
@@ -350,43 +300,32 @@ def _clock(spread: Spread | None) -> str:
 
 def _environment(manifest: Manifest) -> list[tuple[str, str]]:
     machine = manifest.machine
-    code = "" if manifest.exit_code is None else f", exit code {manifest.exit_code}"
     found = [
         ("command", " ".join(manifest.command)),
-        ("ended", ("complete" if manifest.complete else "not complete") + code),
+        ("ended", ending(manifest)),
         ("machine", machine.hostname),
         ("system", machine.system),
-        ("processor", f"{machine.cpu}, {machine.cores} logical CPUs usable, {units.size(machine.memory_bytes)}"),
-    ]
-    for gpu in machine.gpus:
-        memory = gpu.get("memory_bytes")
-        parts = (
-            str(gpu.get("name") or "unnamed"),
-            units.size(memory) if isinstance(memory, int | float) else "",
-            f"compute capability {gpu['capability']}" if gpu.get("capability") else "",
-        )
-        found.append(("GPU", ", ".join(filter(None, parts))))
-    found += [
+        ("processor", processor(machine)),
+        *(("GPU", gpu_name(gpu)) for gpu in machine.gpus),
         ("driver", machine.driver or ""),
         ("hypervisor", machine.hypervisor or ""),
         ("Python", machine.python),
         ("aiperf", manifest.aiperf),
         ("git", manifest.git or ""),
+        *_course(manifest),
+        *set_aside(manifest),
     ]
-    found += _course(manifest)
-    aside = [one for one in manifest.plugins if "set_aside" in one]
-    found += [("set aside", f"{one.get('distribution')} {one.get('version')}: {one['set_aside']}") for one in aside]
     return [(label, value) for label, value in found if value]
 
 
 def _course(manifest: Manifest) -> list[tuple[str, str]]:
-    """What a run was asked for, whether it was resumed, and what it repeats."""
+    """The request of a run, whether the run was resumed, and the run that it repeats."""
     found = []
     if manifest.request:
         budget = f", budget {manifest.request.budget_s:g} s a target" if manifest.request.budget_s is not None else ""
         found.append(("asked for", f"tier {manifest.request.tier}, policy {manifest.request.policy}{budget}"))
     if len(manifest.stretches) > 1:
-        stretches = [f"{moment(one.started)} ({one.ending or 'going on'})" for one in manifest.stretches]
+        stretches = [f"{units.moment(one.started)} ({one.ending or 'going on'})" for one in manifest.stretches]
         found.append(("resumed", f"measured in {len(stretches)} stretches, from {', '.join(stretches)}"))
     if manifest.reproduces:
         seal = f", seal {manifest.reproduces.seal}" if manifest.reproduces.seal else ""
@@ -397,19 +336,7 @@ def _course(manifest: Manifest) -> list[tuple[str, str]]:
 def _ceilings(manifest: Manifest) -> list[tuple[str, str]]:
     lines = []
     for one in manifest.ceilings.values():
-        rates = [f"copy {units.rate(one.copy_bytes_per_s, 'B/s')}", f"read {units.rate(one.read_bytes_per_s, 'B/s')}"]
-        rates += [f"{precision} {units.rate(value, 'FLOP/s')}" for precision, value in one.flop_per_s.items()]
-        lines.append((f"{one.device}, measured {moment(one.measured)}", ", ".join(rates)))
+        copy, *products = rates(one)
+        figures = [copy, f"read {units.rate(one.read_bytes_per_s, 'B/s')}", *products]
+        lines.append((f"{one.device}, measured {units.moment(one.measured)}", ", ".join(figures)))
     return lines
-
-
-def moment(iso: str) -> str:
-    """A time as people write it; as it stands where it is none."""
-    try:
-        return datetime.fromisoformat(iso).strftime("%Y-%m-%d %H:%M %Z").strip()
-    except ValueError:
-        return iso
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"

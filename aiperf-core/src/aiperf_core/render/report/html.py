@@ -1,9 +1,9 @@
-"""A report as one HTML page that loads nothing, runs nothing and follows nothing, whatever stands in the bundle."""
+"""A report as one HTML page that loads nothing and runs nothing, whatever the bundle contains."""
 
 import base64
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -13,73 +13,23 @@ from markupsafe import Markup
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
+from aiperf_core.render import roofline_plot, svg
 from aiperf_core.render.notes import best_of
 from aiperf_core.render.report import charts, samples
 from aiperf_core.render.report.content import Report
+from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.summary import chosen
 from aiperf_core.results.models import Manifest, TargetResult
 
-Picture = tuple[str, str, Markup]  # its title, what it shows, and itself
+Figure = tuple[str, str, Markup]  # title, caption, picture
 
 
-@attrs.frozen
-class Pictures:
-    """What is drawn: of each target by its number, and of each device."""
-
-    targets: Mapping[int, Sequence[Picture]]
-    rooflines: Sequence[tuple[str, Markup]]
-
-
-def draw(results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> Pictures:
-    """The pictures of a report; of the first `drawn` results, which have their samples, the distributions too."""
-    if not drawn:
-        return Pictures({}, [])
-    pictures = {number: _of_target(result) for number, result in enumerate(results[:drawn], 1)}
-    try:
-        panels = collect(results, manifest).panels
-    except AiperfError:  # nothing there has both traffic and arithmetic
-        panels = ()
-    return Pictures(pictures, [(panel.device, charts.roofline(panel)) for panel in panels])
-
-
-def _of_target(result: TargetResult) -> list[Picture]:
-    taken = samples.taken(result)
-    if not taken:
-        return []
-    best = best_of(result)
-    lit = any(one.row.speed_of_light for one in taken)
-    return [
-        (
-            "Time of a call.",
-            "Dots are medians, thick lines the middle half, thin lines the middle 98 % of the samples."
-            + (" The broken line is the speed of light." if lit else ""),
-            charts.times(taken, best),
-        ),
-        (
-            "Spread.",
-            "How the samples lie around the median of their row; lines below are the quartiles of each round.",
-            charts.spread(taken, best),
-        ),
-        (
-            "Course.",
-            "Medians of blocks, in the order taken. Red dots: clocks held down. Upright lines: fresh processes.",
-            charts.course(taken, best),
-        ),
-    ]
-
-
-def render(report: Report, pictures: Pictures) -> str:
-    """The page. The same report and pictures make the same bytes."""
+def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> str:
+    """The page. The first `drawn` results have their samples, and get figures. The same results make the same bytes."""
     style = Markup(page_style())
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    speedups = {one.number: one.row for one in report.headlines if one.row and one.row.speedup}
-    scale = charts.speedup_scale([row.speedup for row in speedups.values() if row.speedup])
-    strips = {
-        number: charts.speedup_strip(row.speedup, scale, row.verdict.value)
-        for number, row in speedups.items()
-        if row.speedup
-    }
     return (
         _environment()
         .get_template("page.html.jinja")
@@ -87,26 +37,69 @@ def render(report: Report, pictures: Pictures) -> str:
             report=report,
             policy=Markup(policy),
             style=style,
-            strips={one.number: strips.get(one.number, "") for one in report.headlines},
-            pictures={one.number: pictures.targets.get(one.number, ()) for one in report.sections},
-            rooflines=pictures.rooflines,
+            strips=_strips(report),
+            pictures={number: _of_target(result) for number, result in enumerate(results[:drawn], 1)},
+            rooflines=_rooflines(results, manifest) if drawn else [],
         )
     )
 
 
+def _strips(report: Report) -> dict[int, Markup]:
+    """The interval of the speedup of each target, all on the same scale."""
+    rows = {section.number: chosen(section.result) for section in report.sections}
+    speedups = {number: (row.speedup, row.verdict) for number, row in rows.items() if row and row.speedup}
+    scale = charts.speedup_scale([speedup for speedup, _ in speedups.values()])
+    return {
+        number: svg.markup(charts.speedup_strip(speedup, scale, verdict.value))
+        for number, (speedup, verdict) in speedups.items()
+    }
+
+
+def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, Markup]]:
+    try:
+        panels = collect(results, manifest).panels
+    except AiperfError:  # no result has both traffic and arithmetic
+        return []
+    return [(panel.device, svg.markup(roofline_plot.draw([_fewer(panel)]))) for panel in panels]
+
+
+def _fewer(panel: Panel) -> Panel:
+    """The panel; with many marks, only the best of each target."""
+    best = tuple(mark for mark in panel.marks if mark.kind == "best")
+    return attrs.evolve(panel, marks=best) if best and len(panel.marks) > roofline_plot.NAMED else panel
+
+
+def _of_target(result: TargetResult) -> list[Figure]:
+    rows = samples.of_rows(result)
+    if not rows:
+        return []
+    best = best_of(result)
+    lit = any(row.row.speed_of_light for row in rows)
+    return [
+        (
+            "Time of a call.",
+            "Dots are medians, thick lines the middle half, thin lines the middle 98 % of the samples."
+            + (" The dashed line is the speed of light." if lit else ""),
+            svg.markup(charts.times(rows, best)),
+        ),
+        (
+            "Spread.",
+            "Density of the samples around the median of their row. Lines below: quartiles of each process round.",
+            svg.markup(charts.spread(rows, best)),
+        ),
+        (
+            "Course.",
+            "Medians of blocks, in the order taken. Red dots: clocks held down. Vertical lines: a new process round.",
+            svg.markup(charts.course(rows, best)),
+        ),
+    ]
+
+
 def page_style() -> str:
     """The style sheet of the page and of the pictures in it."""
-    return read("page.css") + picture_style()
-
-
-def picture_style() -> str:
-    """The style sheet of pictures alone."""
-    return read("picture.css")
-
-
-def read(name: str) -> str:
-    """A file that lies beside this one."""
-    return resources.files("aiperf_core.render.report").joinpath(name).read_text(encoding="utf-8")
+    light = "; ".join(f"--{name}: {colour}" for name, colour in svg.PALETTE.items())
+    page = resources.files("aiperf_core.render.report").joinpath("page.css").read_text(encoding="utf-8")
+    return f":root {{ {light} }}\n{page}{svg.style_sheet()}"
 
 
 @functools.cache
@@ -122,5 +115,5 @@ def _environment() -> Environment:
 
 
 def _plain(value: Any) -> Any:
-    """Everything that the template prints passes here: without control characters, and then escaped unless it is ours."""
+    """The filter of every value in the template: no control characters. Jinja then escapes all that is not `Markup`."""
     return value if isinstance(value, Markup | int) else words(str(value))

@@ -1,4 +1,4 @@
-"""A report as GitHub-flavoured Markdown without a line of HTML, for an issue, a commit or a wiki."""
+"""A report as GitHub-flavoured Markdown without HTML, for an issue, a commit or a wiki."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from aiperf_core.names import words
 from aiperf_core.render.report.content import Figure, Line, Report, Section, Seen, Trouble
 
-# Anything that GitHub's Markdown might take for its own: markup, mathematics, mentions, emoji, links, lists, rules.
+# Everything that GitHub's Markdown interprets: markup, mathematics, mentions, emoji, links, lists, rules.
 _MARKUP = re.compile(
     r"([\\`*_\[\]<>#|~&@$]|:(?=//|\w+:)|(?<=www)\.|^[-+=]|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s))", re.IGNORECASE
 )
@@ -22,12 +22,12 @@ def render(report: Report) -> str:
 
 
 def plain(text: str) -> str:
-    """Somebody else's text, which Markdown shows as it is: on one line, neither markup nor link nor the end of a cell."""
+    """A foreign text that Markdown shows as it is: on one line, without markup, links or the end of a cell."""
     return _MARKUP.sub(r"\\\1", words(text))
 
 
 def code(text: str) -> str:
-    """Somebody else's text as code, with a fence longer than any in it. Within a table, GitHub still sees a pipe."""
+    """A foreign text as code, with a fence longer than any in it. In a table GitHub reads a pipe even within code."""
     shown = words(text)
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -36,29 +36,34 @@ def code(text: str) -> str:
 
 def _top(report: Report) -> Iterator[str]:
     yield f"# {plain(report.title)}"
-    yield _list([("command", code(report.command)), *((label, plain(value)) for label, value in report.facts)])
+    yield _list(
+        [
+            ("command", code(" ".join(report.manifest.command))),
+            *((label, plain(value)) for label, value in report.facts),
+        ]
+    )
     if report.counts:
         yield ", ".join(f"**{count} {word}**" for word, count in report.counts)
-    if not report.complete:
-        yield "This run was cut short or is still going on: what follows is what it measured so far."
+    if not report.manifest.complete:
+        yield "This run was interrupted or is still going on: the page shows what it measured so far."
     if report.unread:
         yield "## Could not be read"
         yield _list((code(name), plain(why)) for name, why in report.unread)
     if report.troubles:
-        yield "## What is wrong"
+        yield "## Problems"
         yield "\n".join(map(_reason, report.troubles))
-    if len(report.headlines) > 1:
+    if len(report.sections) > 1:
         yield "## At a glance"
         yield _table(
             ("target", "variant", "speedup", "verdict"),
             (
                 (
-                    code(one.target),
-                    code(one.variant) if one.row else one.variant,
-                    _figure(one.speedup),
-                    ", also ".join(filter(None, (one.verdict, one.troubled))),
+                    code(one.result.target),
+                    code(one.headline.name) if one.headline else "no variant ran",
+                    _figure(one.headline.speedup) if one.headline else "",
+                    ", also ".join(filter(None, (one.headline.verdict if one.headline else "", one.troubled))),
                 )
-                for one in report.headlines
+                for one in report.sections
             ),
             right={2},
         )
@@ -76,18 +81,18 @@ def _section(section: Section) -> Iterator[str]:
     yield _table([heads[index] for index in kept], ([row[index] for index in kept] for row in rows), right=numbers)
     if section.whys:
         yield "### Why"
-        yield _list((code(name), plain(why)) for name, why, _ in section.whys)
+        yield _list((code(name), plain(why)) for name, why in section.whys)
     if section.steps:
         yield "### Steps"
         yield _list((f"{code(name)} over {code(before)}", _figure(step)) for name, before, step in section.steps)
     if section.troubles:
-        yield "### Not believed, or not measured"
+        yield "### Not trusted, or not measured"
         yield from (_trouble(one) for one in section.troubles)
     if section.warnings:
-        yield "### Seen, and let pass"
+        yield "### Warnings"
         yield "\n".join(_seen(one) for one in section.warnings)
     if section.conditions:
-        yield "### What the machine did meanwhile"
+        yield "### Machine conditions"
         labels, *lines = section.conditions
         yield _table(labels, ([code(one[0]), *map(plain, one[1:])] for one in lines))
     if section.notes:
@@ -103,7 +108,7 @@ def _cells(line: Line) -> list[str]:
         _figure(line.speedup),
         line.verdict,
         plain(line.rate),
-        _figure(line.light),
+        _figure(line.speed_of_light),
         plain(line.memory),
         plain(line.energy),
     ]
@@ -126,12 +131,12 @@ def _trouble(one: Trouble) -> str:
 
 
 def _seen(one: Seen, indent: str = "", of: Trouble | None = None) -> str:
-    """An issue with its messages; a trouble has its rows and its reason told already."""
-    parts = [plain(one.title)] if one.title else []
+    """An issue with its messages. Below a trouble, its row and its reason are not repeated."""
+    parts = [plain(one.known.title)] if one.known else []
     for message, rows in one.messages:
         if not of or message != words(of.reason):
             parts.append(plain(message) + ("" if of else f" ({', '.join(map(code, rows))})"))
-    parts += [plain(one.meaning)] if one.meaning else []
+    parts += [plain(one.known.happens)] if one.known else []
     return f"{indent}- {code(one.issue)}: {' – '.join(parts)}"
 
 
@@ -141,14 +146,14 @@ def _end(report: Report) -> Iterator[str]:
         yield "\n".join(map(_reason, report.skipped))
     yield "## Environment"
     yield _list((plain(label), plain(value)) for label, value in (*report.environment, *report.ceilings))
-    if report.packages:
+    if report.manifest.packages:
         yield "### Packages"
-        yield ", ".join(plain(f"{name} {version}") for name, version in report.packages)
+        yield ", ".join(plain(f"{name} {version}") for name, version in report.manifest.packages.items())
     if report.files:
         yield "### SHA-256 of sources and results"
         yield _list((code(name), code(digest)) for name, digest in report.files)
     yield "### Seal"
-    yield code(report.seal) if report.seal else "This bundle has none: its run has not ended."
+    yield code(report.seal) if report.seal else "None: the run has not ended."
 
 
 def _list(pairs: Iterable[tuple[str, str]]) -> str:

@@ -1,16 +1,15 @@
-"""A report as PDF: the HTML page, printed by WeasyPrint, which the extra `aiperf-core[report]` brings."""
+"""A report as PDF: the HTML page, printed by WeasyPrint of the extra `aiperf-core[report]`."""
 
 import importlib
 import logging
-import re
 from typing import Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render.report.html import picture_style
+from aiperf_core.render import svg
 
 
 def check() -> None:
-    """Raise where WeasyPrint is missing, or a system library that it needs."""
+    """Raise where WeasyPrint or one of its system libraries is missing."""
     try:
         importlib.import_module("weasyprint")
     except ImportError:
@@ -28,7 +27,7 @@ def check() -> None:
 def render(page: str) -> bytes:
     """The printed page."""
     weasyprint: Any = importlib.import_module("weasyprint")
-    # It tells of every property of a screen that paper does not have.
+    # WeasyPrint warns of every property that paper does not have.
     logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
     document = weasyprint.HTML(string=_with_styles(page), url_fetcher=_nothing)
     data: bytes = document.write_pdf()
@@ -36,13 +35,12 @@ def render(page: str) -> bytes:
 
 
 def _with_styles(page: str) -> str:
-    """The page with a style sheet in each picture: WeasyPrint draws them apart from the page, and knows no variables there."""
-    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", picture_style())
-    # Only our own markup has these quotes; a bundle's are escaped.
+    """The page with a style sheet in each picture: WeasyPrint draws pictures apart from the page, without variables."""
+    # In texts of a bundle, quotes are escaped.
     opening = 'xmlns="http://www.w3.org/2000/svg">'
-    return page.replace(opening, f"{opening}<style>{plain}</style>")
+    return page.replace(opening, f"{opening}<style>{svg.style_sheet(plain=True)}</style>")
 
 
 def _nothing(url: str, *_: object, **__: object) -> Any:
-    """A page of ours needs nothing from elsewhere; one that asks is not ours."""
+    """Refuse every load: a page needs nothing from elsewhere."""
     raise ValueError(f"a report loads nothing; {url[:80]!r} was asked for")

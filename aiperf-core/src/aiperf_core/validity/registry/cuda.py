@@ -91,6 +91,7 @@ ISSUES = (
         needs=("cuda",),
         severity=SOFT,
         predecessor="CUDA / Context Switch Overhead",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="cuda.driver_overhead",
@@ -120,6 +121,7 @@ ISSUES = (
         needs=("cuda", "cupti"),
         severity=HARD,
         predecessor="CUDA / Cooperative Launch Abuse",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="cuda.dynamic_parallelism_hidden",

@@ -29,6 +29,7 @@ ISSUES = (
         needs=("nvml",),
         severity=SOFT,
         predecessor="Environment / Frequency Boost",
+        owed="a machine with a CUDA GPU whose clocks change under load",
     ),
     Issue(
         id="environment.priority_elevation",
@@ -68,6 +69,7 @@ ISSUES = (
         needs=("linux",),
         severity=SOFT,
         predecessor="Environment / NUMA Inconsistency",
+        owed="a machine with two NUMA nodes",
     ),
     Issue(
         id="environment.cpu_governor_mismatch",
@@ -84,6 +86,7 @@ ISSUES = (
         needs=("linux", "bare_metal"),
         severity=NOTE,
         predecessor="Environment / CPU Governor Mismatch",
+        owed="a machine without a hypervisor whose governor is slow",
     ),
     Issue(
         id="environment.thermal_throttling",
@@ -96,6 +99,7 @@ ISSUES = (
         ),
         severity=SOFT,
         predecessor="Environment / Thermal Throttling",
+        owed="a machine that gets too hot under load",
     ),
     Issue(
         id="environment.power_limit_difference",
@@ -109,6 +113,7 @@ ISSUES = (
         needs=("nvml",),
         severity=SOFT,
         predecessor="Environment / Power Limit Difference",
+        owed="a machine with a CUDA GPU whose limit of power was lowered",
     ),
     Issue(
         id="environment.driver_version_mismatch",
@@ -172,6 +177,7 @@ ISSUES = (
             "stands in the row where the machine counts energy."
         ),
         severity=SOFT,
+        owed="a machine with a CUDA GPU that reaches its limit of power",
     ),
     Issue(
         id="environment.cpu_quota",
@@ -186,6 +192,7 @@ ISSUES = (
         ),
         needs=("linux",),
         severity=SOFT,
+        owed="a machine with a CPU quota in control group version 2",
     ),
     Issue(
         id="environment.background_load",
@@ -211,6 +218,7 @@ ISSUES = (
         protection="NVML lists the processes of the GPU; all that are not of the run are named in the finding.",
         needs=("nvml",),
         severity=SOFT,
+        owed="a machine with a CUDA GPU whose driver lists processes",
     ),
     Issue(
         id="environment.clock_drift",
@@ -227,6 +235,7 @@ ISSUES = (
         needs=("nvml",),
         severity=SOFT,
         incidents=(met.SINKING_CLOCKS,),
+        owed="a machine with a CUDA GPU whose clocks change under load",
     ),
     Issue(
         id="environment.process_settings",

@@ -1,6 +1,6 @@
 """Leak: the answer is taken from the judge."""
 
-from aiperf_core.validity.issues import ALWAYS, Issue
+from aiperf_core.validity.issues import ALWAYS, Exclusion, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -61,6 +61,10 @@ ISSUES = (
         ),
         severity=ALWAYS,
         incidents=(met.FORGED_SIGNATURE,),
+        excluded=Exclusion(
+            construction="seeds go to the judge only: no message to a worker holds one",
+            test="aiperf-core/tests/validity/test_exclusions.py::test_a_worker_is_never_told_a_seed",
+        ),
     ),
     Issue(
         id="leak.judge_memory",

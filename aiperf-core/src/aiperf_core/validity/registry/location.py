@@ -16,6 +16,7 @@ ISSUES = (
         needs=("cuda", "cupti"),
         severity=HARD,
         predecessor="Location / CPU Spillover",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="location.setup_pre_computation",

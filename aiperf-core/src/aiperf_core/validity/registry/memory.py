@@ -98,6 +98,7 @@ ISSUES = (
         needs=("linux",),
         severity=SOFT,
         predecessor="Memory / Swap Interference",
+        owed="a machine with swap",
     ),
     Issue(
         id="memory.input_mutation",

@@ -19,6 +19,7 @@ ISSUES = (
         needs=("cuda", "cupti"),
         severity=NOTE,
         incidents=(met.FIELD_GUIDE, met.MAKORA),
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="policy.ghost_branch",
@@ -31,6 +32,7 @@ ISSUES = (
         needs=("cuda", "cupti"),
         severity=NOTE,
         incidents=(met.MAKORA,),
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="policy.wrapper_extension",
@@ -40,6 +42,7 @@ ISSUES = (
         protection="What the GPU ran is recorded with its name, through whichever language it was called.",
         needs=("cuda", "cupti", "compiler"),
         severity=NOTE,
+        owed="a machine with a CUDA GPU and a C compiler",
     ),
     Issue(
         id="policy.decoy_kernel",
@@ -52,5 +55,6 @@ ISSUES = (
         protection="The ledger gives each kernel's share of the time and not only its name.",
         needs=("cuda", "cupti"),
         severity=NOTE,
+        owed="a machine with a CUDA GPU",
     ),
 )

@@ -70,6 +70,7 @@ ISSUES = (
         severity=HARD,
         incidents=(met.EVENTS_INFLATE,),
         predecessor="Timing / Timer Granularity",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="timing.warmup_bleed",
@@ -167,6 +168,7 @@ ISSUES = (
         needs=("cuda",),
         severity=SOFT,
         incidents=(met.NO_ACTIVITY, met.SILENT_FALLBACK),
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="timing.faster_than_light",

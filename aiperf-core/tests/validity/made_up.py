@@ -1,21 +1,37 @@
-"""Recorded cases: evidence of issues that cannot be committed on every machine, each beside its honest look-alike.
+"""Made-up evidence for tests of the checks: what an issue would look like, and honest code that looks like it.
 
-Figures are made up after what such runs look like. `CASES` are for the checks that look at `Evidence`; `READINGS` are for
-`harness.conditions`, which looks at readings of the machine; `TURNS` and `CLOCKS` for what a run says of samples that were taken
-in turns and alone, of its clock and of its flush.
+It proves nothing about a run. `CASES` are for the checks that look at `Evidence`; `READINGS`, `TURNS` and `CLOCKS` are for what
+looks at readings of the machine, at samples taken in turns and alone, and at the clock and the flush; `RARE` are second cases.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from aiperf_core.measurements import Audit, Census, Flush, Rank, Reading, Samples, Work
 from aiperf_core.results.models import Finding
 from aiperf_core.stats.conditions import findings, summary, warm_after_flush
-from aiperf_core.validity.cases import Recorded
+from aiperf_core.validity.check import NotObserved, Seen
+from aiperf_core.validity.checks.ranks import CHECK
 from aiperf_core.validity.evidence import Evidence, SelfCheck
+
+
+@frozen(kw_only=True)
+class MadeUp:
+    """Evidence of an issue, and of honest code.
+
+    look: what looks at the evidence; None is the check of the issue's guard.
+    told: the issue as which it is found, where that is another one.
+    """
+
+    issue: str
+    guilty: Callable[[], Any]
+    honest: Callable[[], Any]
+    look: Callable[[Any], Iterable[Seen | Finding] | NotObserved] | None = None
+    told: str | None = None
+
 
 GIB = 1 << 30
 _PASSES = 8
@@ -141,13 +157,13 @@ def _pinned(ours: range, theirs: range) -> Evidence:
 
 
 MACHINES = (
-    Recorded(
+    MadeUp(
         issue="environment.virtualization_overhead",
         guilty=lambda: _on(hypervisor="QEMU Standard PC"),
         # The maker of clouds' virtual machines sells whole ones too.
         honest=lambda: _on(hypervisor="", container="docker"),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.cpu_governor_mismatch",
         guilty=lambda: _on(governors=["schedutil"], energy_preferences=None),
         # Where the processor itself chooses, this is what the fast governor is called.
@@ -155,25 +171,25 @@ MACHINES = (
             cpufreq_driver="intel_pstate", governors=["powersave"], energy_preferences=["balance_performance"]
         ),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.numa_inconsistency",
         guilty=lambda: _pinned(range(32, 36), range(4)),
         # Other processors of the same node.
         honest=lambda: _pinned(range(4, 8), range(4)),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.memory_overcommit",
         guilty=lambda: _on(overcommit="always"),
         # Much is promised, and all of it is there.
         honest=lambda: _on(committed_bytes=500 * GIB, swap_total_bytes=64 * GIB),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.container_resource_limits",
         guilty=lambda: _on(cpu_limit=8.0, memory_limit_bytes=64 * GIB),
         # A control group as large as the machine.
         honest=lambda: _on(cpu_limit=64.0, memory_limit_bytes=512 * GIB),
     ),
-    Recorded(
+    MadeUp(
         issue="environment.power_limit_difference",
         guilty=lambda: _on(power_limit_w=450.0),
         # The driver rounds.
@@ -184,7 +200,7 @@ MACHINES = (
 # --- versions
 
 VERSION_CASES = (
-    Recorded(
+    MadeUp(
         issue="evaluation.unreproducible_result",
         guilty=lambda: variant(checked={"seeds": [], "declared": {}}),
         # An implementation that was skipped has no samples to keep.
@@ -217,18 +233,18 @@ def _drifting_together() -> Evidence:
 
 
 SELF_CHECK_CASES = (
-    Recorded(
+    MadeUp(
         issue="statistical.variance_gaming",
         guilty=lambda: variant(samples=evolve(samples(0.6e-3), wall_s=[])),
         # Calls too short for the clock: several a sample, and each sample is there.
         honest=lambda: variant(samples=evolve(samples(0.6e-3), calls=[100] * _PASSES)),
     ),
-    Recorded(
+    MadeUp(
         issue="statistical.insufficient_samples",
         guilty=lambda: variant(samples=_shorter(samples(0.6e-3), 2)),
         honest=lambda: variant(samples=_shorter(samples(0.6e-3), 4)),
     ),
-    Recorded(issue="statistical.within_noise", guilty=_best_round, honest=_drifting_together),
+    MadeUp(issue="statistical.within_noise", guilty=_best_round, honest=_drifting_together),
 )
 
 # --- ranks
@@ -260,26 +276,26 @@ def all_ranks(**changes: Any) -> dict[int, dict[str, Any]]:
 
 
 RANK_CASES = (
-    Recorded(
+    MadeUp(
         issue="distributed.rank_skipping",
         guilty=lambda: ranks({3: {"work_s": 2e-6, "waited_s": 9.5e-3}}),
         # It waits most of the time, and did its work.
         honest=lambda: ranks({3: {"work_s": 1.1e-3, "waited_s": 8.4e-3}}),
     ),
-    Recorded(
+    MadeUp(
         issue="distributed.collective_short_circuit",
         guilty=lambda: ranks(all_ranks(collectives={}, wire_bytes=0.0)),
         # Fused into one, with numbers of half the width.
         honest=lambda: ranks(all_ranks(collectives={"all_reduce": 1}, wire_bytes=0.75e8)),
     ),
-    Recorded(
+    MadeUp(
         issue="distributed.barrier_timing",
         # Rank 2 works on after the clock of rank 0 stopped.
         guilty=lambda: ranks({2: {"work_s": 30e-3, "waited_s": 0.0}}),
         # One is slow, and its time is the row's; the others wait for it.
         honest=lambda: ranks(all_ranks(waited_s=20e-3) | {2: {"work_s": 29e-3, "waited_s": 0.2e-3}}, time_s=29.4e-3),
     ),
-    Recorded(
+    MadeUp(
         issue="distributed.pipeline_bubble_hiding",
         guilty=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3)),
         honest=lambda: ranks(all_ranks(work_s=9.2e-3, waited_s=6e-3), time_s=15.3e-3),
@@ -301,36 +317,36 @@ def _unjudged() -> Samples:
 
 
 SEED_CASES = (
-    Recorded(
+    MadeUp(
         issue="replay.known_seed",
         guilty=lambda: variant(checked={"seeds": list(range(42, 50))}),
         # One of many seeds happens to be a little smaller.
         honest=lambda: variant(checked={"seeds": [*seeds(7), seeds(8)[7] >> 12]}),
     ),
-    Recorded(
+    MadeUp(
         issue="leak.seed",
         guilty=lambda: variant(state_after={"torch.initial_seed": seeds(3)[2]}),
         # The process has a generator of its own.
         honest=lambda: variant(state_after={"torch.initial_seed": 67280421310721}),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.test_data_leakage",
         guilty=lambda: variant(checked={"seeds": [*seeds(7), seeds(1)[0]]}),
         # The baseline is given the same values, in turn.
         honest=lambda: variant(beside=baseline(self_check=self_check(samples(1.2e-3)))),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.benchmark_memorization",
         guilty=lambda: variant(checked={"seeds": seeds(2) * 4}),
         honest=lambda: variant(checked={"seeds": seeds(64)}),
     ),
-    Recorded(
+    MadeUp(
         issue="workload.train_test_overlap",
         guilty=lambda: variant(samples=_repeating()),
         # Two samples a step, each by a clock of its own.
         honest=lambda: variant(samples=samples(0.6e-3, wall_s=0.65e-3)),
     ),
-    Recorded(
+    MadeUp(
         issue="evaluation.missing_holdout_sets",
         guilty=lambda: variant(samples=_unjudged()),
         # So few samples that none was chosen yet.
@@ -385,25 +401,25 @@ def _copying() -> Evidence:
 
 
 LEDGER_CASES = (
-    Recorded(
+    MadeUp(
         issue="timing.not_audited",
         guilty=lambda: variant(audit=Audit([], [1e-3] * 7, [], 0)),
         honest=lambda: variant(audit=audit(kernel("fused_softmax", 0.59e-3))),
     ),
-    Recorded(
+    MadeUp(
         issue="cuda.driver_overhead",
         guilty=lambda: variant(samples=samples(0.6e-3, wall_s=6e-3)),
         # Slower to launch, and worth it.
         honest=lambda: variant(samples=samples(0.6e-3, wall_s=1.2e-3)),
     ),
-    Recorded(issue="location.cpu_spillover", guilty=_on_the_host, honest=_copying),
-    Recorded(
+    MadeUp(issue="location.cpu_spillover", guilty=_on_the_host, honest=_copying),
+    MadeUp(
         issue="cuda.cooperative_launch_abuse",
         guilty=lambda: variant(audit=audit(kernel("fused_softmax", 0.1e-3), stray=7, threads=2)),
         # A cooperative kernel within the calls, launched by the thread of autograd.
         honest=lambda: variant(audit=audit(kernel("cooperative_softmax", 0.59e-3), threads=2)),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.library_fallback",
         guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3)),
         # Its own kernel does the work, and torch fills a buffer for it.
@@ -411,19 +427,19 @@ LEDGER_CASES = (
             kernel("tiled_matmul", 0.57e-3), kernel("void at::native::FillFunctor<float>", 0.02e-3)
         ),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.ghost_branch",
         guilty=lambda: _rewritten(*_TORCH, beside=_eager(), samples=samples(1.2e-3, wall_s=1.3e-3)),
         # The same kernels in a CUDA graph: the caller waits for less.
         honest=lambda: _rewritten(*_TORCH, beside=_eager(), samples=samples(1.2e-3, wall_s=1.22e-3)),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.wrapper_extension",
         guilty=lambda: _rewritten(kernel(_GEMM, 0.59e-3), extensions=["/home/me/fast_gemm.so"]),
         # An extension that brings the kernel that runs.
         honest=lambda: _rewritten(kernel("fast_gemm_kernel", 0.59e-3), extensions=["/home/me/fast_gemm.so"]),
     ),
-    Recorded(
+    MadeUp(
         issue="policy.decoy_kernel",
         guilty=lambda: _rewritten(*_TORCH, kernel("my_fused_kernel", 4e-6), beside=_eager()),
         # A small kernel that takes the place of torch's: what it replaces runs no more.
@@ -431,7 +447,7 @@ LEDGER_CASES = (
     ),
 )
 
-CASES: tuple[Recorded, ...] = (
+CASES: tuple[MadeUp, ...] = (
     *MACHINES,
     *VERSION_CASES,
     *SELF_CHECK_CASES,
@@ -452,8 +468,8 @@ def _of_conditions(sides: Sides) -> list[Finding]:
     return findings(ours, baseline)
 
 
-def _readings_of(issue: str, *, guilty: Callable[[], Sides], honest: Callable[[], Sides]) -> Recorded:
-    return Recorded(issue=issue, look=_of_conditions, guilty=guilty, honest=honest)
+def _readings_of(issue: str, *, guilty: Callable[[], Sides], honest: Callable[[], Sides]) -> MadeUp:
+    return MadeUp(issue=issue, look=_of_conditions, guilty=guilty, honest=honest)
 
 
 def _readings(changes: dict[str, Any] | None = None, every: int = 1, blocks: int = 40) -> list[Reading]:
@@ -482,8 +498,8 @@ def _both(changes: dict[str, Any], every: int = 1) -> Sides:
     return _readings(changes, every), _readings(changes, every)
 
 
-READINGS: tuple[Recorded, ...] = (
-    Recorded(
+READINGS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="environment.frequency_boost",
         look=_of_conditions,
         told="environment.clock_drift",
@@ -553,8 +569,8 @@ def _implementation(in_turns_s: float) -> Any:
     return ImplementationRun(declared, "fused", samples=samples(in_turns_s), isolated_samples_s=alone)
 
 
-TURNS: tuple[Recorded, ...] = (
-    Recorded(
+TURNS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="cuda.context_switch_overhead",
         look=_of_turns,
         told="timing.interference",
@@ -573,7 +589,7 @@ def _of_short_calls(one: Any) -> list[Finding]:
 
     from aiperf_core.harness.run.sampler import Sampler
 
-    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S)
+    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S, off=frozenset())
     Sampler._refuse_short_calls(sampler, one)
     return list(one.findings)
 
@@ -594,19 +610,90 @@ def _of_flush(flush: Flush) -> list[Finding]:
     return [found] if found else []
 
 
-CLOCKS: tuple[Recorded, ...] = (
-    Recorded(
+CLOCKS: tuple[MadeUp, ...] = (
+    MadeUp(
         issue="timing.timer_granularity",
         look=_of_short_calls,
         guilty=lambda: _warmed_up(0.8e-6),
         # A short call, and many times as long as timing it.
         honest=lambda: _warmed_up(25e-6),
     ),
-    Recorded(
+    MadeUp(
         issue="timing.cache_not_cold",
         look=_of_flush,
         guilty=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=43e-6),
         # Not as cold as memory that others have displaced, and nearer to that than to hot.
         honest=lambda: Flush(hot_s=40e-6, cold_s=90e-6, flushed_s=81e-6),
+    ),
+)
+
+# --- second cases: swap, several GPUs, ranks
+
+
+def swapping(*swapped_bytes: int, faults: int = 0) -> Evidence:
+    """A process of which so much lay in swap at each look, with so many pages fetched from there since the look before."""
+
+    def side(role: str, census: list[Census]) -> Evidence:
+        return Evidence(name=role, role=role, device="cpu", clock="wall", cache="warm", census=census)
+
+    looks = [Census(swapped_bytes=size, major_faults=faults) for size in swapped_bytes]
+    still = [Census(swapped_bytes=0, major_faults=0) for _ in swapped_bytes]
+    return evolve(side("variant", looks), baseline=side("baseline", still))
+
+
+def working_on(ours: str, theirs: str | None) -> Evidence:
+    """Processes that the driver lists on these GPUs; None where it lists none."""
+
+    def side(role: str, gpu: str | None) -> Evidence:
+        looks = [Census(gpus=None if gpu is None else (gpu,))] * 4
+        return Evidence(name=role, role=role, device="cuda", clock="device", cache="cold", census=looks)
+
+    return evolve(side("variant", ours), baseline=side("baseline", theirs))
+
+
+# 16384 tokens of 8 KiB for two experts each.
+ROW_BYTES = 2 * 16384 * 8192
+NEEDED = 2 * 0.75 * ROW_BYTES
+
+
+def unpadded(wire_bytes: float) -> Evidence:
+    """Four ranks that hand over so many bytes each, beside a baseline that fills every message up to the longest one.
+
+    Of a rank's rows, three in four go to experts on other ranks and come back.
+    """
+    padded: dict[str, Any] = {"collectives": {"allreduce": 1, "alltoall_base": 2}, "wire_bytes": 2.36e10}
+    exact = all_ranks(collectives={"alltoall_base": 3}, wire_bytes=wire_bytes)
+    return evolve(ranks(exact, **padded), wire_bytes=NEEDED)
+
+
+RARE: tuple[MadeUp, ...] = (
+    MadeUp(
+        issue="memory.swap_interference",
+        guilty=lambda: swapping(0, 48 << 20, 160 << 20, 416 << 20, 512 << 20, faults=1900),
+        # What was swapped before the first call, and is not asked for, costs nothing.
+        honest=lambda: swapping(*[24 << 20] * 5),
+    ),
+    MadeUp(
+        issue="environment.device_mismatch",
+        guilty=lambda: working_on("GPU-5d2c", "GPU-9a41"),
+        # In a container the driver lists one of the processes, and not the other.
+        honest=lambda: working_on("GPU-9a41", None),
+    ),
+    MadeUp(
+        issue="distributed.async_gradient_timing",
+        # The step has its time, and the all-reduce of each rank goes on.
+        guilty=lambda: ranks(all_ranks(work_s=14e-3, waited_s=0.1e-3), time_s=9.6e-3),
+        # All of it is in the step: overlapped with the backward pass, and waited for.
+        honest=lambda: ranks(all_ranks(work_s=14e-3, waited_s=0.1e-3), time_s=14.2e-3),
+        look=CHECK.look,
+        told="distributed.barrier_timing",
+    ),
+    MadeUp(
+        issue="distributed.collective_short_circuit",
+        # A tenth of the rows that have to travel.
+        guilty=lambda: unpadded(0.1 * NEEDED),
+        # All of them, counted where they leave and where they arrive, and those that stay too: a small part of the padding.
+        honest=lambda: unpadded(4.0 * ROW_BYTES),
+        look=CHECK.look,
     ),
 )

@@ -1,4 +1,4 @@
-"""Every guard is proven on the processors of this machine, as `aiperf selftest` does it for a user."""
+"""Every guard is proven on the processors of this machine, as `aiperf selftest` proves it for a user."""
 
 import json
 import os
@@ -13,11 +13,17 @@ import pytest
 from aiperf_core.selftest.outcomes import WRONG, Outcome
 from aiperf_core.validity.registry import CATEGORIES, ISSUES
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.proof
 
 # Their proofs hang on times, and take more than half of all the time.
 OF_TIMES = ("compile", "location", "statistical", "timing")
 OTHERS = tuple(one for one in CATEGORIES if one not in OF_TIMES)
+
+
+@pytest.fixture
+def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes an empty folder for the cache each time it is called."""
+    return lambda: tmp_path_factory.mktemp("cache")
 
 
 def selftest(cache: Path, *arguments: str) -> dict[str, dict[str, Any]]:
@@ -56,6 +62,5 @@ def test_guards_of_values_files_and_processes(new_cache: Callable[[], Path]) -> 
     prove(new_cache, OTHERS, 75)
 
 
-@pytest.mark.long
 def test_guards_of_times(new_cache: Callable[[], Path]) -> None:
     prove(new_cache, OF_TIMES, 20)

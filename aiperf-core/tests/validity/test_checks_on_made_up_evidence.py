@@ -2,13 +2,11 @@ import importlib
 
 import pytest
 from attrs import evolve
+from made_up import CASES, CLOCKS, RARE, READINGS, TURNS, MadeUp
 
 from aiperf_core.measurements import Memory
-from aiperf_core.validity.cases import Recorded
 from aiperf_core.validity.check import Check, NotObserved
 from aiperf_core.validity.registry import ISSUES, issue
-from aiperf_redteam import catalogue
-from aiperf_redteam.recorded import CASES, READINGS
 
 GUARDS = ("both_clocks", "machine", "versions", "self_check", "ranks", "seeds", "cupti_ledger")
 CHECKS: dict[str, Check] = {
@@ -32,23 +30,24 @@ def test_a_check_knows_its_guard(name: str):
 
 
 def test_every_issue_of_these_guards_that_no_attack_commits_has_one_case():
+    catalogue = pytest.importorskip("aiperf_redteam.catalogue")
     attacked = {case.issue for case in catalogue.cases()}
     owed = [one.id for one in ISSUES if one.guard in GUARDS and one.id not in attacked and not one.excluded]
     assert sorted(case.issue for case in CASES if case.issue not in attacked) == sorted(owed)
     assert sorted(one.issue for one in READINGS) == sorted(one.id for one in ISSUES if one.guard == "conditions")
 
 
-def test_the_guilty_is_seen_as_what_it_did(case: Recorded):
+def test_the_guilty_is_seen_as_what_it_did(case: MadeUp):
     found = seen(CHECKS[issue(case.issue).guard], case.guilty())
     assert found == {case.issue}
 
 
-def test_no_other_check_sees_the_guilty(case: Recorded):
+def test_no_other_check_sees_the_guilty(case: MadeUp):
     others = {name: seen(check, case.guilty()) for name, check in CHECKS.items() if name != issue(case.issue).guard}
     assert not any(others.values()), others
 
 
-def test_the_look_alike_is_looked_at_and_nothing_is_seen(case: Recorded):
+def test_the_look_alike_is_looked_at_and_nothing_is_seen(case: MadeUp):
     evidence = case.honest()
     assert seen(CHECKS[issue(case.issue).guard], evidence) == set()
     assert not any(seen(check, evidence) for check in CHECKS.values())
@@ -65,7 +64,7 @@ def test_the_same_kernels_in_less_memory_are_other_code(share: float, found: set
     )
 
 
-def test_what_is_seen_has_a_message_and_figures(case: Recorded):
+def test_what_is_seen_has_a_message_and_figures(case: MadeUp):
     found = CHECKS[issue(case.issue).guard].look(case.guilty())
     assert not isinstance(found, NotObserved)
     for one in found:
@@ -73,11 +72,12 @@ def test_what_is_seen_has_a_message_and_figures(case: Recorded):
         assert one.evidence
 
 
-LOOKED_AT = [one for one in catalogue.recorded() if one.look is not None]
+EVERY = (*CASES, *READINGS, *TURNS, *CLOCKS, *RARE)
+LOOKED_AT = [one for one in EVERY if one.look is not None]
 
 
 @pytest.mark.parametrize("recorded", LOOKED_AT, ids=lambda one: one.issue)
-def test_what_looks_at_other_than_evidence(recorded: Recorded):
+def test_what_looks_at_other_than_evidence(recorded: MadeUp):
     assert recorded.look is not None
     told = [[one.issue for one in recorded.look(shown())] for shown in (recorded.guilty, recorded.honest)]
     assert told == [[recorded.told or recorded.issue], []]
@@ -85,5 +85,5 @@ def test_what_looks_at_other_than_evidence(recorded: Recorded):
 
 
 def test_what_is_told_as_another_issue_is_said_of_it():
-    for one in catalogue.recorded():
+    for one in EVERY:
         assert one.told is None or one.told in issue(one.issue).protection, one.issue

@@ -1,0 +1,86 @@
+"""What a manifest tells about a run: command, time, machine and software."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from aiperf_core import units
+from aiperf_core.measurements import Ceilings
+from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
+from aiperf_core.render.look import Look
+from aiperf_core.results.models import Machine, Manifest
+
+ABBREVIATED = 12  # characters of a commit that identify it
+
+
+def render_manifest(manifest: Manifest, path: Path, look: Look) -> RenderableType:
+    """The manifest of a bundle in a few lines of a terminal."""
+    grid = labelled()
+    for label, line in _lines(manifest):
+        grid.add_row(label, look.text(words(line)))
+    return Group(Text(str(path), "bold", overflow="fold"), grid, Text())
+
+
+def _lines(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    machine = manifest.machine
+    yield "command", " ".join(manifest.command)
+    yield "run", f"{units.moment(manifest.created)}, {ending(manifest)}"
+    yield "machine", f"{machine.hostname}, {machine.system}"
+    yield "processor", processor(machine)
+    driver = f", driver {machine.driver}" if machine.driver else ""
+    yield from (("GPU", f"{gpu_name(gpu)}{driver}") for gpu in machine.gpus)
+    if machine.hypervisor:
+        yield "hypervisor", machine.hypervisor
+    for device, found in manifest.ceilings.items():
+        yield "ceilings", f"{device}, measured {units.moment(found.measured)}: {', '.join(rates(found))}"
+    yield "software", _software(manifest)
+    yield from set_aside(manifest)
+    if manifest.git:
+        commit, dash, dirty = manifest.git.partition("-")
+        yield "git", commit[:ABBREVIATED] + dash + dirty
+
+
+def ending(manifest: Manifest) -> str:
+    """Whether the run is complete, and its exit code."""
+    code = "" if manifest.exit_code is None else f", exit code {manifest.exit_code}"
+    return ("complete" if manifest.complete else "not complete") + code
+
+
+def processor(machine: Machine) -> str:
+    """The CPU, the number of CPUs that the run could use, and the memory."""
+    return f"{machine.cpu}, {machine.cores} logical CPUs usable, {units.size(machine.memory_bytes)}"
+
+
+def gpu_name(gpu: dict[str, Any]) -> str:
+    """A GPU with its memory and its compute capability."""
+    memory, capability = gpu.get("memory_bytes"), gpu.get("capability")
+    parts = (
+        str(gpu.get("name") or "unnamed GPU"),
+        units.size(memory) if isinstance(memory, int | float) else "",
+        f"compute capability {capability}" if capability else "",
+    )
+    return ", ".join(filter(None, parts))
+
+
+def rates(found: Ceilings) -> list[str]:
+    """The ceilings that bound most work: copies, and matrix products by precision."""
+    products = [f"{precision} {units.rate(value, 'FLOP/s')}" for precision, value in found.flop_per_s.items()]
+    return [f"copy {units.rate(found.copy_bytes_per_s, 'B/s')}", *products]
+
+
+def set_aside(manifest: Manifest) -> list[tuple[str, str]]:
+    """The plugins that were set aside, with the reason."""
+    aside = [plugin for plugin in manifest.plugins if "set_aside" in plugin]
+    return [("set aside", f"{one.get('distribution')} {one.get('version')}: {one['set_aside']}") for one in aside]
+
+
+def _software(manifest: Manifest) -> str:
+    ours = {name: version for name, version in manifest.packages.items() if name in ("torch", "triton")}
+    plugins = {one["distribution"]: one["version"] for one in manifest.plugins if "set_aside" not in one}
+    plugins.pop("aiperf-core", None)
+    named = [f"aiperf {manifest.aiperf}", *(f"{name} {version}" for name, version in {**plugins, **ours}.items())]
+    return ", ".join([*named, manifest.machine.python])

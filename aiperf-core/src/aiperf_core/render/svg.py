@@ -1,0 +1,334 @@
+"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as PNG and PDF.
+
+Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The
+style sheet gives each class its colour, which follows the colour scheme of the page.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import field, frozen
+from markupsafe import Markup
+
+from aiperf_core.names import words
+
+STEPS = (1, 2, 5)
+# Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
+SMALLEST, LARGEST = 1e-150, 1e150
+
+# Colours that tell series apart, of Okabe and Ito for any kind of colour vision; the darker colours first.
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#44aa99", "#4d4d4d")
+SERIES = tuple(f"s{index}" for index in range(len(_SERIES)))
+# The light scheme. A page declares these names as CSS custom properties, and may redefine them for a dark scheme.
+PALETTE: Mapping[str, str] = {
+    "page": "#ffffff",
+    "ink": "#1a2129",
+    "quiet": "#57626e",
+    "line": "#d9dee4",
+    "faint": "#eceff2",
+    "accent": "#0a63b8",
+    "good": "#0b7038",
+    "warn": "#8a5700",
+    "bad": "#b3241b",
+    "yard": "#7a4f94",
+    **dict(zip(SERIES, _SERIES, strict=True)),
+}
+FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
+# CSS rules, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
+_ELEMENTS: Mapping[str, Mapping[str, str]] = {
+    "path": {"stroke": "own", "fill": "none", "stroke-width": "1", "stroke-linejoin": "round"},
+    "circle": {"stroke": "none", "fill": "own"},
+    "text": {"fill": "ink", "font-size": "11px"},
+}
+# The classes that give a shape its own colour.
+_OWNERS: Mapping[str, str] = {
+    "quiet": "baseline control v-SAME",
+    "accent": "variant",
+    "good": "best v-FASTER v-SMALLER",
+    "yard": "yardstick",
+    "warn": "v-SLOWER v-LARGER v-INCONCLUSIVE",
+    "bad": "disbelieved held",
+    **{name: name for name in SERIES},
+}
+_COLOURS = {name: colour for colour, names in _OWNERS.items() for name in names.split()}
+_CLASSES: Mapping[str, Mapping[str, str]] = {
+    "tick": {"fill": "quiet", "font-size": "10px"},
+    "note": {"fill": "quiet", "font-size": "10px"},
+    "label": {"fill": "quiet"},
+    "strong": {"fill": "ink", "font-weight": "700"},
+    "title": {"font-size": "15px", "font-weight": "700"},
+    "paper": {"fill": "page"},
+    "grid": {"stroke": "faint"},
+    "zero": {"stroke": "line"},
+    "leader": {"stroke": "line"},
+    "divider": {"stroke": "line", "stroke-dasharray": "2 3"},
+    "one": {"stroke": "quiet"},
+    "light": {"stroke": "warn", "stroke-width": "1.2", "stroke-dasharray": "4 3"},
+    "stem": {"stroke": "line", "stroke-width": "1.4"},
+    "roof": {"stroke": "ink", "stroke-width": "1.6"},
+    "second": {"stroke": "quiet", "stroke-width": "1", "stroke-dasharray": "4 3"},
+    "whisker": {"stroke-width": "1.2", "stroke-linecap": "round"},
+    "round": {"stroke-width": "1.2", "stroke-linecap": "round"},
+    "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
+    "ridge": {"fill": "own", "fill-opacity": ".3"},
+    "course": {"stroke-width": "1.2"},
+    "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
+    "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
+    "open": {"stroke": "own", "stroke-width": "1.5", "fill": "none"},
+}
+# Keeps lines from striking through words. Not for WeasyPrint: without `paint-order`, it would cover the words.
+HALO = "text { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; paint-order: stroke }"
+
+
+@frozen
+class Dot:
+    """A circle. `title` is shown when a reader points at it."""
+
+    x: float
+    y: float
+    radius: float
+    kind: str
+    title: str = field(default="", converter=words)
+
+
+@frozen
+class Path:
+    """Lines through points; `closed` makes it an area."""
+
+    points: Sequence[tuple[float, float]]
+    kind: str
+    closed: bool = False
+    title: str = field(default="", converter=words)
+
+
+@frozen
+class Text:
+    """A label at its baseline. `anchor` is `start`, `middle` or `end`; `turned` is in degrees, counter-clockwise."""
+
+    x: float
+    y: float
+    content: str = field(converter=words)
+    kind: str = "t"
+    anchor: str = "start"
+    turned: float = 0.0
+    title: str = ""
+
+
+Shape = Dot | Path | Text
+_TAGS: Mapping[type, str] = {Dot: "circle", Path: "path", Text: "text"}
+
+
+@frozen
+class Picture:
+    """A whole picture. `alt` is the text for readers who do not see it, `kind` its class."""
+
+    width: float
+    height: float
+    alt: str = field(converter=words)
+    shapes: Sequence[Shape]
+    kind: str = "figure"
+
+
+# --- scales
+
+
+@frozen
+class Scale:
+    """From values to places on an axis, `left` to `right`. An upright axis goes from its bottom to its top."""
+
+    low: float
+    high: float
+    left: float
+    right: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value; a value beyond an end is at that end."""
+        low, high, at = self.low, self.high, min(max(value, self.low), self.high)
+        if self.log:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        return self.left + (at - low) / (high - low) * (self.right - self.left)
+
+    def ticks(self, most: int) -> list[float]:
+        """Round values within the scale, at most `most` of them where that is possible."""
+        return _log_ticks(self.low, self.high, most) if self.log else _ticks(self.low, self.high, most)
+
+
+def log_scale(low: float, high: float, left: float, right: float) -> Scale:
+    """A logarithmic scale, whatever the figures are."""
+    low = min(max(low, SMALLEST), LARGEST / 10)
+    return Scale(low, min(max(high, low * 1.01), LARGEST), left, right, log=True)
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    rough = (high - low) / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next((step * power for step in (*STEPS, 10) if step * power >= rough * 0.999), 10 * power)
+    first = math.ceil(low / step - 1e-9)
+    return [index * step for index in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in (STEPS, (1, 3), (1,)):
+        found = _within(low, high, (step * 10.0**power for power in decades for step in steps))
+        if 2 <= len(found) <= most:
+            return found
+    every = max(1, math.ceil(len(decades) / most))
+    return _within(low, high, (10.0**power for power in decades[::every])) or [low]
+
+
+def _within(low: float, high: float, values: Iterable[float]) -> list[float]:
+    return [value for value in values if low * 0.999 <= value <= high * 1.001]
+
+
+# --- parts of a picture
+
+
+def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
+    """A horizontal axis: grid lines, a label below each, and below the labels what the axis shows. 30 pixels high."""
+    shapes: list[Shape] = []
+    for value, label in ticks:
+        x, half = scale(value), text_width(label, 10) / 2
+        anchor = "start" if x - half < scale.left - 8 else "end" if x + half > scale.right + 8 else "middle"
+        shapes += [line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
+    return [*shapes, Text(scale.right, bottom + 27, title, "note", "end")]
+
+
+def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
+    """An upright axis: grid lines, a label at the left of each, and above them what the axis shows."""
+    shapes: list[Shape] = []
+    for value, label in ticks:
+        y = scale(value)
+        shapes += [line(left, y, right, y, "grid"), Text(left - 6, y + 4, label, "tick", "end")]
+    return [*shapes, Text(left - 6, scale.right - 8, title, "note", "end")]
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
+    """A straight line."""
+    return Path([(x1, y1), (x2, y2)], kind, title=title)
+
+
+def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "") -> Shape:
+    """A mark: a `circle`, `diamond`, `triangle` or `square`."""
+    if form == "circle":
+        return Dot(x, y, radius, kind, title)
+    corners = {
+        "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
+        "triangle": ((0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
+        "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    }[form]
+    return Path([(x + dx * radius, y + dy * radius) for dx, dy in corners], kind, closed=True, title=title)
+
+
+def legend(entries: Sequence[tuple[str, str, str]], left: float, right: float, top: float) -> tuple[list[Shape], float]:
+    """Marks with their names in rows, from form, kind and name of each; and the bottom of the last row."""
+    shapes: list[Shape] = []
+    x, y = left, top
+    for form, kind, name in entries:
+        name = shortened(name, right - left - 16)
+        width = 16 + text_width(name) + 18
+        if x > left and x + width - 18 > right:
+            x, y = left, y + 17
+        shapes += [mark(x + 5, y + 8, 4, form, kind), Text(x + 16, y + 12, name, "label")]
+        x += width
+    return shapes, y + 17
+
+
+def text_width(text: str, size: float = 11.0) -> float:
+    """The width of a text, nearly: in DejaVu Sans, the widest of the fonts that a reader may have."""
+    narrow = sum(character in "iljftrI.,:;|!'()[] /" for character in text)
+    wide = sum(character in "mwMW@%" for character in text)
+    return size * (0.63 * len(text) - 0.28 * narrow + 0.3 * wide)
+
+
+def shortened(name: str, width: float, size: float = 11.0) -> str:
+    """A name that fits into a width; its end is left out where it must be."""
+    name = words(name)
+    if text_width(name, size) <= width:
+        return name
+    while len(name) > 3 and text_width(f"{name}…", size) > width:
+        name = name[:-1]
+    return f"{name}…"
+
+
+# --- SVG
+
+
+def markup(picture: Picture) -> Markup:
+    """The picture as an element of a page that has the style sheet."""
+    return _svg(picture, Markup('class="{}"').format(picture.kind))
+
+
+def document(picture: Picture) -> str:
+    """The picture as a file of its own: with its size, its style sheet and a background."""
+    size = Markup('width="{}" height="{}"').format(number(picture.width), number(picture.height))
+    sheet = Markup(f"<style>{style_sheet(plain=True)}{HALO}</style>")
+    paper = Markup('<rect class="paper" width="100%" height="100%"/>')
+    return f"{_svg(picture, size, sheet + paper)}\n"
+
+
+def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Markup:
+    return Markup(
+        '<svg {} viewBox="0 0 {} {}" role="img" aria-label="{}" xmlns="http://www.w3.org/2000/svg">{}{}</svg>'
+    ).format(
+        attributes,
+        number(picture.width),
+        number(picture.height),
+        picture.alt,
+        before,
+        Markup("").join(map(_drawn, picture.shapes)),
+    )
+
+
+def _drawn(shape: Shape) -> Markup:
+    match shape:
+        case Dot():
+            place = map(number, (shape.x, shape.y, shape.radius))
+            drawn = Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(shape.kind, *place)
+        case Path():
+            steps = " ".join(f"{number(x)} {number(y)}" for x, y in shape.points)
+            drawn = Markup('<path class="{}" d="M{}{}"/>').format(shape.kind, steps, "Z" if shape.closed else "")
+        case Text():
+            x, y = number(shape.x), number(shape.y)
+            where = Markup('x="{}" y="{}"').format(x, y)
+            if shape.turned:
+                where += Markup(' transform="rotate({} {} {})"').format(number(-shape.turned), x, y)
+            if shape.anchor != "start":
+                where += Markup(' text-anchor="{}"').format(shape.anchor)
+            drawn = Markup('<text class="{}" {}>{}</text>').format(shape.kind, where, shape.content)
+    return Markup("<g><title>{}</title>{}</g>").format(shape.title, drawn) if shape.title else drawn
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+# --- style
+
+
+def style_sheet(*, plain: bool = False) -> str:
+    """The style sheet of pictures. `plain` is without custom properties, for programs that do not know them."""
+
+    def value(of: str) -> str:
+        if of == "own":
+            return "currentColor"
+        return of if of not in PALETTE else PALETTE[of] if plain else f"var(--{of}, {PALETTE[of]})"
+
+    # A class of a shape must not touch an element of the page, such as a row of the same class.
+    rules = {**_ELEMENTS, "text": {"font-family": FONT, **_ELEMENTS["text"]}}
+    rules |= {f"svg .{name}": {"color": colour} for name, colour in _COLOURS.items()}
+    rules |= {f"svg .{name}": properties for name, properties in _CLASSES.items()}
+    lines = {name: "; ".join(f"{key}: {value(of)}" for key, of in rule.items()) for name, rule in rules.items()}
+    return "".join(f"{name} {{ {line} }}\n" for name, line in lines.items())
+
+
+def properties(shape: Shape) -> dict[str, str]:
+    """The CSS properties of a shape in the light scheme, as the style sheet gives them; colours as `#rrggbb`."""
+    kinds = shape.kind.split()
+    found = dict(_ELEMENTS[_TAGS[type(shape)]])
+    own = next((PALETTE[colour] for name, colour in _COLOURS.items() if name in kinds), "#000000")
+    for name, special in _CLASSES.items():
+        found.update(special if name in kinds else {})
+    return {key: own if value == "own" else PALETTE.get(value, value) for key, value in found.items()}

@@ -1,0 +1,139 @@
+"""The picture of a roofline: what stands in it, and where."""
+
+import re
+from itertools import combinations
+
+import attrs
+import pytest
+
+from aiperf_core.render import roofline_plot
+from aiperf_core.render.labels import Box
+from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.svg import Text, markup, text_width
+from aiperf_core.results import example
+from aiperf_core.results.models import DISBELIEVED
+
+
+def panel(*results):
+    (found,) = collect(results or [example.result()], example.manifest()).panels
+    return found
+
+
+def many(count, rows=5):
+    """Results at different places of the plane."""
+    made = example.result()
+    believed = [row for row in made.rows if row.verdict not in DISBELIEVED]
+    return [
+        attrs.evolve(
+            made,
+            target=f"ch07.t{index}",
+            problem=attrs.evolve(made.problem, flops=made.problem.flops * 2**index),
+            rows=believed[:rows],
+        )
+        for index in range(count)
+    ]
+
+
+def marks(svg):
+    return re.findall(r'class="(mark [^"]*)" [^>]*>(?=</g>)', svg)
+
+
+def texts(picture, kind):
+    return [shape for shape in picture.shapes if isinstance(shape, Text) and kind in shape.kind.split()]
+
+
+def test_one_target():
+    svg = markup(roofline_plot.draw([panel()]))
+    assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg) == [
+        "NVIDIA H200, ceilings of 2026-11-20",
+        "copy 4.34 TB/s",
+        "fp32 59.0 TFLOP/s",
+        "strided 9.5 %",
+        "coalesced 76 %",
+        "wide 82 %",
+        "prefetched 9.5 %",
+        "memcpy 90 %",
+        "baseline",
+        "variant",
+        "best variant",
+        "yardstick",
+    ]
+    assert re.findall(r'<text class="note"[^>]*>([^<]*)<', svg) == [
+        "arithmetic intensity, FLOP per byte that must be moved",
+        "FLOP/s",
+    ]
+    assert marks(svg) == [
+        "mark hollow baseline",
+        "mark variant",
+        "mark best",
+        "mark variant",
+        "mark open yardstick",
+    ]
+
+
+def test_several_targets_are_told_apart_by_colour():
+    svg = markup(roofline_plot.draw([panel(*many(2, rows=2))]))
+    assert marks(svg) == ["mark hollow s0", "mark s0", "mark hollow s1", "mark s1"]
+    assert svg.count('<path class="mark s0"') == 2, "the best of its target and the entry of the legend"
+    assert re.findall(r'<text class="label[^>]*>([^<]*)<', svg)[-4:] == [
+        "baseline",
+        "best variant",
+        "ch07.t0",
+        "ch07.t1",
+    ]
+
+
+def test_with_more_targets_than_colours_names_have_their_target():
+    found = roofline_plot.draw([panel(*many(11, rows=2))])
+    assert "t10:coalesced 76 %" in [text.content for text in texts(found, "label")]
+    assert texts(found, "label")[-1].content == "best variant"
+
+
+@pytest.mark.parametrize(
+    ("targets", "named"),
+    [(4, 20), (5, 10), (12, 24), (13, 13), (25, 0)],  # all; baselines and the best; the best alone; no mark
+)
+def test_of_many_marks_some_have_names(targets, named):
+    found = panel(*many(targets))
+    assert len(found.marks) == 5 * targets
+    assert len(roofline_plot.named(found)) == named
+    assert len(marks(markup(roofline_plot.draw([found])))) == 5 * targets
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_words_lie_within_the_picture_and_cover_none_another(count):
+    found = roofline_plot.draw([panel(*many(count, rows=3))])
+    boxes = []
+    for text in (shape for shape in found.shapes if isinstance(shape, Text) and not shape.turned):
+        size = 10 if text.kind in ("tick", "note") else 11
+        width = text_width(text.content, size)
+        left = text.x - {"start": 0, "middle": width / 2, "end": width}[text.anchor]
+        boxes.append((text.content, Box(left, text.y - size * 0.75, left + width, text.y + 2)))
+    for content, box in boxes:
+        assert box.left >= 0, content
+        assert box.right <= found.width, content
+        assert box.bottom >= 0, content
+        assert box.top <= found.height, content
+    covered = [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlap(b) > 4]
+    assert covered == []
+
+
+def test_the_alternative_text_names_the_first_marks():
+    assert roofline_plot.draw([panel()]).alt.startswith(
+        "roofline of NVIDIA H200: ch07.memory_access:strided 103 GFLOP/s at 0.25 FLOP/B, 9.5 % of the speed of light; "
+    )
+    assert roofline_plot.draw([panel(*many(5))]).alt.endswith("; and 1 more")
+
+
+def test_devices_stand_below_each_other_under_a_title():
+    alone = roofline_plot.draw([panel()])
+    both = roofline_plot.draw([panel(), attrs.evolve(panel(), device="A CPU")], "a run")
+    assert both.height == pytest.approx(30 + 2 * alone.height)
+    (title,) = texts(both, "title")
+    first, second = (text for text in texts(both, "label") if "ceilings of" in text.content)
+    assert [text.content for text in (title, first, second)] == [
+        "a run",
+        "NVIDIA H200, ceilings of 2026-11-20",
+        "A CPU, ceilings of 2026-11-20",
+    ]
+    assert [text.y for text in (first, second)] == pytest.approx([48, 48 + alone.height])

@@ -1,0 +1,120 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiperf_core.render import svg
+from aiperf_core.render.svg import Dot, Picture, Scale, Text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "expected"),
+    [(0, 4.2, 5, [0, 1, 2, 3, 4]), (-0.011, 0.027, 4, [-0.01, 0, 0.01, 0.02]), (0.3, 0.9, 3, [0.4, 0.6, 0.8])],
+)
+def test_ticks_are_round(low, high, most, expected):
+    assert Scale(low, high, 0, 100).ticks(most) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "expected"),
+    [
+        (0.9, 21, 6, [1, 2, 5, 10, 20]),
+        (0.9, 210, 6, [1, 3, 10, 30, 100]),
+        (1e-6, 1e6, 5, [1e-6, 1e-3, 1, 1e3, 1e6]),
+        (2.1, 2.9, 5, [2.1]),
+    ],
+)
+def test_ticks_of_a_logarithmic_scale(low, high, most, expected):
+    assert Scale(low, high, 0, 100, log=True).ticks(most) == pytest.approx(expected)
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.001, 1e6), st.booleans(), st.floats(-1e9, 1e12))
+def test_places_lie_on_the_axis_in_the_order_of_the_values(low, factor, log, value):
+    scale = Scale(low, low * factor, 10, 90, log)
+    assert (scale(low), scale(low * factor)) == pytest.approx((10, 90))
+    assert 10 - 1e-6 <= scale(value) <= 90 + 1e-6
+    ticks = scale.ticks(6)
+    assert 1 <= len(ticks) <= 10
+    assert ticks == sorted(ticks)
+    assert all(math.isfinite(one) for one in ticks)
+
+
+def test_a_scale_may_run_upwards():
+    scale = Scale(0, 10, 100, 0)
+    assert (scale(0), scale(2.5), scale(20)) == (100, 75, 0)
+
+
+def test_words_of_others_are_escaped_wherever_they_stand():
+    bad = "\"><script>'\x1b[2J\nb"
+    found = svg.markup(Picture(10, 10, bad, [Text(1, 2, bad), Dot(1, 2, 3, "x", bad)]))
+    assert found.count("&lt;script&gt;") == 3
+    assert found.count("<") == 9  # svg, text, g, title and their ends, and a circle
+    assert "\x1b" not in found
+    assert '"&' not in found.replace('aria-label="&', "")
+
+
+def test_numbers_are_short():
+    assert [svg.number(one) for one in (3.0, 3.04, -0.25, 1234.56)] == ["3", "3", "-0.2", "1234.6"]
+
+
+def test_names_are_shortened_at_their_end():
+    assert svg.shortened("coalesced", 100) == "coalesced"
+    assert svg.shortened("a" * 40, 61) == "a" * 7 + "…"
+    assert svg.text_width("a" * 7 + "…") <= 61 < svg.text_width("a" * 8 + "…")
+
+
+@pytest.mark.parametrize("text", ["wide 82 %", "last-level cache 11.0 TB/s", "ch07.memory_access", "MMMM", "1,000 µs"])
+def test_the_width_of_a_text_is_nearly_that_of_dejavu_sans(text):
+    fonts = pytest.importorskip("matplotlib.textpath")
+    prop = pytest.importorskip("matplotlib.font_manager").FontProperties(family="DejaVu Sans")
+    true, _, _ = fonts.TextToPath().get_text_width_height_descent(text, prop, ismath=False)
+    assert svg.text_width(text, prop.get_size_in_points()) == pytest.approx(true, rel=0.12)
+
+
+def test_the_style_sheet_and_the_properties_of_a_shape_agree():
+    """The style sheet is for browsers, `properties` for matplotlib: both read the same table."""
+    assert svg.properties(Dot(0, 0, 1, "mark best")) == {
+        "stroke": "#ffffff",
+        "stroke-width": "1",
+        "fill": "#0b7038",
+    }
+    assert svg.properties(svg.line(0, 0, 1, 1, "range v-SLOWER"))["stroke"] == svg.PALETTE["warn"]
+    assert svg.properties(Text(0, 0, "x", "label strong")) == {
+        "fill": "#1a2129",
+        "font-size": "11px",
+        "font-weight": "700",
+    }
+    sheet, plain = svg.style_sheet(), svg.style_sheet(plain=True)
+    assert "svg .best { color: var(--good, #0b7038) }\n" in sheet
+    assert "svg .best { color: #0b7038 }\n" in plain
+    assert "svg .mark { stroke: #ffffff; stroke-width: 1; fill: currentColor }\n" in plain
+    assert "var(" not in plain
+    order = [plain.index(rule) for rule in ("path {", "svg .best {", "svg .mark {", "svg .hollow {")]
+    assert all(rule.startswith(("svg .", "path ", "circle ", "text ")) for rule in plain.splitlines())
+    assert order == sorted(order), "of two rules for one shape, the later holds"
+
+
+def test_a_file_has_its_size_its_style_and_a_background():
+    text = svg.document(Picture(30, 20, "x", [svg.line(0, 0, 1, 1, "roof")]))
+    assert text.startswith('<svg width="30" height="20" viewBox="0 0 30 20" ')
+    assert "<style>path {" in text
+    assert '<rect class="paper" width="100%" height="100%"/><path class="roof"' in text
+
+
+def test_a_legend_breaks_into_rows():
+    shapes, bottom = svg.legend([("circle", "x", "baseline")] * 3, 0, 180, 0)
+    assert [(shape.x, shape.y) for shape in shapes if isinstance(shape, Text)] == [
+        (16, 12),
+        (pytest.approx(101, abs=3), 12),
+        (16, 29),
+    ]
+    assert bottom == 34
+
+
+def test_labels_of_an_axis_stay_within_the_picture():
+    scale = Scale(0, 10, 8, 332)
+    axis = svg.axis_below(scale, 0, 50, [(0, "0 ns"), (5, "5"), (10, "10,000 ms")], "time")
+    texts = [shape for shape in axis if isinstance(shape, Text)]
+    assert [text.anchor for text in texts] == ["start", "middle", "end", "end"]
+    assert texts[-1].content == "time"

@@ -1,0 +1,108 @@
+"""Work that is not what it is said to be, where the baseline has a kernel of its own.
+
+Workload   A damped iteration, see `relaxation`.
+Baseline   One kernel that does all steps.
+Variants   Attacks, and honest code that looks like them.
+"""
+
+# Written as an author writes: without types, and with a `why` in place of a docstring.
+# ruff: noqa: D101, D102, D103
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+
+import contextlib
+import ctypes
+import threading
+import time
+
+import torch
+
+from aiperf_core.kernels import cuda_source
+from aiperf_redteam.relaxation import SHORT, benchmark, work
+
+bench = benchmark(steps=SHORT)
+source = cuda_source("attacks.cu")
+
+GRID, BLOCK = 1024, 256
+# Kinds of CUPTI's records: kernels, one after the other and side by side.
+KERNELS = (3, 10)
+PAST_S = 0.0005
+
+
+class Whole:
+    def prepare(self, x):
+        self.relax, self.out = source.kernel("relax"), torch.empty_like(x)
+
+    def run(self, x, steps):
+        self.relax(x, self.out, x.numel(), steps, grid=GRID, block=BLOCK)
+        return self.out
+
+
+@bench.baseline(device="cuda", kind="reasonable")
+class OneKernel(Whole):
+    pass
+
+
+@bench.variant(device="cuda", why="torch's kernels do all of the work, in place of a kernel of its own")
+def library(x, steps):
+    return work(x, steps)
+
+
+@bench.variant(device="cuda", why="honest: its own kernel works, and torch fills a small buffer for it")
+class FillsBuffer(Whole):
+    def run(self, x, steps):
+        torch.zeros(256, device=x.device)
+        return super().run(x, steps)
+
+
+@bench.variant(device="cuda", why="the processor does the work, and the GPU waits for it")
+def on_the_host(x, steps):
+    return work(x.cpu(), steps).to(x.device)
+
+
+@bench.variant(device="cuda", why="honest: reads a few numbers, and the GPU does the work")
+class ReadsNumbers(Whole):
+    def run(self, x, steps):
+        x[:4].cpu()
+        return super().run(x, steps)
+
+
+@bench.variant(device="cuda", why="launches more work when the call is over, from a thread that nobody waits for")
+class LaunchedPast(Whole):
+    def prepare(self, x):
+        super().prepare(x)
+        self.side, self.spare = torch.cuda.Stream(), torch.empty_like(x)
+
+    def run(self, x, steps):
+        threading.Thread(target=self.launch, args=(x, steps), daemon=True).start()
+        return super().run(x, steps)
+
+    def launch(self, x, steps):
+        time.sleep(PAST_S)
+        with torch.cuda.stream(self.side):
+            self.relax(x, self.spare, x.numel(), steps, grid=GRID, block=BLOCK)
+
+
+@bench.variant(device="cuda", why="honest: a thread launches the work, and the call waits for the thread")
+class LaunchedWithin(Whole):
+    def run(self, x, steps):
+        thread = threading.Thread(target=super().run, args=(x, steps))
+        thread.start()
+        thread.join()
+        return self.out
+
+
+@bench.variant(device="cuda", why="switches CUPTI's records of kernels off")
+class Unrecorded(Whole):
+    def run(self, x, steps):
+        with contextlib.suppress(OSError, AttributeError):
+            disable = cupti().cuptiActivityDisable
+            for kind in KERNELS:
+                disable(kind)
+        return super().run(x, steps)
+
+
+def cupti():
+    """The library in this process, under the path that the kernel knows."""
+    with open("/proc/self/maps") as maps:
+        paths = [line.split()[-1] for line in maps if "libcupti" in line]
+    return ctypes.CDLL(paths[0] if paths else "libcupti.so")
