@@ -162,17 +162,6 @@ def test_aiperf_recordings(site):
     )
 
 
-def test_aiperf_recordings(site):
-    site.install("aiperf-acme", example("aiperf_recordings"))
-    plugins = site.load()
-    assert plugins.set_aside == []
-    recorded = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
-    assert [(one.issue, one.file, one.honest) for one in recorded] == [
-        ("serving.work_put_off", "aiperf_acme:recordings/put_off.json", False),
-        ("serving.work_put_off", "aiperf_acme:recordings/batches.json", True),
-    ]
-
-
 def test_aiperf_profilers(site):
     site.install("aiperf-acme", example("aiperf_profilers"))
     plugins = site.load()

@@ -9,9 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 
 from attrs import asdict, evolve
 
@@ -98,7 +99,7 @@ class Measuring:
         Raises `UsageError` for what is not there, and `AssertionError` with the reason where it could not be run.
         """
         (selection,) = self._plugins.select([target])
-        result = self.attempt(selection, short_run(device, size, **params))
+        result = self.attempt(selection, short_run(device, params, size))
         if isinstance(result, SkippedTarget):
             raise AssertionError(f"{result.verdict}: {result.reason}")
         return result
@@ -129,9 +130,9 @@ class Measuring:
         return Path(self._folder.name) / f"{target}.{name}.log"
 
 
-def short_run(device: str, size: str = "smoke", **params: float) -> Options:
+def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), size: str = "smoke") -> Options:
     """The options of a test's run: a short budget, and no guards of times."""
-    return Options(device=device, size=size, params=params, budget_s=BUDGET_S, off=OF_TIMES)
+    return Options(device=device, size=size, params=dict(params), budget_s=BUDGET_S, off=OF_TIMES)
 
 
 class Silent:

@@ -24,7 +24,7 @@ import os, sys, time
 if os.fork():
     os._exit(0)
 os.setsid()
-os.sched_setaffinity(0, range(os.cpu_count()))
+os.sched_setaffinity(0, range(os.cpu_count() or 1))
 until = time.monotonic() + 20
 while time.monotonic() < until and os.path.exists("/proc/" + sys.argv[1]):
     for _ in range(100_000):
@@ -40,7 +40,7 @@ def stepwise(x, steps):
 @bench.variant(device="cpu", why="busy processes that nobody counts as a part of the run")
 class LoadsMachine:
     def prepare(self):
-        for _ in range(os.cpu_count()):
+        for _ in range(os.cpu_count() or 1):
             subprocess.run([sys.executable, "-c", BUSY, str(os.getpid())], check=True)
 
     def run(self, x, steps):

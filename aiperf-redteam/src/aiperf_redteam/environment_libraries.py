@@ -25,7 +25,8 @@ bench = benchmark(steps=SHORT)
 def load(name, added=b""):
     """Load a copy of the library of mathematics under another name, with bytes behind its end that nobody reads."""
     maps = Path("/proc/self/maps").read_text()
-    source = re.search(r"/\S*/libm\.so\S*", maps) or re.search(r"/\S*/libm-\S*\.so\S*", maps)
+    source = re.search(r"/\S*/libm(?:\.so|-\S*\.so)\S*", maps)
+    assert source is not None  # Python itself is linked to it
     folder = cache_folder() / "redteam-libraries"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name

@@ -38,7 +38,7 @@ def reproduce(
     Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now INCONCLUSIVE.
     """
     server = server_ahead()
-    from aiperf_core.cli.resuming import INTERRUPTED, run_to_end, print_resume_hint
+    from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun

@@ -87,6 +87,8 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
+    import cattrs
+
     try:
         return _converter().structure(jsontext.loads(data), Recording)
     except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
@@ -270,7 +272,7 @@ def header(command: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(command),
         "machine": {
             "cpu": f"{os.cpu_count()} x {host.processor_model()}",
-            "gpus": ", ".join(one.name for one in found),
+            "gpus": ", ".join(str(one["name"]) for one in found),
             "driver": driver or "",
             "system": host.operating_system(),
             "hypervisor": f"hypervisor: {host.hypervisor()}" if host.hypervisor() else "",

@@ -175,7 +175,7 @@ class Worker(Service):
             call()
         self._place, self._queued_sums = random.random(), None
         # A served or deferred benchmark has its output only later.
-        fingerprints = (
+        queues = (
             (fingerprinted or (clock == "wall" and self._kind.fingerprints))
             and self._desk is None
             and not self._problem.get("deferred")
