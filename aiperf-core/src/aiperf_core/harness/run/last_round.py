@@ -81,7 +81,6 @@ class LastRound:
             kept = zip(one.rank_times_s, one.samples.device_s, one.samples.calls, strict=True)
             on_device = self.setup.clock == "device"
             samples = [(each, calls) for each, device, calls in kept if (device is not None) == on_device]
-            call_s = one.median(self.setup.clock) or 0.0
             places = self._places(one)
             for number, sent in enumerate(told):
                 # A GPU's rank is at work until its last kernel is done. On a processor a rank that waits uses no time.
@@ -93,8 +92,6 @@ class LastRound:
                     rank=number,
                     device=self.setup.kind.place(number),
                     work_s=work_s,
-                    # Until the slowest rank was done, whose time the row's is.
-                    waited_s=max(0.0, call_s - work_s),
                     **sent,
                     **places.get(number, {}),
                 )

@@ -23,7 +23,6 @@ from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Steady
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
-from aiperf_core.validity.checks.self_check import LEAST_PASSES
 
 WARMUP_SAMPLES = 2
 # An implementation whose calls take so long is warm after the first two.
@@ -37,7 +36,7 @@ NOTED_COST, MOST_COST = 0.2, 0.8
 # slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
-MIN_PASSES = LEAST_PASSES
+MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
 # The part of the blocks of short calls that have one sample more, with a fingerprint; longer calls all have one.
 FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
