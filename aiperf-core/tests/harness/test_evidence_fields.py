@@ -25,6 +25,15 @@ GPU_ONLY = {
     "Census.gpus": ("harness/run/target_run.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
     "Rank.gpus": ("harness/run/last_round.py", "ProcessMonitor(pid).gpus(nvml)"),
 }
+# Fields that have one value in all of these runs: the code that reads or decides it, by file.
+ONE_VALUE_HERE = {
+    "Evidence.device": ("harness/run/target_run.py", "device=setup.device.name"),
+    "Evidence.clock": ("harness/run/setup.py", 'return self.described.clock if self.kind.clock else "wall"'),
+    "Rank.device": ("devices/device.py", "def place(self, rank: int) -> str:"),
+    "Census.nice": ("harness/isolation/process_monitor.py", "os.getpriority("),
+    "Census.scheduler": ("harness/isolation/process_monitor.py", "os.sched_getscheduler("),
+    "Census.swapped_bytes": ("harness/isolation/process_monitor.py", "VmSwap"),
+}
 CANDIDATE = """
 class Implementation:
     def run(self, x):
@@ -93,10 +102,14 @@ def test_a_run_sets_each_field(seen: list[Evidence], name: str) -> None:
     assert any(all(value != default for default in defaults(field)) for value in values), (
         f"no run of these sets {name!r} to anything but {values[0]!r}"
     )
+    if name not in ONE_VALUE_HERE:
+        assert any(value != values[0] for value in values), (
+            f"{name!r} is {values[0]!r} in all runs, as a literal would be"
+        )
 
 
-@pytest.mark.parametrize("name", sorted(GPU_ONLY))
-def test_what_only_a_gpu_feeds_has_code_that_feeds_it(name: str) -> None:
-    file, code = GPU_ONLY[name]
+@pytest.mark.parametrize("name", sorted(GPU_ONLY | ONE_VALUE_HERE))
+def test_what_these_runs_cannot_vary_has_code_that_reads_it(name: str) -> None:
+    file, code = (GPU_ONLY | ONE_VALUE_HERE)[name]
     assert name in FIELDS
     assert code in (SOURCE / file).read_text()

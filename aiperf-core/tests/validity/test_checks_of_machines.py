@@ -497,9 +497,6 @@ def test_seeds_that_can_be_guessed(drawn, seen):
         assert found[0] == "replay.known_seed"
 
 
-TEXTS = st.text(st.sampled_from('0123456789abcfx \n\\"\u00fc\u0663_-'), max_size=30)
-
-
 def test_values_repeat_without_being_judged():
     taken = samples(1e-3)
     again = attrs.evolve(taken, step=[0] * 8, judged=[True] + [False] * 7)

@@ -128,7 +128,8 @@ def _gpus(census: list[Census], others: list[Census], evidence: Evidence) -> See
         message = f"it works on {listed(sorted(ours))}, and the baseline on {listed(sorted(theirs))}"
         return Seen("environment.device_mismatch", message, figures)
     if len(ours - theirs) > (0 if theirs else evidence.world_size):
-        message = f"it works on {listed(sorted(ours))}; the target was given {listed(sorted(theirs)) if theirs else evidence.world_size}"
+        given = listed(sorted(theirs)) if theirs else evidence.world_size
+        message = f"it works on {listed(sorted(ours))}; the target was given {given}"
         return Seen("cuda.undeclared_multi_gpu", message, figures)
     return None
 

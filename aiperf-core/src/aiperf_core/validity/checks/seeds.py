@@ -6,7 +6,7 @@ from itertools import pairwise
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
 
-# Of seeds with 62 bits, one in 2^38 has no more than the first; the largest of several has almost never just the second.
+# Of seeds with 62 bits, one in 2^38 has so few; the largest of several has almost never just the second number.
 _FEW_BITS, _FEW_BITS_OF_ALL, _SEVERAL = 24, 48, 4
 
 
