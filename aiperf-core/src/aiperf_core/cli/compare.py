@@ -37,8 +37,8 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
     are not believed, or did other work, are listed and not compared.
 
-    Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in LEFT
-    is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
+    Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in
+    LEFT is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import address, jsontext

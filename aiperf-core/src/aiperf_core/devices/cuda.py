@@ -154,7 +154,7 @@ class CudaDevice:
         """Queue a call between two events that all streams obey; return its result and the events.
 
         `align` queues work that makes the GPUs of several ranks start together.
-        `fingerprint` queues a look at the output, behind all earlier work of every stream.
+        `fingerprint` queues the fingerprint of the output, behind all earlier work of every stream.
         """
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()  # creates the event on the device

@@ -133,7 +133,7 @@ def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list
     marks = named(panel)
     names = [svg.shortened(_label(mark, panel.marks), 260) for mark in marks]
     labels = [
-        Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name), mark.target)
+        Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name, 12 if mark.kind == "best" else 11), mark.target)
         for mark, name in zip(marks, names, strict=True)
     ]
     unnamed = [mark for mark in panel.marks if mark not in marks]
