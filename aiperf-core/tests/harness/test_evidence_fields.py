@@ -25,11 +25,16 @@ GPU_ONLY = {
     "Census.gpus": ("harness/run/target_run.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
     "Rank.gpus": ("harness/run/last_round.py", "ProcessMonitor(pid).gpus(nvml)"),
 }
-# Fields that have one value in all of these runs: the code that reads or decides it, by file.
+# Fields that may have one value in all of these runs: the code that reads or decides it, by file.
 ONE_VALUE_HERE = {
     "Evidence.device": ("harness/run/target_run.py", "device=setup.device.name"),
     "Evidence.clock": ("harness/run/setup.py", 'return self.described.clock if self.kind.clock else "wall"'),
     "Rank.device": ("devices/device.py", "def place(self, rank: int) -> str:"),
+    "Rank.processors": ("harness/run/last_round.py", "os.sched_getaffinity(pid)"),
+    "Census.children": ("harness/isolation/process_monitor.py", "children=working"),
+    "Census.busy_s": ("harness/isolation/process_monitor.py", "busy_s=self._busy_s("),
+    "Census.affinity": ("harness/isolation/process_monitor.py", "os.sched_getaffinity(pid)"),
+    "Census.major_faults": ("harness/isolation/process_monitor.py", "stat[_MAJOR_FAULTS]"),
     "Census.nice": ("harness/isolation/process_monitor.py", "os.getpriority("),
     "Census.scheduler": ("harness/isolation/process_monitor.py", "os.sched_getscheduler("),
     "Census.swapped_bytes": ("harness/isolation/process_monitor.py", "VmSwap"),
