@@ -145,7 +145,7 @@ class Energy:
     calls, seconds: the length of the run.
     updates: steps of the counter that were used.
     update_s: the usual time between two steps.
-    method: `energy counter`, or `integrated power` where the caller accepts that.
+    method: always `energy counter`.
     """
 
     joules_per_call: float
@@ -277,7 +277,6 @@ class Rank:
     rank: its number.
     device: what torch calls its device.
     work_s: how long it was at work in a call.
-    waited_s: from the end of its work to the end of the slowest rank's.
     collectives: operations of torch.distributed that it entered, by name.
     wire_bytes: of the tensors that it handed to them.
     buckets: of the tensors that it handed to each reduction, in their order.
@@ -288,7 +287,6 @@ class Rank:
     rank: int
     device: str
     work_s: float
-    waited_s: float = 0.0
     collectives: dict[str, int] = field(factory=dict)
     wire_bytes: float = 0.0
     buckets: tuple[int, ...] = ()

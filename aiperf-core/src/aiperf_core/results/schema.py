@@ -52,7 +52,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
     (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
-    (measurements.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
+    (measurements.Energy, "method"): {"enum": ["energy counter"]},
     (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": TIERS},
     (models.TargetResult, "rounds"): {"minimum": 1},
