@@ -7,6 +7,7 @@ A comment in the line before a block says what it is besides:
     <!-- exit: 0 or 4 -->             each of its commands ends with one of these codes
 """
 
+import contextlib
 import json
 import re
 import runpy
@@ -125,7 +126,8 @@ class Session:
             case "python":
                 path = self.folder / f"line_{block.line}.py"
                 path.write_text(block.text)
-                runpy.run_path(str(path))
+                with contextlib.chdir(self.folder):
+                    runpy.run_path(str(path))
             case "toml":
                 tomllib.loads(block.text)
             case "json":
