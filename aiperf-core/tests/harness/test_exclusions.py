@@ -1,6 +1,6 @@
 """Constructions of the harness that leave no room for an issue: each of these tests fails where one is broken.
 
-`Issue.excluded` names them.
+`Issue.excluded` names them; others stand beside what they are about.
 """
 
 import random
@@ -24,16 +24,8 @@ from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.verdicts import Scoring
 from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
-from aiperf_core.validity.registry import ISSUES
 
-ROOT = Path(__file__).parents[3]
 Measure = Callable[..., TargetResult]
-
-
-@pytest.mark.parametrize("issue", [one for one in ISSUES if one.excluded], ids=lambda one: one.id)
-def test_what_excludes_an_issue_is_tested(issue: Any) -> None:
-    path, _, name = issue.excluded.test.partition("::")
-    assert f"def {name}(" in (ROOT / path).read_text()
 
 
 # --- samples
@@ -157,7 +149,7 @@ def test_the_ranks_of_both_sides_map_the_same_shards(measure: Measure, monkeypat
     assert measure("several_ranks", "gathered").rows[1].speedup is not None
     fds, problem = given["library"]
     assert len(fds) == 4, "inputs and outputs of two ranks"
-    assert problem["inputs_arenas"]
+    assert problem["inputs_buffers"]
     assert given["gathered"] == (fds, problem)
 
 
@@ -193,7 +185,9 @@ def test_a_check_that_raises_is_a_finding_of_the_row(measure: Measure, tmp_path:
     file = tmp_path / "candidate.py"
     file.write_text(CANDIDATE)
     more: dict[str, Any] = {} if trusted else {"candidate": check_candidate(file, "aiperf")}
-    result = measure("aiperf_core.practice.sum_rows", size="smoke", checks=(Check("fragile", fragile),), **more)
+    # On a busy machine others would be first to refuse a candidate.
+    more |= {"off": frozenset({"clocks_agree", "process_census"}), "checks": (Check("fragile", fragile),)}
+    result = measure("aiperf_core.practice.sum_rows", size="smoke", **more)
     row = result.rows[1]
     message = "the check 'fragile' failed and guards nothing here: KeyError: 'what it expected'"
     assert ("evaluation.fails_open", message) in [(one.issue, one.message) for one in row.findings]

@@ -88,11 +88,13 @@ def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
     import cattrs
 
-    wrong = (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError)
+    data_errors = (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError)
     try:
         return _converter().structure(jsontext.loads(data), Recording)
-    except wrong as error:
-        raise BundleError(f"this is no recording: {error}") from None
+    except (*data_errors, cattrs.BaseValidationError, cattrs.errors.ForbiddenExtraKeysError) as error:
+        raise BundleError(
+            f"this is no recording of this version: {error}. Record it again: aiperf selftest --record"
+        ) from None
 
 
 def to_bytes(recording: Recording) -> bytes:

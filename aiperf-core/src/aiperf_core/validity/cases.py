@@ -16,8 +16,8 @@ class Case:
     device: where it runs.
     honest: whether it is a look-alike, which must not be flagged.
     needs: what the machine must offer beyond the issue's own needs.
-    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER; `silence`, that
-        no finding names the issue; `word`, to write `WORD` to its log.
+    gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER;
+        `silence`, that no finding names the issue; `word`, to write `WORD` to its log.
     tier: the tier in which it is tried first.
     alone: whether it disturbs other implementations, so that it shares no run with them.
     candidate: whether it is judged as untrusted code: the file `candidates/IMPLEMENTATION.py` beside the module.

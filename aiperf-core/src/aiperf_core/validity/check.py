@@ -40,3 +40,8 @@ class Check:
 
     guard: str
     look: Look
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names in a message."""
+    return ", ".join(map(str, names))

@@ -16,12 +16,10 @@ class SelfCheck:
     """The harness's record of its own work for one implementation.
 
     seeds: of all values that the run drew, in the order in which they were drawn.
-    judged: outputs that the judge compared with the reference.
     declared: what the benchmark declares, by the process that imported it: `run` (before sampling), `judge`, `worker`.
     """
 
     seeds: list[int] = field(factory=list)
-    judged: int = 0
     declared: dict[str, dict[str, Any]] = field(factory=dict)
 
 

@@ -163,8 +163,8 @@ class Worker(Service):
         numbers: the inputs that are numbers.
         calls: in the sample.
         deliver: whether the output is copied to the judge's memory before the reply. A notice tells when that begins.
-        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which has
-            stopped by then, every sample of a device that can has one.
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which
+            has stopped by then, every sample of a device that can has one.
         """
         self._fetch_inputs()
         if self._first_used is None:  # again: the kernel may have taken pages from a process that waits

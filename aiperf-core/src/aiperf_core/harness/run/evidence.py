@@ -42,7 +42,7 @@ def evidence_of(
         ranks=one.ranks or None,
         world_size=max(1, len(one.ranks)),
         lossy=one.declared.lossy is not None,
-        self_check=SelfCheck(seeds=seeds, judged=one.judged, declared={**declared, **to_worker}),
+        self_check=SelfCheck(seeds=seeds, declared={**declared, **to_worker}),
         memory=one.memory,
         baseline=baseline,
         **shared,

@@ -21,6 +21,9 @@ _HELD = (
     "may not change its priority or processors)"
 )
 
+# Columns of the samples that are kept as the worker and the supervisor's clock told them.
+_AS_TOLD = ("device_s", "wall_s", "cpu_s", "bracket_s", "hidden", "voluntary_switches", "involuntary_switches")
+
 
 def _as_told(answer: Any) -> Any:
     return answer
@@ -93,11 +96,9 @@ class ImplementationRun(Observations):
         """Make a call to the process and read its result; a failure, or an unreadable answer, ends its part."""
         try:
             return read(call())
-        except ChildError as error:
+        except (ChildError, ValueError) as error:
             self.fail(error)
-        except ValueError as error:
-            self.fail(ChildError("protocol", f"sent an answer that cannot be read: {error}"))
-        return None
+            return None
 
     def end_process(self) -> None:
         """Keep the last lines of its log and end its processes."""
@@ -152,14 +153,9 @@ class ImplementationRun(Observations):
         self.samples.block.append(block)
         self.samples.step.append(step)
         self.samples.judged.append(judged)
-        self.samples.device_s.append(sample["device_s"])
-        self.samples.wall_s.append(sample["wall_s"])
-        self.samples.cpu_s.append(sample["cpu_s"])
-        self.samples.bracket_s.append(sample["bracket_s"])
-        self.samples.hidden.append(sample["hidden"])
         self.samples.calls.append(self.calls)
-        self.samples.voluntary_switches.append(sample["voluntary_switches"])
-        self.samples.involuntary_switches.append(sample["involuntary_switches"])
+        for name in _AS_TOLD:
+            getattr(self.samples, name).append(sample[name])
         self.samples.throttled.append(False)
         for name, value in sample.get("beside", {}).items():
             if name != "until_done_s" or self.deferred:
@@ -198,8 +194,10 @@ class ImplementationRun(Observations):
         Observations.stop(self, verdict, reason, finding)
         self.end_process()
 
-    def fail(self, error: ChildError) -> None:
-        """Take it out of the run because its process could not go on."""
+    def fail(self, error: Exception, said: str = "sent an answer that cannot be read") -> None:
+        """Take it out of the run because its process failed, or `said` something that is no answer."""
+        if not isinstance(error, ChildError):
+            error = ChildError("protocol", f"{said}: {error}")
         if error.kind == "contract" and self.find("output.wrong_form", str(error), {}):
             return
         refused = self.confined is not None and error.kind == "raised" and any(one in str(error) for one in _REFUSALS)

@@ -81,7 +81,6 @@ class LastRound:
             kept = zip(one.rank_times_s, one.samples.device_s, one.samples.calls, strict=True)
             on_device = self.setup.clock == "device"
             samples = [(each, calls) for each, device, calls in kept if (device is not None) == on_device]
-            call_s = one.median(self.setup.clock) or 0.0
             places = self._places(one)
             for number, sent in enumerate(told):
                 # A GPU's rank is at work until its last kernel is done. On a processor a rank that waits uses no time.
@@ -93,8 +92,6 @@ class LastRound:
                     rank=number,
                     device=self.setup.kind.place(number),
                     work_s=work_s,
-                    # Until the slowest rank was done, whose time the row's is.
-                    waited_s=max(0.0, call_s - work_s),
                     **sent,
                     **places.get(number, {}),
                 )
@@ -149,15 +146,13 @@ class LastRound:
             else:
                 one.audit = answers.audit(answer)
             return True
-        except ValueError as error:
-            one.fail(ChildError("protocol", f"sent an audit that cannot be read: {error}"))
-        except ChildError as error:
-            if error.kind == "skip":
-                if "cupti_ledger" not in self.setup.options.off:
+        except (ChildError, ValueError) as error:
+            if isinstance(error, ChildError) and error.kind == "skip":
+                if self.setup.guards("cupti_ledger"):
                     one.find("timing.not_audited", f"{one.name} could not be audited: {error}", {})
             else:
-                one.fail(error)
-        return False
+                one.fail(error, "sent an audit that cannot be read")
+            return False
 
     def _slowed_by_profiler(self, one: ImplementationRun) -> float | None:
         self.setup.reporter.phase("run under CUPTI", one.name)

@@ -23,7 +23,6 @@ from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Steady
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
-from aiperf_core.validity.checks.self_check import LEAST_PASSES
 
 WARMUP_SAMPLES = 2
 # An implementation whose calls take so long is warm after the first two.
@@ -37,7 +36,7 @@ NOTED_COST, MOST_COST = 0.2, 0.8
 # slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
-MIN_PASSES = LEAST_PASSES
+MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
 # The part of the blocks of short calls that have one sample more, with a fingerprint; longer calls all have one.
 FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
@@ -130,8 +129,7 @@ class Sampler:
         for index in range(0 if "warm_up" in self.off else 1 + WARMUP_SAMPLES):
             seed = self._new_seed()
             for one in self.active:
-                # The first call may compile, and malloc keeps memory only after it: the second one is like those that
-                # follow.
+                # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.
                 if index <= 1 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0)
@@ -203,11 +201,7 @@ class Sampler:
         if not suspected():
             return
         one.looks, one.bracket_looks = ([], []), ([], [])
-        watchers = [
-            process_monitor.ProcessMonitor(looked_at.child.pid)
-            for looked_at in (baseline, one)
-            if looked_at.child is not None
-        ]
+        watchers = [process_monitor.ProcessMonitor(side.worker.pid) for side in (baseline, one)]
         until = time.monotonic() + RESAMPLING_S
         for number in range(MOST_RESAMPLED):
             if number >= LEAST_RESAMPLED and (not suspected() or time.monotonic() >= until):
@@ -258,20 +252,19 @@ class Sampler:
 
     def run_steadily(self, one: ImplementationRun, least_s: float) -> None:
         """Time calls without a pause by the supervisor's clock, a few times, each for at least so long."""
-        assert one.child is not None
         calls = max(1, one.calls)
         for _ in range(_STEADY_RUNS):
-            before = waiting_s(one.child.pid)
+            before = waiting_s(one.worker.pid)
             taken = self.bracket_steady(one, calls)
             while taken is not None and taken < least_s and calls < _MOST_STEADY:
                 # A supervisor that reads both notices late sees almost no time between them: the steps are limited.
                 wanted = math.ceil(1.2 * calls * least_s / max(taken, 1e-9))
                 calls = min(_MOST_STEADY, _STEADY_STEP * calls, max(2 * calls, wanted))
-                before = waiting_s(one.child.pid)
+                before = waiting_s(one.worker.pid)
                 taken = self.bracket_steady(one, calls)
             if taken is None:
                 return
-            after = waiting_s(one.child.pid)
+            after = waiting_s(one.worker.pid)
             waited = None if before is None or after is None else max(0.0, after - before)
             one.steady.append(Steady(calls, taken, waited))
 
@@ -287,13 +280,12 @@ class Sampler:
 
     def bracket_steady(self, one: ImplementationRun, calls: int, *, profiled: bool = False) -> float | None:
         """The time of so many calls without a pause by the supervisor's clock; None where the worker failed."""
-        assert one.child is not None
-        notices = _Notices(one.child.guarded)
+        notices = _Notices(one.worker.guarded)
         try:
-            one.child.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)
+            one.worker.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)
             return notices.bracket_s
         except (ChildError, KeyError) as error:
-            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", "did not say when it began"))
+            one.fail(error, "did not send both notices")
             return None
 
     def run_pass(
@@ -332,22 +324,19 @@ class Sampler:
             if sample is None:
                 return
             chosen = judged[index] or one.since_judged >= LONGEST_UNJUDGED
-            one.record((self.round_number, block, first_step + index), sample, judged=chosen)
-            self.clockwork.samples += 1
-            self.clockwork.timed_s += sample["bracket_s"]
+            self._record(one, block, first_step + index, sample, judged=chosen)
             if not self._plausible(one, sample) or not self._inspect(one, sample if chosen else None):
                 return
-        if self.both_clocks:
-            self._other_clock(one, block, first_step)
+        if self.both_clocks:  # one more sample by the other clock, so that both are recorded
+            sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
+            if sample is not None:
+                self._record(one, block, first_step, sample, judged=False)
+                self._inspect(one, None)
 
-    def _other_clock(self, one: ImplementationRun, block: int, step: int) -> None:
-        """Take one sample by the other clock, so that both are recorded."""
-        sample = self._sample(one, self._new_seed(), "wall" if self.clock == "device" else "device")
-        if sample is not None:
-            one.record((self.round_number, block, step), sample, judged=False)
-            self.clockwork.samples += 1
-            self.clockwork.timed_s += sample["bracket_s"]
-            self._inspect(one, None)
+    def _record(self, one: ImplementationRun, block: int, step: int, sample: dict[str, Any], *, judged: bool) -> None:
+        one.record((self.round_number, block, step), sample, judged=judged)
+        self.clockwork.samples += 1
+        self.clockwork.timed_s += sample["bracket_s"]
 
     def _sample(
         self,
@@ -367,19 +356,18 @@ class Sampler:
         fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
         watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
-        assert one.child is not None
-        notices = _Notices(one.child.guarded, one.child.pid if self.untrusting else None)
+        notices = _Notices(one.worker.guarded, one.worker.pid if self.untrusting else None)
         try:
-            one.child.ask("ready", timeout=self.timeout_s)
-            watched = self._wait_stopped(one.child)
-            stopped = process_monitor.process_s(one.child.pid) if watched else None
+            one.worker.ask("ready", timeout=self.timeout_s)
+            watched = self._wait_stopped(one.worker)
+            stopped = process_monitor.process_s(one.worker.pid) if watched else None
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
             # Without another wait: a process that something continued is given no time to stop.
-            continued = process_monitor.process_s(one.child.pid) if watched else None
+            continued = process_monitor.process_s(one.worker.pid) if watched else None
             self._wait_stopped(self.judge)  # its threads would take processors from the call
             standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
             asked = time.perf_counter()
-            answer = one.child.ask(
+            answer = one.worker.ask(
                 "sample",
                 timeout=self.timeout_s,
                 on_notice=notices.note,
@@ -391,11 +379,8 @@ class Sampler:
             )
             answered = time.perf_counter()
             told = answers.sample(answer)
-            if (
-                self.untrusting
-                and "global_state" not in self.off
-                and one.check_integrity_probe(told["integrity_probe"])
-            ):
+            probed = self.untrusting and "global_state" not in self.off
+            if probed and one.check_integrity_probe(told["integrity_probe"]):
                 return None
             return {
                 **told,
@@ -408,7 +393,7 @@ class Sampler:
                 "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
             }
         except (ChildError, KeyError, ValueError) as error:
-            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no sample: {error}"))
+            one.fail(error, "sent no sample")
             self._present = None
             return None
 
@@ -455,7 +440,7 @@ class Sampler:
         try:
             return self._inputs_intact(one, judged) and (not judged or self._output_right(one, chosen))
         except (ChildError, ValueError) as error:
-            one.fail(error if isinstance(error, ChildError) else ChildError("protocol", f"sent no output: {error}"))
+            one.fail(error, "sent no output")
             return False
         finally:
             one.since_judged = 0 if judged else one.since_judged + 1
@@ -472,9 +457,8 @@ class Sampler:
         return not one.find("memory.input_mutation", message, {"inputs": changed})
 
     def _output_right(self, one: ImplementationRun, chosen: dict[str, Any] | None) -> bool:
-        assert one.child is not None
         delivered = chosen["output"] if chosen and self.untrusting else None
-        copied = delivered or answers.output(one.child.ask("output", timeout=self.timeout_s))
+        copied = delivered or answers.output(one.worker.ask("output", timeout=self.timeout_s))
         one.aliases = sorted({*(one.aliases or []), *copied["aliases"]})
         compared = self._ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
         one.judged += 1

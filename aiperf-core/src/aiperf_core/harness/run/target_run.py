@@ -395,7 +395,7 @@ class TargetRun:
                 one.not_observed = one.child.not_observed | one.not_observed
 
     def _leave_suspects_open(self) -> None:
-        """Leave a suspect open where Ctrl-C came before it was resampled: few samples of a busy machine prove nothing."""
+        """Leave a suspect open where Ctrl-C came before it was resampled: few samples prove nothing."""
         for one in self._active:
             suspicion = self._last_round.suspicion(one) if one.looks is None else None
             if suspicion:

@@ -6,7 +6,7 @@ The supervisor reads the facts with `devices.environment.facts`.
 from collections.abc import Iterable
 from typing import Any
 
-from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.check import Check, NotObserved, Seen, listed
 from aiperf_core.validity.evidence import Evidence
 
 # The check needs at least one of these.
@@ -52,9 +52,9 @@ def _governor(machine: dict[str, Any], baseline: dict[str, Any]) -> Seen | None:
     slow = [one for one in governors if one in _SLOW_GOVERNORS and not (one == "powersave" and eager)]
     theirs = baseline.get("governors")
     if theirs and theirs != governors:
-        message = f"the processors' governor is {_listed(governors)}, and was {_listed(theirs)} for the baseline"
+        message = f"the processors' governor is {listed(governors)}, and was {listed(theirs)} for the baseline"
     elif len(governors) > 1:
-        message = f"the processors that may be used have several governors: {_listed(governors)}"
+        message = f"the processors that may be used have several governors: {listed(governors)}"
     elif slow:
         message = f"the governor {slow[0]!r} changes the processors' clock during short calls; 'performance' does not"
     else:
@@ -73,9 +73,9 @@ def _nodes(evidence: Evidence) -> Seen | None:
     memory = evidence.machine.get("memory_nodes")
     figures = {"nodes": ours, "baseline_nodes": theirs, "memory_nodes": memory}
     if ours and theirs and ours != theirs:
-        message = f"the worker runs on nodes {_listed(ours)}, the baseline's on nodes {_listed(theirs)}"
+        message = f"the worker runs on nodes {listed(ours)}, the baseline's on nodes {listed(theirs)}"
     elif ours and memory and set(ours).isdisjoint(memory):
-        message = f"the worker runs on nodes {_listed(ours)}, and its memory comes from nodes {_listed(memory)}"
+        message = f"the worker runs on nodes {listed(ours)}, and its memory comes from nodes {listed(memory)}"
     else:
         return None
     return Seen("environment.numa_inconsistency", message, figures)
@@ -142,10 +142,6 @@ def _power(machine: dict[str, Any], baseline: dict[str, Any], world_size: int) -
 
 def _alike(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * max(one, other)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(str, names))
 
 
 CHECK = Check("machine", look)

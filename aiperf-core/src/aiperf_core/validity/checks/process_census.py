@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from aiperf_core.measurements import Census
-from aiperf_core.validity.check import Check, NotObserved, Seen
+from aiperf_core.validity.check import Check, NotObserved, Seen, listed
 from aiperf_core.validity.evidence import Evidence
 
 # Fewer prove nothing.
@@ -125,18 +125,13 @@ def _gpus(census: list[Census], others: list[Census], evidence: Evidence) -> See
     ours, theirs = ({gpu for one in ones for gpu in one.gpus or ()} for ones in (census, others))
     figures = {"gpus": sorted(ours), "baseline_gpus": sorted(theirs)}
     if theirs and ours and not ours & theirs:
-        message = f"it works on {_listed(ours)}, and the baseline on {_listed(theirs)}"
+        message = f"it works on {listed(sorted(ours))}, and the baseline on {listed(sorted(theirs))}"
         return Seen("environment.device_mismatch", message, figures)
     if len(ours - theirs) > (0 if theirs else evidence.world_size):
-        message = (
-            f"it works on {_listed(ours)}; the target was given {_listed(theirs) if theirs else evidence.world_size}"
-        )
+        given = listed(sorted(theirs)) if theirs else evidence.world_size
+        message = f"it works on {listed(sorted(ours))}; the target was given {given}"
         return Seen("cuda.undeclared_multi_gpu", message, figures)
     return None
-
-
-def _listed(gpus: Iterable[str]) -> str:
-    return ", ".join(sorted(gpus))
 
 
 def _processors(census: list[Census]) -> set[int]:

@@ -1,6 +1,6 @@
-"""Ranks: whether each of several did its share, sent its data, had its place, and had all its time counted.
+"""Ranks: whether each of several did its share, sent its data and had its place.
 
-A rank's figures are compared with the other ranks, with the same rank of the baseline and with the time of the row.
+A rank's figures are compared with the other ranks and with the same rank of the baseline.
 """
 
 from collections import Counter
@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 
 from aiperf_core.measurements import Rank
-from aiperf_core.validity.check import Check, NotObserved, Seen
-from aiperf_core.validity.checks.self_check import call_times
+from aiperf_core.validity.check import Check, NotObserved, Seen, listed
 from aiperf_core.validity.evidence import Evidence
 
 # A rank that works less than this part of the median, or of its share in the baseline, did not do its work.
@@ -21,8 +20,6 @@ _LEAST_WIRE = 0.1
 # handed over, and travels at most twice from there: an all-reduce sends parts of it and parts of the sum. So at least
 # half of the need is handed over, and numbers may have fewer bits.
 _LEAST_NEEDED = 0.3
-# The ranks' figures are of one call, the row's time is a median, and their clocks differ.
-_AGREE, _AGREE_S = 0.25, 100e-6
 # Operations between two ranks, of which ranks may have different numbers.
 _POINT_TO_POINT = ("send", "recv", "p2p")
 # In these, each rank sends and receives.
@@ -30,16 +27,14 @@ _BOTH_WAYS = ("all", "reduce_scatter")
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
-    """Check the ranks' records. Work and waiting are of one call, from the common start to the end of the work."""
+    """Check the ranks' records."""
     if not evidence.ranks:
         return NotObserved("one process, no ranks" if evidence.world_size <= 1 else "the ranks kept no record")
     looks: tuple[Callable[[Evidence, list[Rank], list[Rank]], Seen | None], ...] = (
         _skipped,
         _silent,
         _place,
-        _barrier,
         _buckets,
-        _bubbles,
     )
     ranks = sorted(evidence.ranks, key=lambda one: one.rank)
     baseline = sorted((evidence.baseline and evidence.baseline.ranks) or (), key=lambda one: one.rank)
@@ -58,8 +53,8 @@ def _skipped(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> See
             idle.append(one.rank)
     if not missing and not idle:
         return None
-    said = [f"nothing came from rank {_listed(missing)}"] if missing else []
-    said += [f"rank {_listed(idle)} did as good as no work"] if idle else []
+    said = [f"nothing came from rank {listed(missing)}"] if missing else []
+    said += [f"rank {listed(idle)} did as good as no work"] if idle else []
     figures = {"missing": missing, "idle": idle, "work_s": [one.work_s for one in ranks]}
     return Seen("distributed.rank_skipping", f"of {evidence.world_size} ranks, {' and '.join(said)}", figures)
 
@@ -82,7 +77,7 @@ def _silent(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen
     elif counts.count(counts[0]) != len(counts) and all(one == theirs[0] for one in theirs):
         message = f"the ranks entered different collectives: {'; '.join(map(_told, counts))}"
     elif quiet:
-        message = f"rank {_listed(quiet)} entered collectives and moved no byte, with {evidence.world_size} ranks"
+        message = f"rank {listed(quiet)} entered collectives and moved no byte, with {evidence.world_size} ranks"
     elif not evidence.lossy and sent < least:
         declared = f" where the work needs {needed:.4g}" if needed else ""
         message = f"the ranks moved {sent:.4g} bytes{declared}, and those of the baseline {theirs_sent:.4g}"
@@ -124,69 +119,23 @@ def _place(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
     # Processors are known of this machine's ranks alone, which the driver lists if it lists any of them.
     nowhere = [one.rank for one in ranks if taken and one.processors and not one.gpus]
     if nowhere:
-        said.append(f"the driver lists rank {_listed(nowhere)} on no GPU")
+        said.append(f"the driver lists rank {listed(nowhere)} on no GPU")
     elif shared:
-        said.append(f"several ranks are on {_listed(shared)}")
+        said.append(f"several ranks are on {listed(shared)}")
     elif theirs and taken and theirs != sorted(taken.elements()):
-        said.append(f"the ranks are on {_listed(sorted(taken))}, and those of the baseline on {_listed(theirs)}")
+        said.append(f"the ranks are on {listed(sorted(taken))}, and those of the baseline on {listed(theirs)}")
     if said:
         figures |= {"gpus": [one.gpus for one in ranks], "baseline_gpus": [one.gpus for one in baseline]}
     usual = {one.rank: one.processors for one in baseline}
     moved = [one for one in ranks if one.processors and usual.get(one.rank) and one.processors != usual[one.rank]]
     if moved:
         said += [
-            f"rank {one.rank} may run on processors {_listed(one.processors or ())}, and that of the baseline on "
-            f"{_listed(usual[one.rank] or ())}"
+            f"rank {one.rank} may run on processors {listed(one.processors or ())}, and that of the baseline on "
+            f"{listed(usual[one.rank] or ())}"
             for one in moved
         ]
         figures |= {"processors": [one.processors for one in ranks], "baseline_processors": list(usual.values())}
     return Seen("distributed.topology_mismatch", "; ".join(said), figures) if said else None
-
-
-def _barrier(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
-    """Find time before the common start that counts, or time of the slowest rank that does not."""
-    time = _time(evidence)
-    slowest = max(ranks, key=lambda one: one.work_s)
-    longest = max(one.work_s + one.waited_s for one in ranks)
-    patient = max(ranks, key=lambda one: one.waited_s)
-    if time is None or longest <= 0:
-        return None
-    if _exceeds(slowest.work_s, time):
-        message = f"a call takes {time:.3g} s, and rank {slowest.rank} worked for {slowest.work_s:.3g} s"
-    elif _exceeds(patient.waited_s, time):
-        waited = f"{patient.waited_s:.3g} s"
-        message = f"rank {patient.rank} waited {waited} in a call of {time:.3g} s: for work from before its start"
-    elif _exceeds(time, longest):
-        message = f"a call takes {time:.3g} s, and no rank more than {longest:.3g} s: waiting before the start counts"
-    else:
-        return None
-    return Seen("distributed.barrier_timing", message, _times(time, ranks))
-
-
-def _bubbles(evidence: Evidence, ranks: list[Rank], _: list[Rank]) -> Seen | None:
-    """Find waiting within the call that the row's time leaves out."""
-    time = _time(evidence)
-    last = max(ranks, key=lambda one: one.work_s + one.waited_s)
-    whole = last.work_s + last.waited_s
-    if time is None or not _exceeds(whole, time) or any(_exceeds(max(one.work_s, one.waited_s), time) for one in ranks):
-        return None
-    shares = f"worked {last.work_s:.3g} s and waited {last.waited_s:.3g} s"
-    message = f"a call takes {time:.3g} s, and rank {last.rank} {shares} in it"
-    return Seen("distributed.pipeline_bubble_hiding", message, _times(time, ranks))
-
-
-def _time(evidence: Evidence) -> float | None:
-    """The row's time of a call, in seconds."""
-    times = [time for _, time in call_times(evidence.samples, evidence.clock)]
-    return median(times) if times else None
-
-
-def _exceeds(one: float, other: float) -> bool:
-    return one - other > max(_AGREE * other, _AGREE_S)
-
-
-def _times(time: float, ranks: list[Rank]) -> dict[str, object]:
-    return {"time_s": time, "work_s": [one.work_s for one in ranks], "waited_s": [one.waited_s for one in ranks]}
 
 
 def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | None:
@@ -198,8 +147,8 @@ def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | Non
         return None
     first = differing[0]
     message = (
-        f"rank {_listed(differing)} reduces in buckets of {_listed(ours[first])} bytes, and that of the baseline in "
-        f"buckets of {_listed(theirs[first])} bytes"
+        f"rank {listed(differing)} reduces in buckets of {listed(ours[first])} bytes, and that of the baseline in "
+        f"buckets of {listed(theirs[first])} bytes"
     )
     figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
     return Seen("distributed.gradient_bucketing_mismatch", message, figures)
@@ -209,10 +158,6 @@ def _shares(buckets: list[int]) -> list[float]:
     """Each bucket's part of all bytes, in percent."""
     whole = sum(buckets) or 1
     return [round(100 * one / whole) for one in buckets]
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(str, names))
 
 
 CHECK = Check("ranks", look)

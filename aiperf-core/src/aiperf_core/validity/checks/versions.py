@@ -1,4 +1,4 @@
-"""Versions: of the driver and the libraries that each side has loaded, and what a result needs to be reproduced."""
+"""Versions of the driver and the libraries that each side has loaded."""
 
 from collections.abc import Iterable
 
@@ -12,15 +12,14 @@ _NAMED = 5
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     """Compare the worker's libraries with those of the baseline's worker and of the server that forks both."""
-    if evidence.libraries is None and evidence.self_check is None:
-        return NotObserved("neither the libraries of the worker nor the harness's own record are known")
+    if evidence.libraries is None:
+        return NotObserved("the libraries of the worker are not known")
     differences = _differences(evidence)
     driver = {name: paths for name, paths in differences.items() if name == DRIVER}
     libraries = {name: paths for name, paths in differences.items() if name != DRIVER}
     found = (
         _mismatch("environment.driver_version_mismatch", "another driver is loaded", driver),
         _mismatch("environment.library_version_mismatch", "other builds of libraries are loaded", libraries),
-        _missing(evidence),
     )
     return [one for one in found if one is not None]
 
@@ -49,26 +48,6 @@ def _mismatch(issue: str, what: str, differences: dict[str, tuple[list[str], lis
     more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
     figures = {name: {"worker": own, "others": known} for name, (own, known) in differences.items()}
     return Seen(issue, f"{what}: {'; '.join(said[:_NAMED])}{more}", {"libraries": figures})
-
-
-def _missing(evidence: Evidence) -> Seen | None:
-    """Find what a reader needs to reproduce the figures and the result does not keep."""
-    record, kept = evidence.self_check, len(evidence.samples.block)
-    if record is None or not (kept or record.judged):
-        return None
-    missing = [
-        what
-        for what, there in (
-            ("raw samples", bool(kept)),
-            ("seeds", bool(record.seeds)),
-            ("the hash of the source", bool(record.declared.get("run", {}).get("sha256"))),
-        )
-        if not there
-    ]
-    if not missing:
-        return None
-    message = f"{kept} samples were kept, and the result lacks {' and '.join(missing)}"
-    return Seen("evaluation.unreproducible_result", message, {"missing": missing})
 
 
 CHECK = Check("versions", look)

@@ -80,8 +80,7 @@ ISSUES = (
         guard="all_streams",
         protection=(
             "Collectives run on streams of the context, and the end event comes after the work of all of them, in "
-            "every rank. A rank that works on when the row's time is over is told as `distributed.barrier_timing`; the "
-            "reduced gradients are part of the output."
+            "every rank. The reduced gradients are part of the output."
         ),
         needs=("cuda", "ranks>=2"),
         predecessor="Distributed / Async Gradient Timing",
