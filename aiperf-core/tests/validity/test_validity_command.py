@@ -36,11 +36,11 @@ def test_a_category(asked):
         "0 proven on this machine; try them: aiperf selftest\n"
         "\n"
         "policy (4): the answer is right, but not by the means claimed\n"
-        "ISSUE                     GUARD         NEEDS                  PROOF  TITLE\n"
-        "policy.library_fallback   cupti_ledger  cuda, cupti            owed   A library does the work\n"
-        "policy.ghost_branch       cupti_ledger  cuda, cupti            owed   The new code is never reached\n"
-        "policy.wrapper_extension  cupti_ledger  cuda, cupti, compiler  owed   A library behind an extension\n"
-        "policy.decoy_kernel       cupti_ledger  cuda, cupti            owed   A kernel for show\n"
+        "ISSUE                     GUARD         NEEDS        PROOF  TITLE\n"
+        "policy.library_fallback   cupti_ledger  cuda, cupti  owed   A library does the work\n"
+        "policy.ghost_branch       cupti_ledger  cuda, cupti  owed   The new code is never reached\n"
+        "policy.wrapper_extension  cupti_ledger  cuda, cupti  owed   A library behind an extension\n"
+        "policy.decoy_kernel       cupti_ledger  cuda, cupti  owed   A kernel for show\n"
     )
 
 

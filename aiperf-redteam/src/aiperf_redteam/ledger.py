@@ -9,10 +9,14 @@ Variants   Attacks, and honest code that looks like them.
 # ruff: noqa: D101, D102, D103
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
+import _lsprof
 import contextlib
 import ctypes
+import shutil
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import torch
 
@@ -45,6 +49,28 @@ class OneKernel(Whole):
 @bench.variant(device="cuda", why="torch's kernels do all of the work, in place of a kernel of its own")
 def library(x, steps):
     return work(x, steps)
+
+
+@bench.variant(device="cuda", why="loads a compiled module of its own, and torch's kernels do all of the work")
+class WrappedLibrary:
+    def prepare(self, x):
+        copy = Path(tempfile.mkdtemp()) / "fast_steps.so"
+        shutil.copy(_lsprof.__file__, copy)
+        self.module = ctypes.PyDLL(str(copy))
+
+    def run(self, x, steps):
+        return work(x, steps)
+
+
+@bench.variant(device="cuda", why="honest: loads a module, and its own kernel does the work")
+class LoadsModule(WrappedLibrary):
+    def prepare(self, x):
+        super().prepare(x)
+        self.whole = Whole()
+        self.whole.prepare(x)
+
+    def run(self, x, steps):
+        return self.whole.run(x, steps)
 
 
 @bench.variant(device="cuda", why="honest: its own kernel works, and torch fills a small buffer for it")

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # CUPTI, the probe of the flush and the control runs are part of this tier only.
 TIER = "standard"
 CONDITIONS = "conditions"
-# Of the state of a worker's process only this is kept: the rest is tens of thousands of texts.
-_KEPT_STATE = ("extensions",)
 
 
 @frozen(kw_only=True)
@@ -245,10 +243,9 @@ def _no_evidence(row: Row) -> tuple[Any, str]:
 
 
 def _trimmed(evidence: Evidence) -> Evidence:
-    """Without what no check of a recorded issue looks at, and would fill the file."""
-    after = {name: one for name, one in (evidence.state_after or {}).items() if name in _KEPT_STATE}
+    """Without the state of the processes, which is tens of thousands of texts: no check of a recorded issue looks at it."""
     beside = _trimmed(evidence.baseline) if evidence.baseline else None
-    return evolve(evidence, state_before=None, state_after=after, baseline=beside)
+    return evolve(evidence, state_before=None, state_after=None, baseline=beside)
 
 
 @contextlib.contextmanager

@@ -35,9 +35,9 @@ ISSUES = (
         happens="A compiled extension whose whole body is a call of a library passes for a kernel of one's own.",
         guard="cupti_ledger",
         protection="What the GPU ran is recorded with its name, through whichever language it was called.",
-        needs=("cuda", "cupti", "compiler"),
+        needs=("cuda", "cupti"),
         severity=NOTE,
-        owed="a machine with a CUDA GPU and a C compiler",
+        owed="a machine with a CUDA GPU",
     ),
     Issue(
         id="policy.decoy_kernel",
