@@ -29,6 +29,8 @@ SHARED = ROOT / ".nox" / "environment"
 CHOSEN = "not gpu and not long"
 APART = "(proof or quiet or docs)"
 
+TWO_AT_A_TIME = ("-n", "2", "--dist", "worksteal")
+
 # Exit codes of pytest.
 SOME_FAILED, NONE_CHOSEN = 1, 5
 
@@ -59,19 +61,9 @@ def environment(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def tests(session: nox.Session) -> None:
     """Test every package and every target on the CPU. Some tests only: nox -s tests -- aiperf-ch07 -k wide."""
-    # Two processes. None of these tests depends on times: the others are those of the sessions below.
-    run(
-        session,
-        "pytest",
-        "-n",
-        "2",
-        "--dist",
-        "worksteal",
-        "-m",
-        f"{CHOSEN} and not {APART}",
-        *every_target(session),
-        *session.posargs,
-    )
+    # None of these depends on times; those that do have the sessions below.
+    chosen = ["-m", f"{CHOSEN} and not {APART}", *every_target(session), *session.posargs]
+    run(session, "pytest", *TWO_AT_A_TIME, *chosen, success_codes=[0, NONE_CHOSEN] if session.posargs else [0])
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -84,11 +76,11 @@ def proof(session: nox.Session) -> None:
 def timing(session: nox.Session) -> None:
     """Test what depends on times, one test after the other. Needs a quiet machine."""
     chosen = ["-m", f"{CHOSEN} and quiet", *session.posargs]
-    run(session, "pytest", *chosen, success_codes=[0, SOME_FAILED])
+    none_chosen = [NONE_CHOSEN] if session.posargs else []
+    run(session, "pytest", *chosen, success_codes=[0, SOME_FAILED, *none_chosen])
     # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
-    run(
-        session, "pytest", "--last-failed", "--last-failed-no-failures", "none", *chosen, success_codes=[0, NONE_CHOSEN]
-    )
+    again = ["--last-failed", "--last-failed-no-failures", "none"]
+    run(session, "pytest", *again, *chosen, success_codes=[0, NONE_CHOSEN])
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -132,7 +124,7 @@ def docs(session: nox.Session) -> None:
 
     A page of the site that loads anything from elsewhere fails.
     """
-    run(session, "pytest", "-n", "2", "--dist", "worksteal", "-m", "docs", *session.posargs)
+    run(session, "pytest", *TWO_AT_A_TIME, "-m", "docs", *session.posargs)
     site = ROOT / "build" / "docs"
     run(session, "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "docs", str(site))
     # What a browser fetches by itself; a link that a reader may follow is another thing.
@@ -147,14 +139,14 @@ def docs(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", PACKAGES)
 def alone(session: nox.Session, package: str) -> None:
-    """Test a package by itself: the wheels of the core and its own in a new environment, and its own tests."""
+    """Test a package by itself: the wheels of the core and its own in a new environment, its own tests and its targets."""
     wheels = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     sources = sorted({"./aiperf-core", f"./{package}"})
     session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), *sources)
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", "constraints.txt", *map(str, wheels.glob("*.whl")), *tools)
-    session.run("pytest", "-m", CHOSEN, f"{package}/tests", *session.posargs)
+    session.run("pytest", "-m", f"{CHOSEN} and not proof", "--aiperf=all", f"{package}/tests", *session.posargs)
 
 
 @nox.session

@@ -54,7 +54,7 @@ OFFERED = {
     "aiperf_core.validity.issues": ("Issue", "Severity", "Incident", "Exclusion", "ALWAYS", "HARD", "SOFT", "NOTE"),
     "aiperf_core.validity.check": ("Check", "Seen", "NotObserved"),
     "aiperf_core.validity.evidence": ("Evidence",),
-    "aiperf_core.validity.cases": ("Case", "Recorded"),
+    "aiperf_core.validity.cases": ("Case", "Recorded", "WORD"),
     "aiperf_core.events": (),
     "aiperf_core.errors": (),
     "aiperf_core.plugins": ("Plugins", "LoadedPlugin", "load_plugins"),

@@ -1,7 +1,8 @@
 """A benchmark harness for GPU and AI-systems performance whose numbers can be believed.
 
-Authors of benchmarks import this module, and `aiperf_core.kernels` for kernel sources. `run` measures targets from Python, and
-`aiperf_core.results` reads what runs leave behind. `aiperf_core.hookspecs` has the hooks that a plugin may implement.
+Authors of benchmarks import this module, and `aiperf_core.kernels` for kernel sources. `run` measures targets from
+Python, and `aiperf_core.results` reads what runs leave behind. `aiperf_core.hookspecs` has the hooks that a plugin may
+implement.
 """
 
 from typing import TYPE_CHECKING, Any

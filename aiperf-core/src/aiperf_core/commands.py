@@ -19,8 +19,8 @@ def _is_name(value: object) -> bool:
 class Command:
     """A subcommand. An invalid value raises `ValueError`, and its plugin is skipped.
 
-    load: `"package.module:attribute"` of a click command, or a callable without arguments that returns the command. It is
-    resolved only when the command or its help is called, which keeps other commands fast.
+    load: `"package.module:attribute"` of a click command, or a callable without arguments that returns the command. It
+    is resolved only when the command or its help is called, which keeps other commands fast.
     """
 
     name: str = field(validator=named("command", _is_name, "use letters, digits and hyphens, such as 'compare'"))

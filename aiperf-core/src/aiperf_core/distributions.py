@@ -52,8 +52,8 @@ class Origin:
 def installed_origins(group: str, path: Sequence[str] | None = None) -> tuple[list[Origin], list[SetAside]]:
     """The entry points of `group`, sorted by distribution, and the distributions with unreadable entry points.
 
-    Not `importlib.metadata.entry_points`: it raises for all if one file is malformed, and parses the entry points of every
-    distribution.
+    Not `importlib.metadata.entry_points`: it raises for all if one file is malformed, and parses the entry points of
+    every distribution.
     """
     origins: dict[tuple[str, str], Origin] = {}
     unreadable = []
@@ -89,7 +89,7 @@ def _origin(name: str, version: str, requires: tuple[str, ...], entry_point: Ent
 
 
 def _identity(distribution: Distribution) -> tuple[str, str, tuple[str, ...]]:
-    """Name, version and requirements. The metadata are read once: each property of a `Distribution` parses them again."""
+    """Name, version and requirements. Reads the metadata once: each property of a `Distribution` parses them."""
     try:
         metadata = distribution.metadata
         requires = tuple(metadata.get_all("Requires-Dist") or ())

@@ -1,7 +1,7 @@
 """Errors that a user can act on, and the exit codes of the command.
 
-An `AiperfError` is printed as one paragraph without a traceback. Its message says what was requested, what was found, what
-is accepted and what to do next. Any other exception is a bug in aiperf, and keeps its traceback.
+An `AiperfError` is printed as one paragraph without a traceback. Its message says what was requested, what was found,
+what is accepted and what to do next. Any other exception is a bug in aiperf, and keeps its traceback.
 """
 
 from enum import IntEnum

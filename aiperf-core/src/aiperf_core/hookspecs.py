@@ -1,15 +1,17 @@
 """The plugin contract: all hooks that aiperf calls, in the order of a run.
 
-A plugin is a module, named by an entry point in the group `aiperf_core`. Its functions marked `@hookimpl` have the names
-below. A plugin may implement any of the hooks, and may omit arguments. `docs/hooks.md` has an example of each hook.
+A plugin is a module, named by an entry point in the group `aiperf_core`. Its functions marked `@hookimpl` have the
+names below. A plugin may implement any of the hooks, and may omit arguments. `docs/hooks.md` has an example of each
+hook.
 
 There are two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`,
-`aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`) return records,
-and are called once, when plugins are loaded. *Observers* return nothing, and receive the events of a run.
+`aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`)
+return records, and are called once, when plugins are loaded. *Observers* return nothing, and receive the events of a
+run.
 
-Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a device,
-or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks the contract
-is skipped by the name of its distribution; all other plugins work.
+Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a
+device, or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks
+the contract is skipped by the name of its distribution; all other plugins work.
 """
 
 from collections.abc import Iterable
@@ -37,8 +39,8 @@ def aiperf_targets() -> Iterable[Target]:  # type: ignore[empty-body]
     """Contribute benchmarks.
 
     Called once, when plugins are loaded, also by `aiperf list`. The entry point's name becomes the group: target
-    `memory_access` of entry point `ch07` is `ch07.memory_access`. Forbidden: importing the modules of the benchmarks, and
-    names of another plugin.
+    `memory_access` of entry point `ch07` is `ch07.memory_access`. Forbidden: importing the modules of the benchmarks,
+    and names of another plugin.
     """
 
 
@@ -55,8 +57,8 @@ def aiperf_commands() -> Iterable[Command]:  # type: ignore[empty-body]
 def aiperf_issues() -> Iterable[Issue]:  # type: ignore[empty-body]
     """Contribute validity issues to the registry.
 
-    Called once, when plugins are loaded. Forbidden: importing the checks that guard them, and ids of another plugin, built-in
-    ids included.
+    Called once, when plugins are loaded. Forbidden: importing the checks that guard them, and ids of another plugin,
+    built-in ids included.
     """
 
 
@@ -64,9 +66,9 @@ def aiperf_issues() -> Iterable[Issue]:  # type: ignore[empty-body]
 def aiperf_checks() -> Iterable[Check]:  # type: ignore[empty-body]
     """Contribute checks of the evidence that each implementation leaves after sampling.
 
-    Called once, when plugins are loaded. A check runs in the supervisor's process, on plain data. If it raises, the row gets
-    a warning that the check failed. Forbidden: importing here what only the check needs, and guards of other plugins,
-    built-in guards included.
+    Called once, when plugins are loaded. A check runs in the supervisor's process, on plain data. If it raises, the row
+    gets a warning that the check failed. Forbidden: importing here what only the check needs, and guards of other
+    plugins, built-in guards included.
     """
 
 
@@ -74,8 +76,8 @@ def aiperf_checks() -> Iterable[Check]:  # type: ignore[empty-body]
 def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
     """Contribute attacks on guards, and honest look-alikes, for `aiperf selftest`.
 
-    Called once, when plugins are loaded. Forbidden: importing the modules of the cases, since a worker's process does that,
-    and the same case twice.
+    Called once, when plugins are loaded. Forbidden: importing the modules of the cases, since a worker's process does
+    that, and the same case twice.
     """
 
 
@@ -83,9 +85,9 @@ def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
 def aiperf_recordings() -> Iterable[Recorded]:  # type: ignore[empty-body]
     """Contribute evidence of real runs, for issues that code alone cannot commit on every machine.
 
-    Called once, whenever plugins are loaded. `aiperf selftest --record FOLDER` writes such files, and `aiperf selftest` shows them
-    to the checks of the issue's guard. Forbidden: reading the files here, and a file that another plugin has already
-    contributed.
+    Called once, whenever plugins are loaded. `aiperf selftest --record FOLDER` writes such files, and `aiperf selftest`
+    shows them to the checks of the issue's guard. Forbidden: reading the files here, and a file that another plugin has
+    already contributed.
     """
 
 
@@ -93,8 +95,9 @@ def aiperf_recordings() -> Iterable[Recorded]:  # type: ignore[empty-body]
 def aiperf_profilers() -> Iterable[Profiler]:  # type: ignore[empty-body]
     """Contribute tools for `aiperf profile --tool NAME`.
 
-    Called once, when plugins are loaded. `load` is imported only when the tool is used, in the command's process and in the
-    profiled process. Forbidden: importing the tool's module here, and names of another plugin, built-in names included.
+    Called once, when plugins are loaded. `load` is imported only when the tool is used, in the command's process and in
+    the profiled process. Forbidden: importing the tool's module here, and names of another plugin, built-in names
+    included.
     """
 
 
@@ -110,9 +113,9 @@ def aiperf_metrics() -> Iterable[MetricSet]:  # type: ignore[empty-body]
 def aiperf_devices() -> Iterable[Device]:  # type: ignore[empty-body]
     """Contribute kinds of device that benchmarks can run on, for `--device NAME`.
 
-    Called once, when plugins are loaded. `load` is imported only by runs on that device: in the supervisor, which imports no
-    torch, and in the processes that it starts. Forbidden: importing the device's module here, and names of another plugin,
-    built-in names included.
+    Called once, when plugins are loaded. `load` is imported only by runs on that device: in the supervisor, which
+    imports no torch, and in the processes that it starts. Forbidden: importing the device's module here, and names of
+    another plugin, built-in names included.
     """
 
 
@@ -120,8 +123,8 @@ def aiperf_devices() -> Iterable[Device]:  # type: ignore[empty-body]
 def aiperf_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
     """Contribute ways to start workers, for `aiperf run --executor NAME`.
 
-    Called once, when plugins are loaded. `load` is imported only by runs that use it, in the supervisor, which imports no
-    torch. Forbidden: importing the executor's module here, and names of another plugin, built-in names included.
+    Called once, when plugins are loaded. `load` is imported only by runs that use it, in the supervisor, which imports
+    no torch. Forbidden: importing the executor's module here, and names of another plugin, built-in names included.
     """
 
 
@@ -129,9 +132,9 @@ def aiperf_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
 def aiperf_run_started(run: RunStarted) -> None:
     """A run begins.
 
-    Called once per run, before any worker starts. Forbidden in every observer: touching the device, starting threads that
-    stay busy, and writing into the bundle; all three disturb the measurement. An observer that raises is not called again
-    in this run.
+    Called once per run, before any worker starts. Forbidden in every observer: touching the device, starting threads
+    that stay busy, and writing into the bundle; all three disturb the measurement. An observer that raises is not
+    called again in this run.
     """
 
 
@@ -165,6 +168,6 @@ def aiperf_target_finished(result: TargetFinished) -> None:
 def aiperf_run_finished(bundle: RunFinished) -> None:
     """The run ended.
 
-    Called once for each run that was started, also if it failed or was interrupted, after the bundle has its final name.
-    The bundle may be read. Forbidden: changing it.
+    Called once for each run that was started, also if it failed or was interrupted, after the bundle has its final
+    name. The bundle may be read. Forbidden: changing it.
     """

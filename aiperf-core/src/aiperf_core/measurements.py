@@ -1,7 +1,7 @@
 """Measurements as plain records: samples, memory, energy, audits, and the ceilings of a device.
 
-Units are SI and stand in the names: `_s` seconds, `_bytes` bytes, `_per_s` a rate, `_hz` a frequency. A figure that was not
-measured is `None`, never zero. Devices make these records, results keep them.
+Units are SI and stand in the names: `_s` seconds, `_bytes` bytes, `_per_s` a rate, `_hz` a frequency. A figure that was
+not measured is `None`, never zero. Devices make these records, results keep them.
 """
 
 from attrs import field, frozen
@@ -12,13 +12,15 @@ class Samples:
     """Every sample of one implementation in the order taken. All lists have one entry a sample; no sample is dropped.
 
     round: the fresh process that took it.
-    block: the run of consecutive samples of this implementation within the target's run. A pass over all rows, in the order
-        of the rows, takes as many block numbers as there are rows.
+    block: the run of consecutive samples of this implementation within the target's run. A pass over all rows, in the
+        order of the rows, takes as many block numbers as there are rows.
     step: the renewal of the inputs. Two implementations with the same step got the same values.
     device_s: the GPU's time for the call.
-    wall_s: the time that the caller waits. A sample on a GPU has `device_s` or `wall_s`, since hiding spoils the wall clock.
+    wall_s: the time that the caller waits. A sample on a GPU has `device_s` or `wall_s`, since hiding spoils the wall
+        clock.
     cpu_s: processor time of the worker's process, all threads.
-    bracket_s: the time between the worker's announcements of start and stop by the supervisor's clock, which may read either late.
+    bracket_s: the time between the worker's announcements of start and stop by the supervisor's clock, which may read
+        either late.
     hidden: whether the launch was hidden behind a blocking kernel.
     judged: whether the output was compared with the reference.
     calls: the number of calls; more than 1 where a call is too short for the clock. All times cover all calls.
@@ -114,7 +116,8 @@ class Flush:
 class Steady:
     """Calls without a pause, with the values of one sample, timed by the supervisor.
 
-    waited_s: the time that threads of the process were ready to run and had no processor; null if the kernel does not tell.
+    waited_s: the time that threads of the process were ready to run and had no processor; null if the kernel does not
+        tell.
     """
 
     calls: int
@@ -142,7 +145,7 @@ class Energy:
     calls, seconds: the length of the run.
     updates: steps of the counter that were used.
     update_s: the usual time between two steps.
-    method: `energy counter`, or `integrated power` where the caller accepts that.
+    method: always `energy counter`.
     """
 
     joules_per_call: float
@@ -182,7 +185,8 @@ class Ceilings:
     missing: by figure, why it was not measured.
     datasheet: figures of the maker's document `datasheet_name`.
     state: what the figures depend on.
-    others_busy: the share of the processors that other processes used meanwhile. A busy machine gives figures that are too low.
+    others_busy: the share of the processors that other processes used meanwhile. A busy machine gives figures that are
+        too low.
     """
 
     device: str
@@ -250,7 +254,7 @@ class Reading:
 
 @frozen(kw_only=True)
 class Census:
-    """A worker's process as the supervisor saw it from outside, between two samples. Linux only; None is what was refused.
+    """A worker's process between two samples, as the supervisor sees it. Linux only; a refused figure is None.
 
     busy_s: processor time that the process and its children spent since the call before ended, in seconds.
     """

@@ -1,9 +1,10 @@
 """Loads the installed plugins. A broken plugin is skipped, and all other plugins work.
 
-A plugin is an entry point in the group `aiperf_core`. Messages name its distribution, which a user can install and remove;
-the name of the entry point is the group of its targets.
+A plugin is an entry point in the group `aiperf_core`. Messages name its distribution, which a user can install and
+remove; the name of the entry point is the group of its targets.
 
-This module keeps no state besides the `Plugins` that `load_plugins` returns, and imports neither torch, triton nor numpy.
+This module keeps no state besides the `Plugins` that `load_plugins` returns, and imports neither torch, triton nor
+numpy.
 """
 
 import os
@@ -66,7 +67,7 @@ class LoadedPlugin:
 
 @frozen(kw_only=True)
 class Plugins:
-    """The loaded plugins and their records. `set_aside` has the skipped ones, and grows if an observer fails in a run."""
+    """The loaded plugins and their records. `set_aside` are the skipped plugins, also failed observers."""
 
     targets: tuple[InstalledTarget, ...] = ()
     commands: Mapping[str, Installed[Command]] = field(factory=dict)
@@ -118,7 +119,8 @@ def load_plugins(
     without: distribution and entry point of plugins to skip without an import, each with the reason.
     before: called before the import of each plugin.
 
-    Never raises because of a plugin: see `Plugins.set_aside`. A `KeyboardInterrupt` names the plugin that was being loaded.
+    Never raises because of a plugin: see `Plugins.set_aside`. A `KeyboardInterrupt` names the plugin that was being
+    loaded.
     """
     loader = _Loader()
     loader.load(Origin("aiperf-core", __version__, "builtin", "aiperf_core.builtin", _builtin))

@@ -97,9 +97,9 @@ def test_what_the_options_need(monkeypatch, acme):
     said = asked(monkeypatch, *two, plugins=plugins)
     assert said == "aiperf: --nnodes and --node-rank need --rdzv-endpoint HOST:PORT, the same on all machines.\n"
     said = asked(monkeypatch, *two, *where, "--node-rank", "2", plugins=plugins)
-    assert said.startswith("aiperf: --node-rank 2 of --nnodes 2 is none: ")
+    assert said.startswith("aiperf: --node-rank 2 does not fit --nnodes 2: ")
     said = asked(monkeypatch, "acme.ranks", *where, plugins=plugins)
-    assert said.startswith("aiperf: --node-rank 0 of --nnodes 1 is none: ")
+    assert said.startswith("aiperf: --node-rank 0 does not fit --nnodes 1: ")
     said = asked(monkeypatch, *two, "--rdzv-endpoint", "here", plugins=plugins)
     assert said.startswith("aiperf: --rdzv-endpoint takes HOST:PORT")
     said = asked(monkeypatch, *two, *where, secret="short", plugins=plugins)

@@ -73,6 +73,6 @@ def test_file_systems_without_locks(tmp_path, monkeypatch):
     with pytest.raises(BundleError) as caught, lock.held(tmp_path, required=True):
         pass
     assert str(caught.value) == (
-        f"cannot lock '{tmp_path}': No locks available. So that no two processes write it, move it to a file system with "
-        "locks first."
+        f"cannot lock '{tmp_path}': No locks available. Move it to a file system with locks first, so that no two "
+        "processes write it."
     )

@@ -18,7 +18,10 @@ def test_a_bundle_is_sealed_when_it_is_closed(bundle):
     found = bundle.manifest.hashes
     samples = bundle.target_path("ch07.memory_access").with_name(stored(bundle)["name"])
     assert list(found) == [f"targets/{samples.name}", FILE, "manifest.json"]
-    assert found == {**seal.target_hashes(bundle), "manifest.json": found["manifest.json"]}
+    assert found == {
+        **{file: bundle.digest(file) for file in bundle.result_files},
+        "manifest.json": found["manifest.json"],
+    }
     document = json.loads((bundle.path / "manifest.json").read_text())
     assert seal.seal_of(document) == found["manifest.json"]
 

@@ -13,8 +13,7 @@ import traceback
 
 import torch
 
-from aiperf_core import Benchmark, Cost, fp32
-from aiperf_core.tolerance import Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, fp32
 
 bench = Benchmark(goal="speed", cache="warm", threads=1)
 

@@ -12,8 +12,7 @@ Breaks     Everywhere.
 
 import torch
 
-from aiperf_core import Benchmark, Cost
-from aiperf_core.tolerance import Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance
 
 bench = Benchmark(goal="speed", cache="warm", threads=1)
 

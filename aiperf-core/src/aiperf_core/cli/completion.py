@@ -1,6 +1,7 @@
 """`aiperf completion`: a script with which a shell completes commands, options, targets, bundles and issues.
 
-The metavar of an argument or the name of an option selects the completion: see `WORDS`. This covers commands of plugins.
+The metavar of an argument or the name of an option selects the completion: see `WORDS`. This covers commands of
+plugins.
 """
 
 import ast
@@ -34,8 +35,8 @@ DECORATORS = ("baseline", "variant")
 # Larger benchmark files are not parsed for the names of implementations.
 MAX_SOURCE_BYTES = 1 << 20
 
-# Bash also splits words at colons, and replaces only the part after the last colon. So the script splits the line at blanks,
-# and removes the part before the last colon from the answers.
+# Bash also splits words at colons, and replaces only the part after the last colon. So the script splits the line at
+# blanks, and removes the part before the last colon from the answers.
 BASH = """\
 %(complete_func)s() {
     local line=${COMP_LINE:0:COMP_POINT} prefix="" current words kind value

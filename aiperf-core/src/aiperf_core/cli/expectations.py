@@ -143,7 +143,8 @@ def _report(
         page = rules.read(group.path)
         if page is None:
             click.echo(
-                f"no expectations for '{group.key}' ({words(str(group.path))}). To store them: aiperf expectations update"
+                f"no expectations for '{group.key}' ({words(str(group.path))}). "
+                "To store them: aiperf expectations update"
             )
             continue
         _belongs(group, page)
@@ -157,7 +158,7 @@ def _report(
 def _groups(
     plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
 ) -> Iterator[_Group]:
-    """The bundle's results by expectations file. Without `--file`, targets that are not installed are named and left out."""
+    """The bundle's results by expectations file. Without `--file`, prints and omits targets that are not installed."""
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()

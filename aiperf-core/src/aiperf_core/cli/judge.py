@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from aiperf_core.cli.measuring import measuring_options, server_ahead
+from aiperf_core.cli.measuring import Measuring, measuring_options, server_ahead
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget, Selection
@@ -28,28 +28,13 @@ from aiperf_core.targets import InstalledTarget, Selection
 )
 @measuring_options(timeout_s=30.0, scope="")
 @click.pass_obj
-def judge(
-    plugins: Plugins,
-    candidate: Path,
-    target: str,
-    policy: str,
-    kind: str,
-    device: str | None,
-    size: str | None,
-    tier: str,
-    budget: float | None,
-    timeout: float,
-    labels: dict[str, str],
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def judge(plugins: Plugins, candidate: Path, target: str, kind: str, measuring: Measuring) -> int:
     """Benchmark untrusted code in a sandbox, against the baseline of a target.
 
-    CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The parameters
-    are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or seed.
-    Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times is
-    refused until it changes.
+    CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The
+    parameters are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or
+    seed. Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times
+    is refused until it changes.
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import execute
@@ -57,27 +42,19 @@ def judge(
     from aiperf_core.harness.isolation import quarantine
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.harness.run.options import Options
     from aiperf_core.harness.run.setup import CANDIDATE
     from aiperf_core.results.models import TargetResult
 
     selection, baseline = _selection(plugins, target, kind)
     source = check_candidate(candidate, kind)
     quarantine.refuse_known(source)
-    options = Options(
-        device=device,
-        size=size,
-        tier=tier,
-        budget_s=budget,
-        timeout_s=timeout,
-        policy=policy,
-        candidate=source,
-        baseline=baseline,
-    )
+    options = measuring.options(candidate=source, baseline=baseline)
     screen, err = consoles()
-    view = RunView(err, quiet=quiet)
-    planned = BundleRun(server, plugins, [selection], selection.target.name, options, out, view, labels=labels)
-    code = execute(planned, view, screen, as_json=as_json)
+    view = RunView(err, quiet=measuring.quiet)
+    planned = BundleRun(
+        server, plugins, [selection], selection.target.name, options, measuring.out, view, labels=measuring.labels
+    )
+    code = execute(planned, view, screen, as_json=measuring.as_json)
     for row in (row for result in planned.results if isinstance(result, TargetResult) for row in result.rows):
         if row.name == CANDIDATE:
             quarantine.note(source, row)

@@ -55,9 +55,9 @@ class Linted:
 def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: str, as_json: bool) -> int:
     """Test whether the judge of each target rejects wrong answers, and check its cost and implementations.
 
-    Wrong answers must be rejected (zeros, stale, rounded, unfinished and more), correct answers accepted, and the declared
-    cost must match the observed work. A PATTERN is as in `aiperf run`. Exit code 3: a target has a problem. 1: a target
-    could not be linted.
+    Wrong answers must be rejected (zeros, stale, rounded, unfinished and more), correct answers accepted, and the
+    declared cost must match the observed work. A PATTERN is as in `aiperf run`. Exit code 3: a target has a problem. 1:
+    a target could not be linted.
     """
     from aiperf_core.cli.screen import consoles
 

@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def _deadly_plugins() -> dict[tuple[str, str], str]:
-    """The plugins to skip. Only `aiperf doctor` looks for them, since it must work with any plugin; loading twice takes time."""
+    """The plugins to skip. Only `aiperf doctor`, which must always work, looks for them: loading twice takes time."""
     if sys.argv[1:2] != ["doctor"]:
         return {}
     from aiperf_core.trial import deadly_plugins

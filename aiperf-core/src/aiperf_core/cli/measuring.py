@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from attrs import fields, frozen
 
 from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
@@ -71,9 +73,42 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Command]:
-    """The options of a command that measures. `scope` says what the budget is for, as in ' per target'."""
-    return together(
+@frozen(kw_only=True)
+class Measuring:
+    """The values of `measuring_options`."""
+
+    device: str | None
+    size: str | None
+    tier: str
+    policy: str
+    budget: float | None
+    timeout: float
+    labels: dict[str, str]
+    out: Path | None
+    as_json: bool
+    quiet: bool
+
+    def options(self, **more: Any) -> "Options":
+        """The options of the run, with those that only one command has."""
+        from aiperf_core.harness.run.options import Options
+
+        return Options(
+            device=self.device,
+            size=self.size,
+            tier=self.tier,
+            policy=self.policy,
+            budget_s=self.budget,
+            timeout_s=self.timeout,
+            **more,
+        )
+
+
+def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options of a command that measures, which it receives as `measuring`.
+
+    scope: what the budget is for, as in ' per target'.
+    """
+    options = together(
         device_option("Device to run on. [default: the GPU, if the target supports it]"),
         size_option,
         click.option(
@@ -104,6 +139,16 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Command], Comma
         json_option("the results as one JSON document"),
         quiet_option,
     )
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def called(*arguments: Any, **values: Any) -> int:
+            measuring = Measuring(**{one.name: values.pop(one.name) for one in fields(Measuring)})
+            return command(*arguments, measuring=measuring, **values)
+
+        return options(called)
+
+    return decorate
 
 
 def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:

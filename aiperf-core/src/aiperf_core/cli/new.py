@@ -52,8 +52,8 @@ class Names:
 def new(plugins: Plugins, distribution: str, kind: str, out: Path | None) -> None:
     """Create a package of benchmarks that installs, runs and passes its tests.
 
-    PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has one
-    benchmark, with variants in C, CUDA C++ and Triton.
+    PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has
+    one benchmark, with variants in C, CUDA C++ and Triton.
     """
     names = _names(distribution)
     _check_free(plugins, names, kind)

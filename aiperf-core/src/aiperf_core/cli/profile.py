@@ -58,8 +58,8 @@ def profile(
 ) -> int:
     """Run implementations under a profiler, and explain why they are fast.
 
-    Profiles the baseline and every variant, or the named implementation and its baseline. Each runs in a fresh process, and
-    is profiled after warm-up. Times under a profiler are no results: measure with `aiperf run`.
+    Profiles the baseline and every variant, or the named implementation and its baseline. Each runs in a fresh process,
+    and is profiled after warm-up. Times under a profiler are no results: measure with `aiperf run`.
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Options
@@ -94,7 +94,8 @@ def profiling(
 ) -> "Callable[[Plan, Planner], None]":
     """A function that profiles a measured target into the run's bundle. Without a screen it prints no profiles.
 
-    If a target cannot be profiled, the function prints why, and the run continues. Raises `UsageError` for an unknown tool.
+    If a target cannot be profiled, the function prints why, and the run continues. Raises `UsageError` for an unknown
+    tool.
     """
     from rich.text import Text
 

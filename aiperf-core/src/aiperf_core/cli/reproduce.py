@@ -32,10 +32,11 @@ def reproduce(
 ) -> int:
     """Repeat a stored run into a new bundle, and report whether its verdicts hold.
 
-    Implementations, sizes, device, tier and policy are those of the bundle. Seeds are drawn again. The report starts with
-    the differences in machine, software, sources and options.
+    Implementations, sizes, device, tier and policy are those of the bundle. Seeds are drawn again. The report starts
+    with the differences in machine, software, sources and options.
 
-    Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now INCONCLUSIVE.
+    Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now
+    INCONCLUSIVE.
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end

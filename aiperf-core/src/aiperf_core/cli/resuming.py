@@ -74,8 +74,8 @@ def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "Res
     for what, given, recorded in _given(context, plugins, record, manifest.labels, bundle.path):
         if given != recorded:
             raise UsageError(
-                f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. --resume "
-                "uses the recorded options: omit this option, or start a new run."
+                f"{what} differs from the run in '{bundle.path}': given {_text(given)}, recorded {_text(recorded)}. "
+                "--resume uses the recorded options: omit this option, or start a new run."
             )
     return request.resolve(record, plugins)
 

@@ -7,6 +7,7 @@ import click
 from attrs import evolve
 
 from aiperf_core.cli.measuring import (
+    Measuring,
     executor_option,
     measuring_options,
     server_ahead,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 def run(
     context: click.Context,
     patterns: tuple[str, ...],
-    device: str | None,
-    size: str | None,
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
     resume: Path | None,
@@ -61,14 +60,7 @@ def run(
     nnodes: int,
     endpoint: str | None,
     node_rank: int,
-    tier: str,
-    policy: str,
-    budget: float | None,
-    timeout: float,
-    labels: dict[str, str],
-    out: Path | None,
-    as_json: bool,
-    quiet: bool,
+    measuring: Measuring,
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
@@ -85,17 +77,16 @@ def run(
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
         nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
         if node_rank:
-            return serve(nodes, node_rank, quiet=quiet)
-        plugins, executor = with_nodes(plugins, nodes, quiet=quiet), "torchrun"
+            return serve(nodes, node_rank, quiet=measuring.quiet)
+        plugins, executor = with_nodes(plugins, nodes, quiet=measuring.quiet), "torchrun"
     server = server_ahead()
     from aiperf_core.cli.profile import profiling
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.harness.run.options import Options
 
     screen, err = consoles()
-    view = RunView(err, quiet=quiet)
+    view = RunView(err, quiet=measuring.quiet)
     if resume is not None:
         resumed = _resumed(context, server, plugins, resume, view)
         if resumed is None:
@@ -104,24 +95,15 @@ def run(
     elif not patterns:
         raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
     else:
-        options = Options(
-            device=device,
-            executor=executor,
-            size=size,
-            params=sizes_of(sizes),
-            tier=tier,
-            policy=policy,
-            budget_s=budget,
-            timeout_s=timeout,
-        )
+        options = measuring.options(executor=executor, params=sizes_of(sizes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
         selections = _selections(plugins, patterns, variants)
         name = "-".join(patterns)
-        planned = BundleRun(server, plugins, selections, name, options, out, view, labels=labels)
+        planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
     if profiler is not None:
-        planned.after = profiling(planned, profiler, None if as_json else screen, err, quiet=quiet)
-    return execute(planned, view, screen, as_json=as_json)
+        planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
+    return execute(planned, view, screen, as_json=measuring.as_json)
 
 
 def _resumed(

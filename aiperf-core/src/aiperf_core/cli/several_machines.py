@@ -34,8 +34,8 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
         raise UsageError("--nnodes and --node-rank need --rdzv-endpoint HOST:PORT, the same on all machines.")
     if count < 2 or number >= count:
         raise UsageError(
-            f"--node-rank {number} does not fit --nnodes {count}: --nnodes takes 2 or more, --node-rank a number from 0 to "
-            "below --nnodes."
+            f"--node-rank {number} does not fit --nnodes {count}: --nnodes takes 2 or more, "
+            "--node-rank a number from 0 to below --nnodes."
         )
     if not selections:
         raise UsageError(
@@ -67,7 +67,7 @@ def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
 
 
 def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
-    """Run ranks for the first machine until it is done. Raises `AiperfError` if it is absent, refuses this machine or is lost."""
+    """Run ranks for the first machine until it is done. Raises `AiperfError` if it is absent, lost or refuses."""
     from aiperf_core.harness.ranks.node_agent import serve
 
     serve(nodes, number, (lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))

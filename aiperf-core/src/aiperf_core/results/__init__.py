@@ -1,6 +1,7 @@
 """Result bundles from Python: select runs, read them as records or Arrow tables, compare, verify and follow them.
 
-A *source* of rows is a bundle, its path, an address such as `BUNDLE:TARGET`, a run of a store, a store, or several of these.
+A *source* of rows is a bundle, its path, an address such as `BUNDLE:TARGET`, a run of a store, a store, or several of
+these.
 """
 
 from collections.abc import Iterable
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from aiperf_core.stats.recheck import Recheck
     from aiperf_core.stats.trend import Point, Trend
 
-# Where the names of this module are defined. They are imported when they are used, so that a command that lists targets pays for
-# none of them.
+# Where the names of this module are defined. They are imported when they are used, so that a command that lists targets
+# pays for none of them.
 _HOMES = {
     "results.arrow": ("rows_table", "samples_table"),
     "results.bundle": ("Bundle",),
@@ -96,8 +97,8 @@ def verify(
     signers: a file of allowed signers, one of whom must have signed the bundle.
     identity: the signer that is expected; None accepts any of `signers`.
 
-    The answer has the differences; `holds` is true where there is none. Raises BundleError for a bundle that cannot be read or
-    is not signed as it should be.
+    The answer has the differences; `holds` is true where there is none. Raises BundleError for a bundle that cannot be
+    read or is not signed as it should be.
     """
     from aiperf_core.results.signing import verify
     from aiperf_core.stats.recheck import recheck

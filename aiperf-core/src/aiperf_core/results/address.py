@@ -1,4 +1,4 @@
-"""How a command names what it works on: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`."""
+"""Addresses of results: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +11,12 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.targets import nearest
 
-PARTS = 2  # that may follow a bundle
+PARTS = 2  # after the bundle
 
 
 @frozen
 class Address:
-    """A bundle, and what is meant of it: everything, a target, or one implementation of a target."""
+    """A bundle, one of its targets, or one implementation of a target."""
 
     bundle: Bundle
     target: str | None = None
@@ -24,7 +24,7 @@ class Address:
 
     @property
     def targets(self) -> list[str]:
-        """The names of the targets that are meant. Raises UsageError for one that the bundle lacks."""
+        """The names of the addressed targets. Raises UsageError for a target that the bundle lacks."""
         known = list(self.bundle.targets)
         if self.target is None:
             return known
@@ -33,15 +33,15 @@ class Address:
         return [self.target]
 
     def outlines(self) -> list[TargetResult]:
-        """The results that are meant, without samples, and of a target only the rows that are meant."""
+        """The addressed results without samples, with the addressed rows only."""
         return [self.narrowed(self.bundle.outline(name)) for name in self.targets]
 
     def results(self) -> Iterator[TargetResult]:
-        """The same with their samples, one after the other."""
+        """The addressed results with their samples, one after the other."""
         return (self.narrowed(self.bundle.target(name)) for name in self.targets)
 
     def narrowed(self, result: TargetResult) -> TargetResult:
-        """The result with the rows that are meant. Raises UsageError as `row` does."""
+        """The result with the addressed rows only. Raises UsageError as `row` does."""
         return evolve(result, rows=[self.row(result)]) if self.implementation is not None else result
 
     def row(self, result: TargetResult) -> Row:
@@ -56,13 +56,13 @@ class Address:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    """What was meant perhaps. A bundle may come from anybody, and so may the names in it."""
+    """The nearest name, or all names."""
     known = [words(one) for one in known]
     return nearest(name, known) or f" There are: {', '.join(known) or 'none'}"
 
 
 def split(text: str) -> tuple[str, list[str]]:
-    """The folder's part of an address, and the others. A folder's name may itself hold colons: one that exists wins."""
+    """The folder of an address, and its other parts. A folder's name may contain colons: an existing folder wins."""
     for count in range(PARTS + 1):
         folder, *parts = text.rsplit(":", count)
         if len(parts) == count and Path(folder).is_dir():

@@ -1,4 +1,4 @@
-"""Rows and samples of bundles as Arrow tables, for pandas, Polars, DuckDB and whatever else reads Arrow."""
+"""Rows and samples of bundles as Arrow tables, for pandas, Polars, DuckDB and other readers of Arrow."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,9 +25,9 @@ def rows_table(source: Source) -> Any:
 
     source: a bundle, its path or address, a run, a store, or several of these.
 
-    Its columns are `bundle`, `seal`, `created`, `commit`, `commit_time`, `labels` (a JSON object) and those of
-    `aiperf export --format csv`. A figure that was not measured or is not believed is null; `verdict` and `reason` say why. Raises
-    UsageError where PyArrow is not installed.
+    Its columns are `bundle`, `seal`, `created`, `commit`, `commit_time`, `labels` (a JSON object) and those of `aiperf
+    export --format csv`. A figure that was not measured or is not believed is null; `verdict` and `reason` say why.
+    Raises UsageError where PyArrow is not installed.
     """
     columns: dict[str, list[Any]] = {name: [] for name in (*ORIGIN, *kinds_of(Exported))}
     for address in _addresses(source):
@@ -43,8 +43,8 @@ def samples_table(source: Source) -> Any:
 
     source: as of `rows_table`.
 
-    Its columns are `bundle` and those of `aiperf export --samples`. A time is in seconds and covers `calls` calls. Raises
-    UsageError where PyArrow is not installed.
+    Its columns are `bundle` and those of `aiperf export --samples`. A time is in seconds and covers `calls` calls.
+    Raises UsageError where PyArrow is not installed.
     """
     columns: dict[str, list[Any]] = {name: [] for name in ("bundle", *kinds_of(ExportedSample))}
     names = [one.name for one in fields(Samples)]

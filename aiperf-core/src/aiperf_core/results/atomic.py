@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write files whole or not at all."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make durable which files a folder has. Some network file systems refuse to sync a folder; the file is whole anyway."""
+    """Make the entries of a folder durable. Some network file systems refuse that; files are whole anyway."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,17 +1,18 @@
 """The folder that a run leaves behind.
 
     20261121-142530-ch07.memory_access/
-        manifest.json               what was run, where, with what, and whether it was finished
+        manifest.json               the machine, the software, the request, and how the run ended
         targets/<target>.json       one target: its rows, and how they were measured
         targets/<target>.<hash>.npz every sample of it
         load/<name>.json            a document of another package, of one of the kinds in `models.DOCUMENT_KINDS`
-        logs/<target>/<name>.log    what an implementation printed
+        logs/<target>/<name>.log    the output of an implementation
 
-A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may come from
-an unknown source: no path or link in it is followed out of its folder.
+A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may
+come from an unknown source: no path or link in it is followed out of its folder.
 """
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +81,7 @@ class Bundle:
 
     @classmethod
     def open(cls, path: Path) -> "Bundle":
-        """Return the bundle in `path`, for reading or for going on with it. Raises BundleError where there is none."""
+        """Return the bundle in `path`, for reading or for resuming its run. Raises BundleError where there is none."""
         if not path.is_dir():
             what = "is a file" if path.exists() else "does not exist"
             raise BundleError(f"'{path}' {what}; a result bundle is a folder with a {MANIFEST} in it.")
@@ -121,7 +122,7 @@ class Bundle:
         return self.path / TARGETS / f"{file_name(name)}.json"
 
     def log_path(self, target: str, implementation: str) -> Path:
-        """Where to log what an implementation prints. The folder is made, the file is not."""
+        """The file for the output of an implementation. The folder is made, the file is not."""
         folder = self.path / LOGS / file_name(target)
         self._inside(folder)
         with _explained("create", folder):
@@ -147,13 +148,18 @@ class Bundle:
         with _explained("read", file):
             return file.read_bytes()
 
+    def digest(self, path: str) -> str:
+        """The SHA-256 of one of `result_files`. Raises BundleError as `file_bytes` does."""
+        return hashlib.sha256(self.file_bytes(path)).hexdigest()
+
     def write_manifest(self, manifest: "Manifest") -> Path:
         """Write or replace `manifest.json`. One with an exit code closes the bundle: it is sealed by hashes."""
         from aiperf_core.results import records, seal
 
+        path = self.path / MANIFEST
         if manifest.exit_code is not None:
-            manifest = seal.sealed(self, manifest)
-        return self._write(self.path / MANIFEST, records.record_bytes(manifest, self.path / MANIFEST))
+            manifest = seal.sealed(manifest, {file: self.digest(file) for file in self.result_files}, path)
+        return self._write(path, records.record_bytes(manifest, path))
 
     def documents(self, kind: str) -> list[str]:
         """The names of the documents of a kind, in alphabetical order."""
@@ -206,7 +212,7 @@ class Bundle:
                     file.unlink(missing_ok=True)
 
     def _files(self, name: str) -> list[str]:
-        """The names of the documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
+        """The documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
         folder = self.path / name
         self._inside(folder)
         names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()
@@ -226,7 +232,7 @@ class Bundle:
         return path
 
     def _inside(self, path: Path) -> None:
-        """A bundle from elsewhere must not make us read or write through a link that leads out of it."""
+        """Refuse a link that leads out of the bundle, for reading and for writing."""
         if not path.resolve().is_relative_to(self.path.resolve()):
             raise BundleError(
                 f"'{path}' is a link to '{path.resolve()}', outside the bundle; aiperf follows no such link. "
@@ -254,7 +260,7 @@ class Targets(Mapping[str, "TargetResult"]):
 
 @contextmanager
 def _explained(action: str, path: Path) -> Iterator[None]:
-    """Turn what the operating system refused into one sentence that says what to do."""
+    """Turn an error of the operating system into a message that says what to do."""
     try:
         yield
     except OSError as error:

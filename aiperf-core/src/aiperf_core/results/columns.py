@@ -1,11 +1,12 @@
-"""The samples of a target as columns of numbers: an `.npz` beside the target's file, as `numpy.load` reads it.
+"""The samples of a target as columns of numbers, in an `.npz` file that `numpy.load` can read.
 
-One array a column holds the samples of all rows, one row after the other; the target's file says how many each row has,
-and of each column its type and unit. Nothing is rounded: a time is stored as whole nanoseconds or as the milliseconds of
-a CUDA event only where that gives back the very same number, and as seconds in double precision otherwise.
+Each column is one array with the samples of all rows, row after row. The target's file has the number of samples of
+each row, and the type and unit of each column. No time is rounded: it is stored in whole nanoseconds or in the
+milliseconds of a CUDA event only if that gives back exactly the same number, and otherwise in seconds with double
+precision.
 
-A file may come from anybody. What it claims is compared with what the target's file says before memory is taken, only plain
-numbers are read (no objects, no pickles), and times are refused that no clock gives.
+A file may come from an unknown source. Its sizes are compared with the target's file before memory is taken. Only plain
+numbers are read (no objects, no pickles), and impossible times are refused.
 """
 
 import io
@@ -30,16 +31,16 @@ Array = NDArray[Any]
 NAMES = tuple(one.name for one in fields(Samples))
 TIMES = tuple(name for name in NAMES if name.endswith("_s"))
 FLAGS = ("hidden", "judged", "throttled")
-# That no clock was asked for a time. No time is negative, so it cannot be meant.
+# Stands for a time that was not taken; no time is negative.
 NONE = -1
 NEVER_NONE = ("bracket_s",)
-# Of a target, all rows together: some hours without a pause. Reading takes memory in proportion.
+# Of a target, all rows together: several hours without a pause. Reading takes memory in proportion.
 MOST_SAMPLES = 4_000_000
-# Of an array the part before its numbers, as `numpy.save` writes it. It is compared and never parsed.
+# Bytes before the numbers of an array, as `numpy.save` writes them. They are compared, never parsed.
 HEADER = 128
-# Of an archive what it says of an array: its name twice, sizes, a sum.
+# Bytes that an archive has for each array: its name twice, sizes, a checksum.
 ENTRY = 256
-# By unit, how many there are in a second.
+# Units in a second.
 PER_SECOND = {"s": 1.0, "ms": 1e3, "ns": 1e9}
 TIME_FORMS = (("int32", "ns"), ("int64", "ns"), ("float32", "ms"), ("float64", "s"))
 LARGEST_COUNT = (1 << 63) - 1
@@ -50,7 +51,7 @@ MOMENT = (1980, 1, 1, 0, 0, 0)
 
 @frozen
 class Encoded:
-    """The contents of a file of samples, and what the target's file says of its columns."""
+    """The contents of a file of samples, and the columns for the target's file."""
 
     data: bytes
     columns: dict[str, Column]
@@ -60,7 +61,7 @@ class Encoded:
 
 
 def encode(rows: Sequence[Samples]) -> Encoded:
-    """The samples of a target's rows. Raises JsonError, with a place in the result, for what is no sample."""
+    """The samples of a target's rows. Raises JsonError with the place of a value that is not accepted."""
     if sum(len(row.block) for row in rows) > MOST_SAMPLES:
         found = f"{sum(len(row.block) for row in rows)} samples"
         raise JsonError("rows", found, f"at most {MOST_SAMPLES} of all rows together")
@@ -80,7 +81,7 @@ def encode(rows: Sequence[Samples]) -> Encoded:
 
 
 def _header(kind: np.dtype[Any], count: int) -> bytes:
-    """What stands before `count` numbers in a file of numpy's: its format 1.0 (numpy.lib.format)."""
+    """The bytes before `count` numbers in numpy's file format 1.0 (numpy.lib.format)."""
     text = f"{{'descr': '{kind.newbyteorder('<').str}', 'fortran_order': False, 'shape': ({count},), }}"
     start = b"\x93NUMPY\x01\x00" + struct.pack("<H", HEADER - 10)
     return start + text.ljust(HEADER - len(start) - 1).encode("ascii") + b"\n"
@@ -107,11 +108,11 @@ def _packed(name: str, rows: Sequence[Sequence[Any]]) -> tuple[Array, str | None
 
 
 def _check_values(name: str, place: str, values: Sequence[Any]) -> None:
-    """Whether a row's column holds what it may: the short way first, then the culprit."""
+    """Refuse a value that a row's column cannot hold. All values are checked together first, then one by one."""
     kinds, noun = _accepted(name)
     if all(_is_of(kind, kinds) for kind in set(map(type, values))):
         numbers = [value for value in values if value is not None]
-        # NaN is neither larger nor smaller, so that a sum tells it.
+        # NaN compares as neither larger nor smaller, so it shows in the sum only.
         if not numbers or (min(numbers) >= 0 and max(numbers) <= _most(name) and math.isfinite(sum(numbers))):
             return
     for index, value in enumerate(values):
@@ -158,16 +159,16 @@ def _as_time(seconds: Array, kind: str, unit: str) -> tuple[Array, str] | None:
 
 
 def most_bytes(columns: dict[str, Column], counts: Sequence[int]) -> int:
-    """The most that a file of these columns can take. Raises JsonError for a number of samples that is not read."""
+    """The largest size of a file of these columns. Raises JsonError for too many samples."""
     total = sum(counts)
     if total > MOST_SAMPLES:
         raise JsonError("rows", f"{total} samples", f"at most {MOST_SAMPLES} of all rows together")
-    # What cannot be compressed grows by a few bytes.
+    # Incompressible data grows by a few bytes.
     return sum(ENTRY + HEADER + 2 + total * np.dtype(one.dtype).itemsize * 17 // 16 for one in columns.values()) + ENTRY
 
 
 def decode(data: bytes, columns: dict[str, Column], counts: Sequence[int]) -> list[Samples]:
-    """The samples of rows that have so many each. Raises JsonError, with a place in the file, for anything else."""
+    """The samples of rows with these counts. Raises JsonError with the place in the file for any other content."""
     if len(data) > most_bytes(columns, counts):
         raise JsonError("the top level", f"{len(data)} bytes", f"at most {most_bytes(columns, counts)} for its samples")
     total = sum(counts)
@@ -240,7 +241,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, column:
         raise JsonError(name, f"{member.file_size} bytes", f"{size} for {total} numbers of type {column.dtype}")
     if member.compress_type not in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         raise JsonError(name, f"compression {member.compress_type}", "an array that is deflated or stored")
-    # As much as was said and no more, whatever would come.
+    # Never more than the expected size, whatever the archive contains.
     with archive.open(member) as file:
         content = file.read(size)
     if len(content) != size or content[:HEADER] != _header(kind, total):

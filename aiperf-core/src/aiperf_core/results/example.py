@@ -1,4 +1,4 @@
-"""A made-up result with every kind of row, for tests and for whoever writes a reader of results.
+"""A synthetic result with every kind of row, for tests and for authors of programs that read results.
 
 `result()` and `manifest()` are realistic in every field; vary them with `attrs.evolve`.
 """
@@ -131,7 +131,7 @@ def row(
 
 
 def estimate(value: float, spread: float = 0.003) -> Estimate:
-    """A value with an interval of so much to either side."""
+    """A value with an interval of this relative width to either side."""
     return Estimate(value, value * (1 - spread), value * (1 + spread))
 
 
@@ -155,7 +155,7 @@ def samples(time_s: float) -> Samples:
 
 
 def manifest() -> Manifest:
-    """The manifest of a run of two targets, of which one could not start."""
+    """The manifest of a run of two targets; one of them could not start."""
     gpu = {
         "index": 0,
         "name": "NVIDIA H200",

@@ -1,7 +1,7 @@
 """Results for other programs and for readers without aiperf: tables of implementations and of samples.
 
-Numbers are SI, as on disk, and their names carry the units. All text of a bundle is escaped for the format. Control characters
-are removed, except in JSON, which spells them.
+Numbers are SI, as on disk, and their names carry the units. All text of a bundle is escaped for the format. Control
+characters are removed, except in JSON, which spells them.
 """
 
 import csv

@@ -1,7 +1,7 @@
-"""JSON as people read it: indented, but whatever fits on a line stays on one, and a column of samples always does.
+"""JSON for readers: indented, with short objects and lists, and all columns of samples, on one line.
 
-Two rules are stricter than Python's `json`: a number that is not finite is refused in both directions, and so is a
-value that JSON has no word for. Both are named by their place in the document, as in `rows[2].time_s.value`.
+Two rules are stricter than Python's `json`: numbers must be finite in both directions, and values must have a JSON
+type. Errors name the place in the document, such as `rows[2].time_s.value`.
 """
 
 import json
@@ -17,7 +17,7 @@ Place = Sequence[str | int]
 
 
 class JsonError(ValueError):
-    """A document that cannot be written or read. `place` is the JSON path, `found` and `expected` are for people."""
+    """A document that cannot be written or read. `place` is the JSON path; `found` and `expected` are for messages."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
         place, found = _printable(place), _printable(found)
@@ -28,7 +28,7 @@ class JsonError(ValueError):
 
 
 def _printable(text: str) -> str:
-    """Text of a document for a message, in which it must not be able to move a terminal's cursor."""
+    """Text of a document for a message, without characters that move a terminal's cursor."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
@@ -121,7 +121,7 @@ def loads(data: bytes) -> Any:
 
 
 def _check_finite(value: Any, place: list[str | int]) -> None:
-    """Refuse what Python reads though it is not JSON (`NaN`), and what is too large for a float (`1e999`)."""
+    """Refuse `NaN`, which Python reads though it is not JSON, and numbers too large for a float (`1e999`)."""
     if isinstance(value, float) and not math.isfinite(value):
         raise JsonError(place_name(place), str(value), "a finite number")
     if isinstance(value, dict | list):
@@ -131,7 +131,7 @@ def _check_finite(value: Any, place: list[str | int]) -> None:
 
 
 def _integer(text: str) -> int:
-    # Seeds use 64 bits. Far longer numbers cannot be meant, and Python takes quadratic time over them.
+    # Seeds have 64 bits. Python takes quadratic time for very long numbers.
     if len(text.lstrip("-")) > 30:
         raise JsonError("some place", _shortened(text), "integers of at most 30 digits")
     return int(text)

@@ -72,7 +72,7 @@ def moment(text: str) -> datetime:
 
 
 def bundles(folder: Path) -> list[Run | Unreadable]:
-    """The bundles in `folder`: runs, newest first, then those that cannot be read. Other folders and links are left out."""
+    """The bundles in `folder`: runs, newest first, then unreadable ones. Other folders and links are left out."""
     if not folder.is_dir():
         return []
     found = [_listed(path) for path in folder.iterdir() if _may_be_bundle(path)]
@@ -173,7 +173,7 @@ def named(folder: Path, name: str) -> Path:
 
 
 def removable(folder: Path, name: str) -> Path:
-    """The folder of a bundle that may be removed: its manifest can be read, and it holds no file that is not a bundle's.
+    """The folder of a bundle that may be removed: its manifest can be read, and it holds no foreign file.
 
     Raises UsageError for a wrong name and BundleError for a folder that may hold anything else.
     """
@@ -184,7 +184,8 @@ def removable(folder: Path, name: str) -> Path:
     if foreign:
         raise BundleError(
             f"'{path}' was not removed: beside a run's results it holds {foreign[0]!r}"
-            f"{f' and {len(foreign) - 1} more' if len(foreign) > 1 else ''}. Move that away, or remove the folder yourself."
+            f"{f' and {len(foreign) - 1} more' if len(foreign) > 1 else ''}. Move that away, or remove the folder "
+            "yourself."
         )
     return path
 

@@ -1,7 +1,7 @@
-"""One process at a time writes a bundle.
+"""A lock, so that one process at a time writes a bundle.
 
-The lock is the kernel's (`flock`), so it ends with its process, however that ends; a file that a killed process left behind
-holds nobody up.
+The kernel holds the lock (`flock`), so it ends with its process, however that ends. A lock file left by a killed
+process has no effect.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def held(folder: Path, *, required: bool) -> Iterator[None]:
     """Hold the bundle in `folder` for writing. Raises BundleError where another process holds it.
 
-    Some network file systems have no locks. Then a bundle is held by nobody, or BundleError is raised if it is `required`.
+    Some network file systems have no locks. BundleError is raised there if the lock is `required`; otherwise there is
+    no lock.
     """
     path = folder / FILE
     descriptor = _taken(path, required)
@@ -33,7 +34,7 @@ def held(folder: Path, *, required: bool) -> Iterator[None]:
         os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
         yield
     finally:
-        # Removed while it is held: whoever opened it in the meantime sees that it is no longer there.
+        # Removed while it is held: a process that opened it in the meantime sees that it is gone.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(descriptor)
@@ -54,8 +55,8 @@ def _taken(path: Path, required: bool) -> int:
             if required or error.errno not in _NO_LOCKS:
                 os.close(descriptor)
                 raise BundleError(
-                    f"cannot lock '{path.parent}': {error.strerror or error}. So that no two processes write it, move it to a "
-                    "file system with locks first."
+                    f"cannot lock '{path.parent}': {error.strerror or error}. Move it to a file system with locks "
+                    "first, so that no two processes write it."
                 ) from error
         if _is_there(path, descriptor):
             return descriptor

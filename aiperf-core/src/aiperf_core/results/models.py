@@ -1,7 +1,8 @@
 """The records of a run, as plain data.
 
-Units are SI and end a name: `_s` seconds, `_bytes` bytes, `_per_s` a rate. A figure that was not measured is `None`, never zero.
-The records do no I/O: `results.bundle` writes and reads them, `results.schema` describes them, `results.structure` checks them.
+Units are SI and end a name: `_s` seconds, `_bytes` bytes, `_per_s` a rate. A figure that was not measured is `None`,
+never zero. The records do no I/O: `results.bundle` writes and reads them, `results.schema` describes them,
+`results.structure` checks them.
 """
 
 from enum import StrEnum
@@ -17,10 +18,10 @@ SCHEMA_VERSION = 4
 class Verdict(StrEnum):
     """What a run says about one implementation.
 
-    FASTER, SLOWER, SAME and INCONCLUSIVE compare its time with the baseline's. Where the goal is `memory`, SMALLER and LARGER
-    compare peak memory. MEASURED is a trusted time without a comparison: of the baseline itself, or of a yardstick. The others
-    carry a reason instead of a speedup: INVALID for a finding, UNTRUSTED where clocks disagree, FAILED and SKIPPED for code
-    that did not run.
+    FASTER, SLOWER, SAME and INCONCLUSIVE compare its time with the baseline's. Where the goal is `memory`, SMALLER and
+    LARGER compare peak memory. MEASURED is a trusted time without a comparison: of the baseline itself, or of a
+    yardstick. The others carry a reason instead of a speedup: INVALID for a finding, UNTRUSTED where clocks disagree,
+    FAILED and SKIPPED for code that did not run.
     """
 
     FASTER = "FASTER"
@@ -94,8 +95,8 @@ class SpeedOfLight:
 class Judgement:
     """How many timed samples were compared with the reference, and how well they agreed.
 
-    worst: the largest error relative to the tolerance: 1.0 at its limit, 0.0 for bit-exact outputs. Null where no error could
-        be computed: an output was NaN, infinite or of the wrong shape.
+    worst: the largest error relative to the tolerance: 1.0 at its limit, 0.0 for bit-exact outputs. Null where no error
+        could be computed: an output was NaN, infinite or of the wrong shape.
     """
 
     samples: int
@@ -118,7 +119,7 @@ class Quality:
 
 @frozen(kw_only=True)
 class Conditions:
-    """A summary of readings of the machine. A figure that no reading has is null; shares are of the readings that have it.
+    """A summary of readings of the machine. Figures that no reading has are null; shares are of those that have one.
 
     throttled: for each reason, the share of blocks after which it was seen.
     throttled_share: the share of blocks with a reason that no user chose.
@@ -144,8 +145,8 @@ class Conditions:
 class RankTime:
     """One rank of several.
 
-    time_s: the median time that the rank was at work in a call: processor time on a CPU, where waiting for other ranks does
-        not count, the device's clock on a GPU.
+    time_s: the median time that the rank was at work in a call: processor time on a CPU, where waiting for other ranks
+        does not count, the device's clock on a GPU.
     collectives: how often each operation of torch.distributed was called.
     wire_bytes: the bytes of the tensors given to collectives in a call.
     audit: CUPTI's view of its calls.
@@ -177,8 +178,8 @@ class Confined:
 class Row:
     """One implementation of a target.
 
-    role: `baseline`, `variant`, `yardstick`, or `control`: the baseline a second time, in a process of its own. A control's
-        speedup shows what the machine makes of no difference.
+    role: `baseline`, `variant`, `yardstick`, or `control`: the baseline a second time, in a process of its own. A
+        control's speedup shows what the machine makes of no difference.
     kind: of a baseline: `reasonable`, `naive` or `antipattern`.
     builds_on: the implementation to which this variant adds a mechanism.
     mechanisms: the mechanisms that a variant combines, as its author declared them.
@@ -186,9 +187,10 @@ class Row:
     speedup: the baseline's time divided by this row's.
     step_speedup: the time of `builds_on` divided by this row's.
     memory_gain: the baseline's peak memory divided by this row's.
-    beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access), `until_done_s`
-        (of deferred work, from the call's start to its end), and of a workload that serves requests `latency_p50_s`,
-        `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a second).
+    beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access),
+        `until_done_s` (of deferred work, from the call's start to its end), and of a workload that serves requests
+        `latency_p50_s`, `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a
+        second).
     isolated_s: the median of samples taken without other implementations in between.
     steady: runs of calls without a pause, timed by the supervisor's clock.
     conditions: the state of the machine after each block.
@@ -406,7 +408,8 @@ class Stretch:
     """A part of a run, from a start to an end. A run that was resumed has several.
 
     ended: when it ended, or was last written where the end could not be recorded.
-    ending: `finished`, `interrupted` (Ctrl-C), `cut off` (a kill, a crash, a full disk, a loss of power), or null while it runs.
+    ending: `finished`, `interrupted` (Ctrl-C), `cut off` (a kill, a crash, a full disk, a loss of power), or null while
+        it runs.
     targets: the targets that were measured in it.
     state: the machine at the start: load, free memory, and of each GPU its clocks and temperature.
     """
@@ -435,7 +438,8 @@ class Manifest:
     git: the commit of the working directory, with `-dirty` where tracked files were changed.
     commit_time: when that commit was made, in ISO 8601.
     exit_code: null while the run goes on.
-    hashes: the seal of a closed bundle: SHA-256 of each document and sample file by path, and of this page under its own name.
+    hashes: the seal of a closed bundle: SHA-256 of each document and sample file by path, and of this page under its
+        own name.
     request: what the run was asked for; null for a run that cannot be resumed.
     stretches: the run's course.
     sources: SHA-256 of the packages that decide a result, harness and kernels included, and of each kernel's file.

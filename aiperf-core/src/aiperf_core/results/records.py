@@ -1,6 +1,6 @@
 """The files of a bundle: records to bytes and back.
 
-What is written is parsed again and checked, so that what is on disk is what was checked.
+Every document is parsed and checked again before it is written.
 """
 
 import hashlib
@@ -108,7 +108,7 @@ def _read_samples(path: Path, stored: SampleFile, counts: list[int]) -> list[Sam
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """The contents of a file of at most so many bytes."""
+    """The contents of a file of at most `most` bytes."""
     try:
         if (size := path.stat().st_size) > most:
             raise jsontext.JsonError("the top level", f"{size} bytes", f"at most {most}")

@@ -1,8 +1,9 @@
 """The JSON Schema of the documents of a bundle, generated from the records in `results.models`.
 
-The types of the records give the structure, their names the units (`_s`, `_bytes`, `_per_s`), their docstrings the descriptions.
-The tables below hold the rules that a type cannot express. `results.structure` reads documents by the same rules. The generated
-files ship with the package, so that other tools can read a bundle without aiperf. After a change of the records run:
+The types of the records give the structure, their names the units (`_s`, `_bytes`, `_per_s`), their docstrings the
+descriptions. The tables below hold the rules that a type cannot express. `results.structure` reads documents by the
+same rules. The generated files ship with the package, so that other tools can read a bundle without aiperf. After a
+change of the records run:
 
     python -m aiperf_core.results.schema
 """
@@ -40,8 +41,8 @@ ON_DISK: dict[type, dict[str, Any]] = {
     models.TargetResult: {"sample_file": models.SampleFile},
 }
 
-# A raw sample may be 0: a clock has a resolution. Estimates are of times and ratios and thus positive, but the low end of an
-# interval that few samples support may lie below zero.
+# A raw sample may be 0: a clock has a resolution. Estimates are of times and ratios and thus positive, but the low end
+# of an interval that few samples support may lie below zero.
 CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (measurements.Estimate, "value"): {"exclusiveMinimum": 0},
     (measurements.Estimate, "high"): {"exclusiveMinimum": 0},
@@ -51,7 +52,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
     (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
-    (measurements.Energy, "method"): {"enum": ["energy counter", "integrated power"]},
+    (measurements.Energy, "method"): {"enum": ["energy counter"]},
     (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": TIERS},
     (models.TargetResult, "rounds"): {"minimum": 1},

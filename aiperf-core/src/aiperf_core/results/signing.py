@@ -1,7 +1,7 @@
-"""Signatures of bundles, as OpenSSH makes them: `ssh-keygen -Y sign` with the keys that people and machines already have.
+"""Signatures of bundles, made by OpenSSH: `ssh-keygen -Y sign` with existing SSH keys.
 
-A signature covers the manifest as it lies on disk, which by its seal stands for every figure of the bundle. It lies beside it
-in `manifest.json.sig`, and anybody can verify it without aiperf:
+A signature covers the manifest on disk, whose seal covers every figure of the bundle. It is stored in
+`manifest.json.sig`, and can be verified without aiperf:
 
     ssh-keygen -Y verify -f allowed_signers -I NAME -n aiperf -s manifest.json.sig < manifest.json
 """
@@ -22,18 +22,18 @@ from aiperf_core.results.filenames import MANIFEST
 NAMESPACE = "aiperf"
 SIGNATURE = f"{MANIFEST}.sig"
 LARGEST = 1 << 16  # bytes of a signature; real ones have some hundreds
-SECONDS = 300  # somebody may have to type a passphrase or to touch a token
+SECONDS = 300  # a passphrase may have to be typed, or a token touched
 
 
 class SignatureError(BundleError):
-    """A bundle is not signed by whom it should be, or was changed since."""
+    """A bundle is not signed as expected, or was changed since."""
 
     exit_code = ExitCode.INVALID
 
 
 @frozen
 class Signed:
-    """Who signed a bundle, by the list of allowed signers, and the fingerprint line of ssh-keygen."""
+    """The signer of a bundle, by the list of allowed signers, and the line of ssh-keygen with the fingerprint."""
 
     identity: str
     told: str
@@ -42,8 +42,8 @@ class Signed:
 def sign(bundle: Bundle, key: Path) -> Path:
     """Sign a closed bundle and return the signature's path; an older signature is replaced.
 
-    `key` is a private key, or a public one whose private half an SSH agent holds. Raises BundleError for a bundle that has
-    no seal or whose manifest no longer is what was sealed, and UsageError for a key that cannot sign.
+    `key` is a private key, or a public one whose private half an SSH agent holds. Raises BundleError for a bundle that
+    has no seal or whose manifest was changed since it was sealed, and UsageError for a key that cannot sign.
     """
     if not key.is_file():
         raise UsageError(f"--key '{key}' is not a file; give an SSH key, such as ~/.ssh/id_ed25519.")
@@ -55,7 +55,8 @@ def sign(bundle: Bundle, key: Path) -> Path:
         )
     if recorded != seal.seal_of(jsontext.loads(data)):
         raise BundleError(
-            f"'{bundle.path}' was not signed: its {MANIFEST} was changed since it was sealed. See: aiperf recheck BUNDLE"
+            f"'{bundle.path}' was not signed: its {MANIFEST} was changed since it was sealed. See: "
+            "aiperf recheck BUNDLE"
         )
     done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
@@ -69,9 +70,9 @@ def sign(bundle: Bundle, key: Path) -> Path:
 
 
 def verify(bundle: Bundle, signers: Path, identity: str | None = None) -> Signed:
-    """Who signed the bundle. `signers` is an `allowed_signers` file; without `identity` any of them may have signed.
+    """The signer of the bundle. Without `identity`, any signer in `signers`, an `allowed_signers` file, is accepted.
 
-    Raises SignatureError where there is no signature, where it is not theirs, or where the manifest changed since.
+    Raises SignatureError if there is no signature, if it is by another key, or if the manifest changed since.
     """
     if not signers.is_file():
         raise UsageError(
@@ -99,8 +100,8 @@ def verify(bundle: Bundle, signers: Path, identity: str | None = None) -> Signed
             f"'{bundle.path}' is not signed by {identity!r}; its key is that of {', '.join(map(repr, principals))}."
         )
     raise SignatureError(
-        f"'{bundle.path}' does not carry a valid signature of {name!r}: its {MANIFEST} was changed after it was signed, "
-        f"or it was signed for something else ({_said(done)})."
+        f"'{bundle.path}' does not carry a valid signature of {name!r}: its {MANIFEST} was changed after it was "
+        f"signed, or it was signed for something else ({_said(done)})."
     )
 
 
@@ -113,7 +114,7 @@ def _manifest(bundle: Bundle) -> bytes:
 def _signature(bundle: Bundle) -> bytes:
     path = bundle.path / SIGNATURE
     try:
-        # A link, or a pipe that never ends, would be somebody else's doing.
+        # aiperf never makes links or pipes here; a pipe would never end.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read(LARGEST + 1)

@@ -1,6 +1,7 @@
-"""The sources that decide a result, as hashes: of the harness, and of the packages that the targets come from.
+"""Hashes of the sources that decide a result: the harness, and the packages of the targets.
 
-The module of a target has a hash of its own in a manifest, but what it imports and the kernels beside it decide its time too.
+A manifest has the hash of a target's module, but the imports of that module and the kernels beside it decide its time
+too.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ from pathlib import Path
 
 HARNESS = "aiperf_core"
 KERNELS = "kernels"
-# What a run or an update of expectations writes is no source.
+# Written by a run or by an update of expectations.
 LEFT_OUT = frozenset({"__pycache__", "expectations"})
 
 
@@ -34,7 +35,7 @@ def package_hashes(modules: Iterable[str]) -> dict[str, str]:
 
 
 def of_modules(hashes: Mapping[str, str], modules: Iterable[str]) -> dict[str, str]:
-    """Of hashes of more packages, what `package_hashes` would say of these modules."""
+    """The part of `hashes` that `package_hashes` returns for these modules."""
     packages = _packages(modules)
     return {name: digest for name, digest in hashes.items() if name.partition("/")[0] in packages}
 

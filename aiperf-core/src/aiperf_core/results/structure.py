@@ -1,8 +1,9 @@
 """Documents to records and back: one pass checks every value and builds the records.
 
-A reader is made once for each record, from the types of its fields and the rules of `results.schema`. It accepts a value only in
-its very type: a number in quotes is not a number, 1.0 is no count and true is no integer. It also checks the rules that JSON
-Schema cannot express: intervals that are in order, names that are given once, columns that are all described.
+A reader is made once for each record, from the types of its fields and the rules of `results.schema`. It accepts a
+value only in its very type: a number in quotes is not a number, 1.0 is no count and true is no integer. It also checks
+the rules that JSON Schema cannot express: intervals that are in order, names that are given once, columns that are all
+described.
 """
 
 import functools

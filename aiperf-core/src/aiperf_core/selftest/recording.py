@@ -1,7 +1,8 @@
 """Recordings: evidence of a real run on a named machine, for issues that code alone cannot commit everywhere.
 
-`aiperf selftest --record FOLDER` writes them. It runs an honest implementation as the machine is, once more while more memory is
-promised than there is, and every case of the issues that are still owed. What the checks see in these runs is recorded.
+`aiperf selftest --record FOLDER` writes them. It runs an honest implementation on the machine as it is, and once more while
+more memory is promised than there is. Then it runs every case of the issues that are still owed. What the checks see in these
+runs is recorded.
 """
 
 import contextlib
@@ -89,10 +90,13 @@ def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
     import cattrs
 
+    data_errors = (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError)
     try:
         return _converter().structure(jsontext.loads(data), Recording)
-    except (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError, cattrs.BaseValidationError) as error:
-        raise BundleError(f"this is no recording: {error}") from None
+    except (*data_errors, cattrs.BaseValidationError, cattrs.errors.ForbiddenExtraKeysError) as error:
+        raise BundleError(
+            f"this is no recording of this version: {error}. Record it again: aiperf selftest --record"
+        ) from None
 
 
 def to_bytes(recording: Recording) -> bytes:
@@ -272,7 +276,7 @@ def header(command: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(command),
         "machine": {
             "cpu": f"{os.cpu_count()} x {host.processor_model()}",
-            "gpus": ", ".join(str(one["name"]) for one in found),
+            "gpus": ", ".join(str(one.get("name", "GPU")) for one in found),
             "driver": driver or "",
             "system": host.operating_system(),
             "hypervisor": f"hypervisor: {host.hypervisor()}" if host.hypervisor() else "",

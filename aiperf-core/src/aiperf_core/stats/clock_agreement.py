@@ -14,14 +14,14 @@ from aiperf_core.stats.observations import Answer, Observations
 AUDITED_CALLS = 7
 # Allowed difference of two clocks: the larger of this share and this time.
 AGREE, AGREE_S = 0.05, 1e-6
-# The supervisor learns of a start and a stop by a message each. The time of a message cancels between two processes, except
-# for this part.
+# The supervisor learns of a start and a stop by a message each. The time of a message cancels between two processes,
+# except for this part.
 MESSAGES_S = 200e-6
-# Calls without a pause find warm caches and never wait, so they are slower than samples only on a loaded machine, where the
-# baseline's are slower too. The share by which a sample may be faster than they, beyond that.
+# Calls without a pause find warm caches and never wait, so they are slower than samples only on a loaded machine, where
+# the baseline's are slower too. The share by which a sample may be faster than they, beyond that.
 STEADY = 0.25
-# Work beside the timed call (waking, handing over the output) takes all processes about as long. Allowed difference: the larger
-# of this share of the longer call of the two and this time.
+# Work beside the timed call (waking, handing over the output) takes all processes about as long. Allowed difference:
+# the larger of this share of the longer call of the two and this time.
 BESIDE, BESIDE_S = 0.15, 200e-6
 # On a busy machine a process waits for a processor. Number of samples of which at least one did not wait.
 BESIDE_SAMPLES = 8
@@ -46,16 +46,19 @@ def compare(
 ) -> None:
     """Take an implementation out of the run if events and CUPTI contradict each other.
 
-    Audited calls must take the same time by events as by CUPTI, and samples must not be faster than audited calls. They may be
-    slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU themselves cannot be
-    hidden behind the blocking kernel. Their events include the host's time, and they get a warning only. CUPTI lengthens
-    the host's time, so these samples may be faster than audited calls, down to the time that the GPU was busy, if the
-    supervisor's clock confirms them.
+    Audited calls must take the same time by events as by CUPTI, and samples must not be faster than audited calls. They
+    may be
+    slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU themselves
+        cannot be
+    hidden behind the blocking kernel. Their events include the host's time, and they get a warning only. CUPTI
+    lengthens the host's time, so these samples may be faster than audited calls, down to the time that the GPU was
+    busy, if the supervisor's clock confirms them.
 
-    If the supervisor's clock confirms the samples, three more kinds of calls get a warning only. CUPTI does not see what a kernel
-    launches. CUPTI slows some kernels: `slowed_by_profiler` makes calls without a pause under it, and returns how many times
-    longer they take, or None if that is unknown. A GPU at its power limit is slower when calls follow each other at once, as
-    audited calls do. `slowed_by_profiler` is None for untrusted code, which no clock confirms.
+    If the supervisor's clock confirms the samples, three more kinds of calls get a warning only. CUPTI does not see
+    what a kernel launches. CUPTI slows some kernels: `slowed_by_profiler` makes calls without a pause under it, and
+    returns how many times longer they take, or None if that is unknown. A GPU at its power limit is slower when calls
+    follow each other at once, as audited calls do. `slowed_by_profiler` is None for untrusted code, which no clock
+    confirms.
     """
     by_samples = one.median("device")
     if by_samples is None:
@@ -86,7 +89,10 @@ def compare(
     if whole and not slower and slowed_by_profiler:
         gap_s = by_cupti - by_samples
         if gap_s >= MESSAGES_S and beyond_s <= gap_s / 2:
-            message = f"calls that follow each other at once are slower, and by the supervisor's clock the samples are not: {told}"
+            message = (
+                "calls that follow each other at once are slower, and by the supervisor's clock the samples are not: "
+                + told
+            )
             one.find("timing.not_audited", message, evidence)
             return
         if slowed := slowed_by_profiler():
@@ -114,9 +120,9 @@ def _beyond_s(baseline: Observations, one: Observations) -> float:
 def compare_with_supervisor(observations: Sequence[Observations]) -> None:
     """Take implementations out of the run whose own clock says less than the supervisor's.
 
-    The supervisor sees a sample start and stop late by a message each. The baseline, which is trusted code, shows how much that
-    adds. Of short calls the supervisor also timed many without a pause. Only wall time is compared: the GPU's time excludes
-    launches by design, and CUPTI checks it.
+    The supervisor sees a sample start and stop late by a message each. The baseline, which is trusted code, shows how
+    much that adds. Of short calls the supervisor also timed many without a pause. Only wall time is compared: the GPU's
+    time excludes launches by design, and CUPTI checks it.
     """
     slowed = max(1.0, _slowdown(observations[0]) or 1.0)
     for one in observations:
@@ -148,7 +154,7 @@ def _slowdown(one: Observations) -> float | None:
 
 
 def _steady_s(one: Observations) -> float | None:
-    """The time of a call in the fastest run without pauses, by the supervisor's clock; None without a run that counts."""
+    """The supervisor's time of a call in the fastest run without pauses; None without a run that counts."""
     # A process that waits for a processor is slower, whatever its clock says.
     runs = [run for run in one.steady if run.waited_s is None or run.waited_s <= WAITED * run.bracket_s]
     return min((run.bracket_s / run.calls for run in runs), default=None)
@@ -161,7 +167,7 @@ def slowed(one: Observations, profiled: Iterable[Steady]) -> float | None:
 
 
 def refuse_work_beside(observations: Sequence[Observations]) -> None:
-    """Take implementations out of the run whose process is busy for longer than the baseline's beside the timed call."""
+    """Take implementations out of the run that are busier than the baseline beside the timed call."""
     for one in observations[1:]:
         found = work_beside(observations[0], one)
         if found and one.active:
@@ -172,11 +178,11 @@ def refuse_work_beside(observations: Sequence[Observations]) -> None:
 def work_beside(baseline: Observations, one: Observations) -> tuple[str, dict[str, float]] | None:
     """The work of a process beside the timed call that the baseline's process does not have, in words and figures.
 
-    It lies between a request and its answer: before the clock starts, or after it stops and before the output is handed over.
-    The time before the start is checked alone: after the stop the harness reads the output, which would cover other work in
-    the sum. On both sides the least of the faster half of the samples counts: one honest sample must not excuse the others. If
-    an implementation was resampled, its new samples and the baseline's between them count, since the machine may have been
-    quieter before. A stopped process uses no processor time.
+    It lies between a request and its answer: before the clock starts, or after it stops and before the output is handed
+    over. The time before the start is checked alone: after the stop the harness reads the output, which would cover
+    other work in the sum. On both sides the least of the faster half of the samples counts: one honest sample must not
+    excuse the others. If an implementation was resampled, its new samples and the baseline's between them count, since
+    the machine may have been quieter before. A stopped process uses no processor time.
     """
     theirs, ours = one.looks or (baseline.answered, one.answered)
     call_s, own_s = (median(answer.held_s for answer in side) if side else 0.0 for side in (theirs, ours))
@@ -186,8 +192,8 @@ def work_beside(baseline: Observations, one: Observations) -> tuple[str, dict[st
     stopped_s = median(one.stopped_s) if len(one.stopped_s) >= enough else 0.0
     if stopped_s > allowed:
         return (
-            f"its process used {stopped_s * 1e6:,.0f} us of processor time while it was stopped, before a call that takes the "
-            f"baseline {call_s * 1e6:,.0f} us",
+            f"its process used {stopped_s * 1e6:,.0f} us of processor time while it was stopped, before a call that "
+            f"takes the baseline {call_s * 1e6:,.0f} us",
             {"stopped_s": stopped_s, "baseline_call_s": call_s},
         )
     if len(ours) < enough or not theirs:
@@ -196,8 +202,8 @@ def work_beside(baseline: Observations, one: Observations) -> tuple[str, dict[st
         usual, least = _least(theirs, part), _least(ours, part)
         if usual is not None and least is not None and least - usual > allowed:
             return (
-                f"its process is busy for {(least - usual) * 1e6:,.0f} us more than the baseline's {where}, which takes the "
-                f"baseline {call_s * 1e6:,.0f} us",
+                f"its process is busy for {(least - usual) * 1e6:,.0f} us more than the baseline's {where}, which "
+                f"takes the baseline {call_s * 1e6:,.0f} us",
                 {"excess_s": least - usual, "baseline_beside_s": usual, "baseline_call_s": call_s},
             )
     return None
@@ -237,12 +243,12 @@ def disagreement(baseline: Observations, one: Observations) -> tuple[str, dict[s
 
 
 def unseen_gain(baseline: Observations, one: Observations) -> tuple[str, dict[str, float]] | None:
-    """A gain over the baseline of which the supervisor sees less than half, in words and figures; None where it sees more.
+    """A gain of which the supervisor sees less than half, in words and figures; None where it sees more.
 
-    An untrusted process can shorten the times of its own clock by as much as messages may differ, or by more if it sends the
-    messages itself. At least half of the gain must therefore show twice more: between the messages, by the supervisor's clock,
-    and from the request until the whole output is there, including the processor time before the start. Medians are compared,
-    as in the gain itself.
+    An untrusted process can shorten the times of its own clock by as much as messages may differ, or by more if it
+    sends the messages itself. At least half of the gain must therefore show twice more: between the messages, by the
+    supervisor's clock, and from the request until the whole output is there, including the processor time before the
+    start. Medians are compared, as in the gain itself.
     """
     ours, theirs = _pairs(one), _pairs(baseline)
     if not (ours and theirs and baseline.calls and one.calls):
@@ -268,8 +274,8 @@ def unseen_gain(baseline: Observations, one: Observations) -> tuple[str, dict[st
 def _missing_between_messages_s(baseline: Observations, one: Observations) -> float:
     """The median excess of the supervisor's brackets over the samples, less the baseline's.
 
-    A supervisor without a processor reads the start late. Brackets shorter than the call are therefore left out. If too few
-    are left, the time between the request and the answer counts instead.
+    A supervisor without a processor reads the start late. Brackets shorter than the call are therefore left out. If too
+    few are left, the time between the request and the answer counts instead.
     """
     views = [[bracket - wall for wall, bracket in _pairs(side) if bracket >= wall] for side in (one, baseline)]
     if any(len(view) < BESIDE_SAMPLES for view in views):

@@ -1,10 +1,10 @@
 """Compare two runs, or two implementations.
 
-Two implementations of a target in one run took turns: their ratio is paired, pass by pass, like the speedups of the run. Two runs
-are not paired: their errors are independent and add as squares on the logarithmic scale of the intervals.
+Two implementations of a target in one run took turns: their ratio is paired, pass by pass, like the speedups of the
+run. Two runs are not paired: their errors are independent and add as squares on the logarithmic scale of the intervals.
 
-A ratio is the left time divided by the right time; above 1 the right is faster. For targets whose goal is memory it is the left
-peak divided by the right peak. Peaks are counted, not sampled, and have no interval.
+A ratio is the left time divided by the right time; above 1 the right is faster. For targets whose goal is memory it is
+the left peak divided by the right peak. Peaks are counted, not sampled, and have no interval.
 """
 
 import functools

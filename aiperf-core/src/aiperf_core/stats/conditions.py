@@ -1,7 +1,4 @@
-"""What the machine was like while a target was measured, from the readings beside its blocks, and what to warn of.
-
-Nothing here touches a device. A reading belongs to the block that it follows.
-"""
+"""The state of the machine while a target was measured, from readings after its blocks, and warnings about it."""
 
 import statistics
 from collections.abc import Callable, Collection, Sequence
@@ -10,25 +7,25 @@ from aiperf_core.measurements import Flush, Reading, Spread
 from aiperf_core.results.models import Conditions, Finding
 
 THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
-# `hw_slowdown` alone, without its thermal bit, is the brake against drawing too much at once.
+# `hw_slowdown` without its thermal bit protects against a sudden high power draw.
 POWER = frozenset({"sw_power_cap", "hw_power_brake", "hw_slowdown", "board_limit"})
-# Somebody wants these clocks: they are low, but as low for all.
+# The user set these clocks: they are low, but the same for all implementations.
 CHOSEN = frozenset({"clocks_setting", "display_clocks"})
 
-# A median does not notice a few blocks; with one block in twenty it may.
+# Share of blocks from which a median may change.
 THROTTLED_SHARE = 0.05
-# Clocks that differ by more than this move a time by several times the smallest difference that a verdict calls one.
+# Relative difference of clocks that changes a time by several times the floor of a verdict.
 CLOCK_DRIFT = 0.05
-# The work of others, as a share of all processors: enough to move shared caches, memory bandwidth and turbo clocks.
+# Share of all processors busy with other work that affects shared caches, memory bandwidth and turbo clocks.
 BACKGROUND = 0.05
-# A processor that is taken away makes a time longer by as much; this is the practical floor of a verdict.
+# Stolen processor time lengthens a time by the same share; this is the floor of a verdict.
 STEAL = 0.01
-# A cache that makes a read faster by less cannot be told from noise.
+# Relative gain of a cached read below which it is noise.
 CACHE_GAP = 0.2
 
 
 def throttled_blocks(readings: Sequence[Reading]) -> list[bool]:
-    """For each block, whether its reading shows clocks held down by something that nobody chose."""
+    """For each block, whether its reading shows clocks that are held down, and not by the user."""
     return [bool(set(one.throttled or ()) - CHOSEN) for one in readings]
 
 
@@ -52,7 +49,7 @@ def summary(readings: Sequence[Reading]) -> Conditions:
 
 
 def findings(conditions: Conditions, baseline: Conditions | None = None) -> list[Finding]:
-    """What to warn of. With those of the baseline's blocks, clocks are compared with them too."""
+    """The warnings about these conditions. With `baseline`, the clocks of the two are compared too."""
     found = [
         _throttling(conditions, THERMAL, "environment.thermal_throttling", "heat"),
         _throttling(conditions, POWER, "environment.power_throttling", "a limit of power"),
@@ -65,16 +62,16 @@ def findings(conditions: Conditions, baseline: Conditions | None = None) -> list
 
 
 def warm_after_flush(flush: Flush) -> Finding | None:
-    """Whether a flush left in the cache what should have gone, as seen by how long a read takes after it.
+    """A warning if a read after a flush is too fast, so that the flush left data in the cache.
 
-    Nothing can be said where a read that was displaced takes no longer than a hot one.
+    None also where a read of displaced data takes no longer than a hot read, which proves nothing.
     """
     gap = flush.cold_s - flush.hot_s
     if gap < CACHE_GAP * flush.hot_s or flush.flushed_s - flush.hot_s >= gap / 2:
         return None
     message = (
-        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, {flush.hot_s * 1e6:.3g} us "
-        f"hot and {flush.cold_s * 1e6:.3g} us cold"
+        f"a flush leaves the cache warm here: a read takes {flush.flushed_s * 1e6:.3g} us after it, "
+        f"{flush.hot_s * 1e6:.3g} us hot and {flush.cold_s * 1e6:.3g} us cold"
     )
     evidence = {"hot_s": flush.hot_s, "cold_s": flush.cold_s, "flushed_s": flush.flushed_s}
     return Finding("timing.cache_not_cold", "warning", message, evidence)

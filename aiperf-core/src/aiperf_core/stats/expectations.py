@@ -1,8 +1,8 @@
-"""What a package's benchmarks reached on a kind of machine, and whether a run still does.
+"""Expectations: what the benchmarks of a package must reach on a kind of machine.
 
-A package keeps a file a kind of machine beside its sources, `expectations/nvidia-h200-x1.json`. Each entry is a threshold
-with where it comes from: the bundle and its seal, the date, the versions, the hash of the benchmark's source. A threshold
-is the low end of the interval that was measured, less the floor: a run that measures again lies above it.
+A package keeps a file for each kind of machine beside its sources, such as `expectations/nvidia-h200-x1.json`. Each
+entry is a threshold with its origin: the bundle and its seal, the date, the versions, the hash of the benchmark's
+source. A threshold is the low end of the measured interval, less the floor: a repeated run lies above it.
 """
 
 import hashlib
@@ -31,17 +31,17 @@ FORMAT = 1
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_KEY = 100
 MIN_SPEEDUP = 1.05
-# Of such a row nothing may be expected.
+# Verdicts of rows that give no expectation.
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.INCONCLUSIVE, Verdict.FAILED)
 VERSIONS = ("torch", "triton")
 
 
 @frozen(kw_only=True)
 class Expectation:
-    """The least that an implementation shall reach, and where that comes from.
+    """The threshold of an implementation, and its origin.
 
-    `metric` is `speedup`, or `memory`: how many times less memory than the baseline. `low` and `high` are the interval of
-    `measured`; memory is counted, not sampled, and has none.
+    metric: `speedup`, or `memory` (the baseline's peak memory divided by the implementation's).
+    low, high: the interval of `measured`; memory is counted, so both equal `measured`.
     """
 
     metric: str
@@ -60,7 +60,7 @@ class Expectation:
 
 @frozen
 class Page:
-    """An expectations file: its hardware, and by `target:implementation` what is expected there."""
+    """An expectations file: its hardware, and the expectations by `target:implementation`."""
 
     hardware: str
     expected: dict[str, Expectation] = field(factory=dict)
@@ -69,10 +69,11 @@ class Page:
 
 @frozen
 class Checked:
-    """A row held to what is expected.
+    """A row compared with its expectation.
 
-    `outcome` is `MET`, `BELOW`, `UNCLEAR` where the interval reaches to both sides, `SKIPPED`, `NEW` without an expectation,
-    or `OTHER SIZE`. `reason` says why a row without a figure is below.
+    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or
+        `OTHER SIZE`.
+    reason: why a row without a figure is below.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Checked:
 
 @frozen
 class Change:
-    """What an update does to an entry: `before` and `after` are thresholds, None where there is none."""
+    """The change of an entry by an update: its threshold before and after, None for no entry."""
 
     name: str
     before: float | None
@@ -96,7 +97,7 @@ class Change:
 
 
 def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> str:
-    """The kind of machine: the GPUs' name and how many a target uses, or the processor and how many of its CPUs it may use.
+    """The kind of machine: the GPUs that a target uses and their number, or the processor and its usable CPUs.
 
     A target of several ranks uses as many GPUs, any other target one, whatever else is in the machine.
     """
@@ -115,8 +116,8 @@ def checked_key(key: str) -> str:
     """A key that can be a file's name. Raises UsageError."""
     if not KEY.fullmatch(key) or len(key) > LONGEST_KEY:
         raise UsageError(
-            f"'{words(key)}' cannot name a kind of hardware: lower-case letters and digits in words joined by hyphens can, "
-            "such as 'nvidia-h200-x1'."
+            f"'{words(key)}' cannot name a kind of hardware: lower-case letters and digits in words joined by hyphens "
+            "can, such as 'nvidia-h200-x1'."
         )
     return key
 
@@ -156,7 +157,7 @@ def place(source: Source, key: str) -> Path:
 
 
 def read(path: Path) -> Page | None:
-    """Read an expectations file; None where there is none. Raises BundleError for what is not one."""
+    """Read an expectations file; None if it does not exist. Raises BundleError for any other content."""
     try:
         page = structure.structure(jsontext.loads(path.read_bytes()), Page)
     except FileNotFoundError:
@@ -217,12 +218,12 @@ def _outcome(row: Row, found: Estimate | None, at_least: float) -> tuple[str, st
 
 
 def metric_of(goal: str) -> str:
-    """What is expected of a target: for the goal `memory` that it takes less, for any other that it is faster."""
+    """The metric of a target's expectations: `memory` for that goal, `speedup` for all others."""
     return "memory" if goal == "memory" else "speedup"
 
 
 def figure(result: TargetResult, row: Row) -> Estimate | None:
-    """What is expected to be high: the speedup, or the baseline's peak memory by the variant's."""
+    """The figure that is compared: the speedup, or the baseline's peak memory divided by the variant's."""
     if row.verdict in DISBELIEVED:
         return None
     if metric_of(result.goal) == "speedup":
@@ -234,18 +235,16 @@ def figure(result: TargetResult, row: Row) -> Estimate | None:
 
 
 def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
-    """Raise BundleError for a bundle from which nothing may be expected: cut short, changed, or of changed sources."""
+    """Raise BundleError for a bundle that is incomplete, was changed, or is of changed sources."""
     if not manifest.complete or manifest.exit_code is None:
-        raise BundleError(
-            f"'{bundle.path}' is not complete; nothing may be expected from a part of a run. Run it again."
-        )
+        raise BundleError(f"'{bundle.path}' is not complete; a part of a run gives no expectations. Run it again.")
     if manifest.git and manifest.git.endswith("-dirty"):
         raise BundleError(
-            f"'{bundle.path}' was measured with changed sources (git: {words(manifest.git)}), which nobody can get back. "
+            f"'{bundle.path}' was measured with changed sources (git: {words(manifest.git)}), which no commit has. "
             "Commit them and run again."
         )
     if not manifest.hashes:
-        raise BundleError(f"'{bundle.path}' has no seal, so nobody can tell whether it was changed. Run again.")
+        raise BundleError(f"'{bundle.path}' has no seal, so changes of it would not show. Run again.")
     found = recheck(bundle)
     if not found.holds:
         one = found.differences[0]
@@ -253,7 +252,7 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
 
 
 def refuse_rows(results: list[TargetResult]) -> None:
-    """Raise BundleError where a row is not one to expect anything of, naming all of them."""
+    """Raise BundleError if rows give no expectation, with the names of all of them."""
     refused = [
         f"{words(result.target)}:{words(row.name)} is {row.verdict.value}"
         for result in results
@@ -262,8 +261,8 @@ def refuse_rows(results: list[TargetResult]) -> None:
     ]
     if refused:
         raise BundleError(
-            f"expectations were not updated: {', '.join(refused)}. Run again until every row is sure, or choose others: "
-            "BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION"
+            f"expectations were not updated: {', '.join(refused)}. Run again until every row is sure, or choose "
+            "others: BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION"
         )
 
 
@@ -283,9 +282,9 @@ def refuse_source(source: Source, manifest: Manifest) -> None:
 def update(
     page: Page, address: Address, results: list[TargetResult], sources: Mapping[str, str | None], min_speedup: float
 ) -> tuple[Page, list[Change]]:
-    """The page with what a bundle's rows reached, and what changes. `sources` are hashes by target.
+    """The page with the figures of a bundle's rows, and the changes. `sources` are hashes by target.
 
-    A variant that does not surely reach `min_speedup` gets no entry, and loses the one that it had.
+    A variant whose interval does not lie above `min_speedup` gets no entry, and loses an existing one.
     """
     manifest = address.bundle.manifest
     expected, changes = dict(page.expected), []

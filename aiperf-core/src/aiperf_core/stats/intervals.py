@@ -1,22 +1,24 @@
 """Medians, ratios and other contrasts of medians, and their intervals.
 
-Samples taken close together share the state of the machine, so they are not independent; blocks are. The bootstrap therefore draws
-passes first (a pass is one block of every implementation), the same for all sides of a contrast, then samples within each block
-(Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). For large data, integer weights stand for the
-number of draws: Poisson numbers of mean 1 (Hanley and MacGibbon, Computer Methods and Programs in Biomedicine 83, 2006).
+Samples taken close together share the state of the machine, so they are not independent; blocks are. The bootstrap
+therefore draws passes first (a pass is one block of every implementation), the same for all sides of a contrast, then
+samples within each block (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). For large
+data, integer weights stand for the number of draws: Poisson numbers of mean 1 (Hanley and MacGibbon, Computer Methods
+and Programs in Biomedicine 83, 2006).
 
-A fresh process differs from the one before (addresses, page colours), which no number of samples within one process shows. Rounds
-are too few to draw from, so their variance is estimated as in a one-way random-effects analysis: the variance of the values of
-the rounds beyond that of their passes (Searle, Casella and McCulloch, Variance Components, 1992, chapter 3). As passes and rounds
-are few, the interval is widened by the ratio of Student's t to the normal quantile at the degrees of freedom of the sum
-(Satterthwaite, Biometrics Bulletin 2, 1946).
+A fresh process differs from the one before (addresses, page colours), which no number of samples within one process
+shows. Rounds are too few to draw from, so their variance is estimated as in a one-way random-effects analysis: the
+variance of the values of the rounds beyond that of their passes (Searle, Casella and McCulloch, Variance Components,
+1992, chapter 3). As passes and rounds are few, the interval is widened by the ratio of Student's t to the normal
+quantile at the degrees of freedom of the sum (Satterthwaite, Biometrics Bulletin 2, 1946).
 
-The sides of a contrast drift together. A single time drifts with the machine, more slowly than passes follow each other, so that
-passes are worth less than their number. The autocorrelation of quarters of the rounds gives the worth of their mean (Bayley and
-Hammersley, Supplement to the Journal of the Royal Statistical Society 8, 1946). The degrees of freedom are then those of the rounds.
+The sides of a contrast drift together. A single time drifts with the machine, more slowly than passes follow each
+other, so that passes are worth less than their number. The autocorrelation of quarters of the rounds gives the worth of
+their mean (Bayley and Hammersley, Supplement to the Journal of the Royal Statistical Society 8, 1946). The degrees of
+freedom are then those of the rounds.
 
-An interval predicts a repeated run: 95 % of repeated runs find their median within it. A repeated run has the same error as this
-one, so the variance counts twice. No interval is narrower than the step of the clock.
+An interval predicts a repeated run: 95 % of repeated runs find their median within it. A repeated run has the same
+error as this one, so the variance counts twice. No interval is narrower than the step of the clock.
 """
 
 import functools
@@ -49,8 +51,8 @@ _NORMAL = 1.959963984540054
 _RUNS = 2
 # Weights that are processed together, to bound the memory.
 _TOGETHER = 4_000_000
-# OpenBLAS computes a matrix product of at most this many multiplications in one thread (interface/gemm.c). More threads would
-# spin for a while afterwards, and take processors from what is being measured.
+# OpenBLAS computes a matrix product of at most this many multiplications in one thread (interface/gemm.c). More threads
+# would spin for a while afterwards, and take processors from what is being measured.
 _ONE_THREAD = 1 << 18
 # Least number of passes for an interval.
 MIN_PASSES = 3
@@ -115,11 +117,11 @@ def ratio_interval(top: Blocks, bottom: Blocks, seed: int = 0) -> Estimate | Non
 def log_contrast(sides: Sequence[Blocks], weights: Sequence[float], seed: int = 0) -> Estimate | None:
     """The product of the sides' medians, each to the power of its weight, with its interval.
 
-    Its logarithm is the sum of the weighted logarithms of the medians. All sides share the draws of the passes that all of them
-    have, so the interval counts what they have in common: of times `tA`, `tB`, `tAB` and `t0` that took turns,
-    `log_contrast((tA, tB, tAB, t0), (1, 1, -1, -1))` is how far the gain of A and B together exceeds the product of their gains.
-    None where the sides have fewer than `MIN_PASSES` passes in common. Raises ValueError unless each side has a finite weight
-    other than 0.
+    Its logarithm is the sum of the weighted logarithms of the medians. All sides share the draws of the passes that all
+    of them have, so the interval counts what they have in common: of times `tA`, `tB`, `tAB` and `t0` that took turns,
+    `log_contrast((tA, tB, tAB, t0), (1, 1, -1, -1))` is how far the gain of A and B together exceeds the product of
+    their gains. None where the sides have fewer than `MIN_PASSES` passes in common. Raises ValueError unless each side
+    has a finite weight other than 0.
     """
     if not sides or len(sides) != len(weights) or not all(weight and math.isfinite(weight) for weight in weights):
         raise ValueError(f"{len(sides)} sides with the weights {weights}; each side takes a finite weight other than 0")
@@ -171,7 +173,7 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
 
 
 def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
-    """The product of the values, each to the power of its weight. Of weights 1 and -1 it is the quotient, to the last digit."""
+    """The product of the values, each to the power of its weight. Weights 1 and -1 give exactly the quotient."""
     powers = [
         value if abs(weight) == 1 else value ** abs(weight) for value, weight in zip(values, weights, strict=True)
     ]
@@ -184,8 +186,8 @@ def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:
 def _between(each: list[float], within: float) -> float:
     """The variance that differences between rounds add to the logarithm of the whole.
 
-    `each` are the values of the rounds. The part of the passes in the variance of their mean is about `within`, the variance of
-    the whole without the rounds, and is subtracted.
+    `each` are the values of the rounds. The part of the passes in the variance of their mean is about `within`, the
+    variance of the whole without the rounds, and is subtracted.
     """
     if len(each) < 2:
         return 0.0
@@ -301,8 +303,8 @@ def _weighted_medians_within(
 def _middles(of_sample: NDArray[np.int64], weights: NDArray[np.uint8]) -> NDArray[np.int64]:
     """For each row of weights of the passes, the first sample up to which half of the weight lies.
 
-    `of_sample` has the pass of each sample. The samples are divided into stretches of one length. A matrix product finds the
-    stretch of the middle, and only that stretch is summed sample by sample.
+    `of_sample` has the pass of each sample. The samples are divided into stretches of one length. A matrix product
+    finds the stretch of the middle, and only that stretch is summed sample by sample.
     """
     samples, passes = len(of_sample), weights.shape[1]
     stretches = max(1, min(math.isqrt(samples), _ONE_THREAD // (4 * passes)))
@@ -352,8 +354,8 @@ def _widened(
 ) -> Estimate:
     """The interval of a value from resampled values and from the variance between rounds.
 
-    `within` has `freedom` degrees of freedom, `between` one less than the number of rounds. `drift` is a lower bound of `within`,
-    which then has the degrees of freedom of `between`; None where drift does not count.
+    `within` has `freedom` degrees of freedom, `between` one less than the number of rounds. `drift` is a lower bound of
+    `within`, which then has the degrees of freedom of `between`; None where drift does not count.
     """
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(one) for one in np.quantile(resampled, [tail, 1 - tail]))

@@ -17,7 +17,8 @@ class Answer:
     """The course of one sample, from its request to its answer, in seconds.
 
     held_s: the time on the sample's clock, by the supervisor.
-    begun_s: from the request to the reported start of the clock; None if threads of other processes may still have been busy.
+    begun_s: from the request to the reported start of the clock; None if threads of other processes may still have been
+        busy.
     answered_s: from the request to the answer, or to the start of its delivery.
     replied_s: of untrusted code, from the request until the whole output was there.
     ahead_s: of untrusted code, the processor time of the process from the request to the reported start of the clock.
@@ -48,8 +49,8 @@ class Observations:
     stopped_s: the processor time that the process used before a sample, while it was stopped.
     looks: how the answers to uncounted samples came when it was resampled: the baseline's, and its own.
     bracket_looks: of the same samples, the times of a call by the worker's clock and by the bracket.
-    ranks, rank_places, rank_audits, rank_readings: of a workload of several ranks, what each did, on which machine, what CUPTI
-        saw of it, and the states of the devices of those but the first.
+    ranks, rank_places, rank_audits, rank_readings: of a workload of several ranks, what each did, on which machine,
+        what CUPTI saw of it, and the states of the devices of those but the first.
     """
 
     declared: DescribedImplementation
@@ -140,7 +141,7 @@ class Observations:
         return self.samples.device_s if clock == "device" else self.samples.wall_s
 
     def find(self, issue: str, message: str, evidence: dict[str, Any], verdict: Verdict = Verdict.INVALID) -> bool:
-        """Record an issue that a guard saw; the policy decides its effect. Return whether it takes the implementation out."""
+        """Record an issue that a guard saw. Return whether the policy takes the implementation out for it."""
         effect = self.policy.effect(issue)
         known = any((one.issue, one.message) == (issue, message) for one in self.findings)
         if effect == "invalid":

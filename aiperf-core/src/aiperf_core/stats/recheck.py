@@ -1,15 +1,14 @@
 """Check a bundle against its seal and its samples.
 
-The *seal* shows any change of a file after the bundle was closed, unless the bundle was sealed again. The *figures* (intervals,
-speedups, verdicts, rates, fractions of the speed of light) are computed again from the stored samples, by the code of the run.
-This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU, no network, no torch and none
-of the packages that were measured.
+The *seal* shows any change of a file after the bundle was closed, unless the bundle was sealed again. The *figures*
+(intervals, speedups, verdicts, rates, fractions of the speed of light) are computed again from the stored samples, by
+the code of the run. This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU,
+no network, no torch and none of the packages that were measured.
 
 Samples cannot prove why a row is INVALID, what a check saw or what the machine was; a recheck takes these as recorded.
 """
 
 import functools
-import hashlib
 import math
 import multiprocessing
 import signal
@@ -91,8 +90,8 @@ class Recheck:
 def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None, processes: int = 1) -> Recheck:
     """Check a bundle's seal, and its figures unless `figures` is false. `expected_seal` was noted when it was closed.
 
-    The figures of many targets are computed in `processes` processes, which import the main module of the program again.
-    Raises BundleError for a manifest that cannot be read. Any other file that cannot be read is a difference.
+    The figures of many targets are computed in `processes` processes, which import the main module of the program
+    again. Raises BundleError for a manifest that cannot be read. Any other file that cannot be read is a difference.
     """
     manifest = bundle.manifest
     found, notes = _of_seal(bundle, manifest)
@@ -151,8 +150,8 @@ def _looks(bundle: Bundle, manifest: Manifest, processes: int) -> Iterator[_Look
             yield from pool.map(look, names, chunksize=4)
         except BrokenProcessPool:
             raise AiperfError(
-                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for lack of memory. "
-                "Free memory and try again."
+                f"'{bundle.path}' was not rechecked: a process that computed its figures was killed, perhaps for lack "
+                "of memory. Free memory and try again."
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
@@ -188,24 +187,20 @@ def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list
         found.append(Difference(MANIFEST, "SHA-256", recorded, now))
     files = {path: digest for path, digest in manifest.hashes.items() if path != MANIFEST}
     there = set(bundle.result_files)
-    # Paths of a bundle are compared with what is there, never opened.
+    # Paths in a manifest are compared with the existing files, never opened.
     for path in sorted(files.keys() | there):
         if path not in there:
             found.append(Difference(path, "file", files[path], "no such file"))
         elif path not in files:
             found.append(Difference(path, "file", "no such file when the bundle was closed", "a file"))
         else:
-            digest = _digest(bundle, path)
+            try:
+                digest = bundle.digest(path)
+            except BundleError as error:
+                digest = str(error)
             if digest != files[path]:
                 found.append(Difference(path, "SHA-256", files[path], digest))
     return found, []
-
-
-def _digest(bundle: Bundle, path: str) -> str:
-    try:
-        return hashlib.sha256(bundle.file_bytes(path)).hexdigest()
-    except BundleError as error:
-        return str(error)
 
 
 # --- the figures

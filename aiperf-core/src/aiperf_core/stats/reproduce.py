@@ -1,9 +1,9 @@
-"""Whether a run, done again, says the same.
+"""Compare a run with its reproduction, row by row.
 
-The rules, row by row. A verdict *holds* when the second run has the same one. What was INVALID or UNTRUSTED holds when it is
-again one of the two. INCONCLUSIVE now leaves open what was FASTER, SLOWER or SAME. Then INCONCLUSIVE, FAILED or SKIPPED, a row
-claimed nothing, so nothing can fail to hold. A row that claimed something and does not run now is not reproduced.
-A speedup that is again FASTER (or SLOWER) with an interval that does not meet the one from before holds, and *differs*.
+A verdict *holds* if the second run has the same verdict; INVALID and UNTRUSTED count as the same. It stays *open* if a
+row that was FASTER, SLOWER or SAME is INCONCLUSIVE now. A row that was INCONCLUSIVE, FAILED or SKIPPED claimed nothing.
+A row that claimed something and does not run now is *not run*. If the verdict is the same but the intervals of the
+speedups do not meet, the speedup *differs*.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ MACHINE = ("GPU", "processor")
 
 
 class Outcome(StrEnum):
-    """What became of a row's verdict."""
+    """The comparison of a row's verdicts then and now."""
 
     HOLDS = "holds"
     DIFFERS = "speedup differs"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
 @frozen
 class Reproduced:
-    """A row then (`left`) and now (`right`), and what became of its verdict."""
+    """A row then (`left`) and now (`right`), with the outcome for its verdict."""
 
     compared: Compared
     outcome: Outcome
@@ -45,20 +45,20 @@ class Reproduced:
 
 @frozen
 class Reproduction:
-    """What differs between then and now, and every row that was measured then."""
+    """The differences between the runs, and every row that was measured then."""
 
     differences: list[Difference]
     rows: list[Reproduced]
 
     @property
     def other_machine(self) -> list[Difference]:
-        """What says that this is another kind of machine."""
+        """The differences that mean another kind of machine."""
         return [one for one in self.differences if one.what in MACHINE]
 
     def exit_code(self, *, strict: bool) -> ExitCode:
-        """4 where a verdict does not hold, or 1 where something did not run, or 5 where something stays open.
+        """4 if a verdict does not hold, else 1 if a row did not run, else 5 if a verdict stays open.
 
-        `strict`: a speedup that differs does not hold.
+        With `strict`, a speedup that differs does not hold.
         """
         seen = {one.outcome for one in self.rows}
         if Outcome.BROKEN in seen or (strict and Outcome.DIFFERS in seen):
@@ -69,7 +69,7 @@ class Reproduction:
 
 
 def judge(then: Address, now: Bundle, missing: Mapping[str, str]) -> Reproduction:
-    """Compare what an address means with the run that was to reproduce it. `missing` are targets that could not be run."""
+    """Compare an address with its reproduction. `missing` has the targets that could not be run, with the reasons."""
     known = {**{one.target: one.reason for one in now.manifest.skipped}, **missing}
     wanted = then.targets
     if any(name in wanted for name in now.targets):
@@ -102,7 +102,7 @@ def _reproduced(one: Compared, not_run: str | None) -> Reproduced:
 
 
 def outcome(then: Row, now: Row | None) -> Outcome:
-    """What became of a row's verdict."""
+    """The outcome for a row's verdict."""
     if then.verdict in NO_CLAIM:
         return Outcome.NOTHING
     if now is None or now.verdict in (Verdict.FAILED, Verdict.SKIPPED):

@@ -21,8 +21,9 @@ def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
 def least_time(cost: dict[str, Any], ceilings: Ceilings, cache: str) -> tuple[str, float] | None:
     """Return the bound (`memory` or `compute`) and the least time in seconds; None without a ceiling.
 
-    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. The bytes of a warm
-    workload bound it only as far as they exceed the cache. Where the size of the cache is not known, arithmetic alone does.
+    Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. The bytes of a
+    warm workload bound it only as far as they exceed the cache. Where the size of the cache is not known, arithmetic
+    alone does.
     """
     times = {}
     rate = compute_roof(ceilings, cost["precision"])

@@ -54,7 +54,7 @@ class Trend:
 
 
 def trends(runs: Iterable[Run], target: str, implementation: str | None = None) -> list[Trend]:
-    """The trends of a target, sorted by implementation and hardware. Raises BundleError for a result that cannot be read."""
+    """The trends of a target, by implementation and hardware. Raises BundleError for an unreadable result."""
     series: dict[tuple[object, ...], list[tuple[Run, TargetResult, Row]]] = {}
     for run in sorted(runs, key=_order):
         if target not in run.targets:

@@ -135,8 +135,8 @@ class Scoring:
         said, spread = verdict(speedup, self.floor), self._spread()
         if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, up "
-                f"to {spread:.1%}"
+                f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, "
+                f"up to {spread:.1%}"
             )
         if said is Verdict.FASTER and (doubt := self._doubt(one)):
             return Verdict.INCONCLUSIVE, doubt
@@ -163,7 +163,8 @@ class Scoring:
         spread = abs(((control and self._memory_gain(control)) or 1.0) - 1)
         if said is not Verdict.SAME and abs(gain - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(gain - 1):.1%} is within what the baseline's peak differs from its own here, {spread:.1%}"
+                f"the difference of {abs(gain - 1):.1%} is within what the baseline's peak differs from its own here, "
+                f"{spread:.1%}"
             )
         return said, None
 
@@ -259,8 +260,8 @@ class Scoring:
         change = taking_turns.value / alone.value - 1
         if apart and abs(change) > INTERFERENCE:
             message = (
-                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with the "
-                "others than alone"
+                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with "
+                "the others than alone"
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
             one.find("timing.interference", message, evidence)

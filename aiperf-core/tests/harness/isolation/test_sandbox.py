@@ -22,7 +22,8 @@ import pytest
 from attrs import field, frozen
 
 from aiperf_core.harness.isolation import sandbox
-from aiperf_core.harness.isolation.sandbox import PROTECTIONS, Confined, Limits, clean_environment, confine
+from aiperf_core.harness.isolation.sandbox import PROTECTIONS, Limits, clean_environment, confine
+from aiperf_core.results.models import Confined
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement needs Linux")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from aiperf_core.devices import host_memory
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, ProtocolError
-from aiperf_core.harness.ranks import memory_sync
 from aiperf_core.harness.ranks.link import Link
 from aiperf_core.harness.ranks.memory_sync import MemorySync
 
@@ -19,7 +19,7 @@ SIZE = 3 * (1 << 18) + 17
 def ends() -> Iterator[tuple[Link, Link, int]]:
     """Both ends of a link, and the descriptor of memory on the first one's side."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    fd = memory_sync.create(SIZE)
+    fd = host_memory.allocate(SIZE)
     first, second = Link(ours), Link(theirs)
     # More than a pair of sockets holds would wait for a reader that is this same thread.
     for one in (ours, theirs):
@@ -117,7 +117,7 @@ def test_memory_that_is_announced_and_does_not_come(ends: tuple[Link, Link, int]
 
 
 def test_others_may_map_the_memory_and_not_shrink_it() -> None:
-    fd = memory_sync.create(4096)
+    fd = host_memory.allocate(4096)
     with pytest.raises(PermissionError):
         os.ftruncate(fd, 1)
     os.close(fd)

@@ -261,10 +261,10 @@ class ForkServer:
 
     def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> Child:
         """Fork a child of a role; its output goes to `log`."""
-        ours, theirs = Channel.pair()
         request = {"role": role, "log": str(log), "memory_limit_bytes": memory_limit_bytes}
         with self._lock:
             self._wait_ready()
+            ours, theirs = Channel.pair()
             self._control.send(request, (theirs.fileno(),))
             while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
                 self._note_exit(reply)

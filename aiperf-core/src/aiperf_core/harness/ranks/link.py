@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from aiperf_core.devices import host_memory
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message, ProtocolError
 from aiperf_core.harness.ranks import memory_sync
@@ -110,7 +111,7 @@ class Link(Channel):
         told = message.pop("memory", [])
         try:
             if not self._synced and told:
-                self.fds = tuple(memory_sync.create(int(part["size"])) for part in told)
+                self.fds = tuple(host_memory.allocate(int(part["size"])) for part in told)
                 self._synced = [MemorySync(fd, int(part["size"])) for fd, part in zip(self.fds, told, strict=True)]
             for memory, part in zip(self._synced, told, strict=bool(told)):
                 for span in memory_sync.spans(part["spans"], memory.size):

@@ -4,9 +4,7 @@ Each side has the memory itself, which other processes of its machine map, and a
 known content. Comparing the two finds every change, whichever process made it.
 """
 
-import fcntl
 import mmap
-import os
 from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 18
@@ -49,14 +47,6 @@ class MemorySync:
     def close(self) -> None:
         """Unmap the memory."""
         self._memory.close()
-
-
-def create(size: int) -> int:
-    """The descriptor of `size` zero bytes that other processes may map, and none may resize."""
-    fd = os.memfd_create("aiperf-memory-sync", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return fd
 
 
 def spans(told: object, size: int) -> Iterator[Span]:

@@ -387,7 +387,7 @@ class RankGroup(Asked):
 
 def _shares(world_size: int, nodes: int) -> list[int]:
     """The number of ranks of each machine. Raises `ChildError` where one would have none."""
-    if 1 < nodes > world_size:
+    if nodes > max(1, world_size):
         raise ChildError(
             "skip",
             f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for "

@@ -34,8 +34,8 @@ def run(request: RunRequest, *, labels: Mapping[str, str] | None = None, out: st
     labels: recorded in the manifest, such as `{"branch": "main"}`.
     out: the bundle's folder, new or empty; None makes a new folder in `artifacts/runs`.
 
-    The manifest's `exit_code` says how the run ended. Raises UsageError, before anything is measured, for a target that is not
-    installed or an option that a target does not accept, and BundleError where results cannot be written.
+    The manifest's `exit_code` says how the run ended. Raises UsageError, before anything is measured, for a target that
+    is not installed or an option that a target does not accept, and BundleError where results cannot be written.
     """
     plugins = load_plugins()
     found = resolve(request, plugins)

@@ -1,6 +1,6 @@
 """Compile: compilers keep, change or hide something."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Exclusion, Issue
 
 ISSUES = (
     Issue(
@@ -19,15 +19,9 @@ ISSUES = (
     Issue(
         id="compile.trace_reuse",
         title="A trace that no longer fits",
-        happens=(
-            "A recorded trace is run again although it holds branches, addresses or numbers of the inputs it was "
-            "recorded with."
-        ),
+        happens="A recorded trace runs again although it holds branches, addresses or numbers of old inputs.",
         guard="fresh_values",
-        protection=(
-            "New values come to the same addresses before every sample; a trace that follows the old ones gives the "
-            "old answer."
-        ),
+        protection="New values come to the same addresses before every sample; a trace of old values is wrong.",
         needs=("compiler",),
         severity=ALWAYS,
         predecessor="Compile / Trace Reuse",
@@ -35,14 +29,9 @@ ISSUES = (
     Issue(
         id="compile.mode_inconsistency",
         title="Checked in one mode, timed in another",
-        happens=(
-            "The code that is verified is compiled, or compiled in another mode, and the code that is timed is not."
-        ),
+        happens="The verified code is compiled, or compiled in another mode; the timed code is not.",
         guard="judged_output",
-        protection=(
-            "There is one call: the timed one. Its own output is judged, and the code learns only afterwards that it "
-            "was."
-        ),
+        protection="The timed call's own output is judged, and the code learns only afterwards that it was.",
         needs=("compiler",),
         severity=ALWAYS,
         predecessor="Compile / Mode Inconsistency",
@@ -66,14 +55,11 @@ ISSUES = (
         title="A recompilation is left out",
         happens="A guard fails, the code is compiled once more, and that call is dropped as an outlier.",
         guard="self_check",
-        protection=(
-            "No sample is dropped. A call that compiles again stays among the samples, widens the interval and can be seen in the "
-            "bundle."
-        ),
-        severity=HARD,
+        protection="No sample is dropped: a call that compiles again stays, and widens the interval.",
         excluded=Exclusion(
             construction=(
-                "The sampler keeps each timed sample as soon as it is answered, before anything looks at its time, and no code "
+                "The sampler keeps each timed sample as soon as it is answered, before anything looks at its time, and "
+                "no code "
                 "removes one."
             ),
             test="aiperf-core/tests/harness/test_exclusions.py::test_a_slow_call_stays_among_the_samples",
@@ -85,10 +71,7 @@ ISSUES = (
         title="Tuning picks another kernel each time",
         happens="An autotuner decides by noisy timings, and one lucky choice is reported.",
         guard="own_process",
-        protection=(
-            "Rounds of fresh processes tune anew, and their differences widen the interval. What ran is in the ledger "
-            "by name, so that another choice can be seen."
-        ),
+        protection="Rounds of fresh processes tune anew and widen the interval; the ledger names the kernels that ran.",
         needs=("compiler",),
         severity=SOFT,
         predecessor="Compile / Autotuning Variance",
@@ -96,9 +79,7 @@ ISSUES = (
     Issue(
         id="compile.symbolic_shape_exploit",
         title="Other code for other shapes",
-        happens=(
-            "Verification uses shapes for which right code is generated, and timing uses shapes for which it is not."
-        ),
+        happens="Verification uses shapes for which the generated code is right, and timing uses others.",
         guard="judged_output",
         protection="Judged are the timed calls at the timed shapes. There are no shapes for verification.",
         needs=("compiler",),

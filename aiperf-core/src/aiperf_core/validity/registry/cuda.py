@@ -1,14 +1,12 @@
 """CUDA: what CUDA makes easy to miss."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 
 ISSUES = (
     Issue(
         id="cuda.host_callback_escape",
         title="Work in a host function of a stream",
-        happens=(
-            "The call queues a function for the host, which runs on a thread of the driver after the call has returned."
-        ),
+        happens="The call queues a host function, which a thread of the driver runs after the call has returned.",
         guard="all_streams",
         protection=(
             "A host function is an item of its stream, so the end event waits for it as for a kernel. What it hands to "
@@ -23,10 +21,7 @@ ISSUES = (
         title="A copy is still under way",
         happens="Copies between host and device were queued and not waited for when the clock stops.",
         guard="all_streams",
-        protection=(
-            "The end event comes after the copies of every stream, and by the wall clock the whole device is waited "
-            "for."
-        ),
+        protection="The end event follows the copies of every stream; the wall clock waits for the whole device.",
         needs=("cuda",),
         severity=ALWAYS,
         predecessor="CUDA / Async Memcpy Incomplete",
@@ -34,14 +29,9 @@ ISSUES = (
     Issue(
         id="cuda.workspace_pre_compute",
         title="Results hidden in a workspace",
-        happens=(
-            "A library's handle or workspace, set up outside the timed window, holds intermediate or final results."
-        ),
+        happens="A library's handle or workspace, made outside the timed window, holds results.",
         guard="fresh_values",
-        protection=(
-            "Workspaces may be kept; what they hold was computed from values that are gone. Only results for the "
-            "present values are right."
-        ),
+        protection="Workspaces may be kept, but what they hold was computed from values that are gone.",
         needs=("cuda",),
         severity=ALWAYS,
         predecessor="CUDA / Workspace Pre-compute",
@@ -49,10 +39,7 @@ ISSUES = (
     Issue(
         id="cuda.persistent_kernel",
         title="A kernel that never ends",
-        happens=(
-            "A kernel launched once keeps running and serves later calls, without a launch and without a window of its "
-            "own."
-        ),
+        happens="A kernel launched once keeps running and serves later calls, outside of every timed window.",
         guard="all_streams",
         protection=(
             "The device must become idle before a call starts, and the end event waits for every stream. A kernel that "
@@ -67,10 +54,7 @@ ISSUES = (
         title="Other GPUs help",
         happens="Work is spread over GPUs that the benchmark does not name.",
         guard="process_census",
-        protection=(
-            "The supervisor asks NVML on which GPUs the processes of a worker have contexts and memory. One that the "
-            "target was not given makes the row INVALID."
-        ),
+        protection="NVML tells on which GPUs a worker has contexts; one not given to the target makes the row INVALID.",
         needs=("cuda", "nvml", "gpus>=2"),
         severity=ALWAYS,
         predecessor="CUDA / Undeclared Multi-GPU",
@@ -78,10 +62,7 @@ ISSUES = (
     Issue(
         id="cuda.context_switch_overhead",
         title="Contexts take turns on the GPU",
-        happens=(
-            "Several processes have work for one GPU, which serves them in slices, and the slices of others are "
-            "counted."
-        ),
+        happens="A GPU serves several processes in slices, and the slices of other processes are counted.",
         guard="interleaved",
         protection=(
             "One worker has work at a time and the others wait idle. Samples taken alone show whether their presence "
@@ -96,10 +77,7 @@ ISSUES = (
     Issue(
         id="cuda.driver_overhead",
         title="The driver's share is left out",
-        happens=(
-            "Launches, allocations and other calls of the driver cost the caller time that the GPU's clock does not "
-            "show."
-        ),
+        happens="Launches, allocations and driver calls cost the caller time that the GPU's clock does not show.",
         guard="both_clocks",
         protection=(
             "Both clocks are recorded for every row: the GPU's own time, and what the caller waits for, with every "
@@ -119,7 +97,6 @@ ISSUES = (
             "whatever launched it, and the events enclose it likewise."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         predecessor="CUDA / Cooperative Launch Abuse",
         owed="a machine with a CUDA GPU",
     ),
@@ -133,22 +110,18 @@ ISSUES = (
             "too."
         ),
         needs=("cuda", "compiler"),
-        severity=HARD,
         predecessor="CUDA / Dynamic Parallelism Hidden",
     ),
     Issue(
         id="cuda.unified_memory_faults",
         title="Pages migrate outside the window",
-        happens=(
-            "Managed memory is moved to where it is needed before the clock starts, and the migration is not timed."
-        ),
+        happens="Managed memory moves before the clock starts, and the migration is not timed.",
         guard="fresh_values",
         protection=(
             "Inputs are plain device memory, which never migrates. Code that keeps managed copies must fill them from "
             "the new values within the timed call, migrations included."
         ),
         needs=("cuda",),
-        severity=HARD,
         predecessor="CUDA / Unified Memory Faults",
     ),
 )

@@ -1,6 +1,6 @@
 """Environment: the machine is another one for the two sides."""
 
-from aiperf_core.validity.issues import HARD, NOTE, SOFT, Issue
+from aiperf_core.validity.issues import NOTE, SOFT, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -14,7 +14,6 @@ ISSUES = (
             "its context. Outputs must lie on the device of the target."
         ),
         needs=("cuda", "nvml", "gpus>=2"),
-        severity=HARD,
         predecessor="Environment / Device Mismatch",
     ),
     Issue(
@@ -41,7 +40,6 @@ ISSUES = (
             "run. Processes that are not trusted are not allowed to raise them."
         ),
         needs=("linux",),
-        severity=HARD,
         predecessor="Environment / Priority Elevation",
     ),
     Issue(
@@ -62,10 +60,7 @@ ISSUES = (
         title="Memory near for one side, far for the other",
         happens="Processes run on another node than the one their memory lies on, by chance and not alike.",
         guard="machine",
-        protection=(
-            "Nodes, and where each worker runs, are noted. The inputs are the same pages for all sides, and rounds of "
-            "fresh processes place what else they use anew."
-        ),
+        protection="Workers' nodes are recorded, inputs are shared pages, and fresh processes place the rest anew.",
         needs=("linux",),
         severity=SOFT,
         predecessor="Environment / NUMA Inconsistency",
@@ -74,15 +69,9 @@ ISSUES = (
     Issue(
         id="environment.cpu_governor_mismatch",
         title="The processor's clock policy differs",
-        happens=(
-            "A governor that saves power changes the clock during short calls, or two runs are compared under "
-            "different ones."
-        ),
+        happens="A power-saving governor changes the clock during short calls, or differs between two runs.",
         guard="machine",
-        protection=(
-            "Governor and limits of the clocks are noted in the manifest, and clocks are read beside the blocks. "
-            "Comparing two bundles names the difference."
-        ),
+        protection="The manifest has governor and clock limits, blocks have clocks, and comparisons name a difference.",
         needs=("linux", "bare_metal"),
         severity=NOTE,
         predecessor="Environment / CPU Governor Mismatch",
@@ -106,10 +95,7 @@ ISSUES = (
         title="Another power limit",
         happens="Results from devices with different limits of power are compared as if the devices were equal.",
         guard="machine",
-        protection=(
-            "The limit is in the manifest, and kept ceilings count only as long as it stays. Comparing two bundles "
-            "names the difference."
-        ),
+        protection="The manifest has the limit, kept ceilings end with it, and comparisons name a difference.",
         needs=("nvml",),
         severity=SOFT,
         predecessor="Environment / Power Limit Difference",
@@ -121,7 +107,8 @@ ISSUES = (
         happens="A difference between two drivers passes for one between two implementations.",
         guard="versions",
         protection=(
-            "Both sides of a speedup run in one session on one machine. The supervisor reads from the kernel which file of the "
+            "Both sides of a speedup run in one session on one machine. The supervisor reads from the kernel which "
+            "file of the "
             "driver (libcuda) each worker has mapped, and compares the sides."
         ),
         severity=SOFT,
@@ -133,7 +120,8 @@ ISSUES = (
         happens="The two sides load different versions of a library, and the better one wins.",
         guard="versions",
         protection=(
-            "Workers are forks of one server that has the libraries loaded. The supervisor reads from the kernel which libraries "
+            "Workers are forks of one server that has the libraries loaded. The supervisor reads from the kernel which "
+            "libraries "
             "each worker has mapped; another build of one that the baseline or the server has is a finding."
         ),
         severity=SOFT,
@@ -144,10 +132,7 @@ ISSUES = (
         title="A container has less than its machine",
         happens="A control group limits processors or memory, so that the result is that of the limit.",
         guard="machine",
-        protection=(
-            "The limits are read and noted. Where they stop the processes in fact, that is told as "
-            "`environment.cpu_quota`."
-        ),
+        protection="The limits are recorded. Where they stop processes, that is told as `environment.cpu_quota`.",
         needs=("linux",),
         severity=SOFT,
         predecessor="Environment / Container Resource Limits",
@@ -168,28 +153,18 @@ ISSUES = (
     Issue(
         id="environment.power_throttling",
         title="A limit of power holds the clocks down",
-        happens=(
-            "The device reaches its limit of power and slows down, which depends on the values and on what ran before."
-        ),
+        happens="The device reaches its limit of power and slows down, depending on values and on earlier work.",
         guard="conditions",
-        protection=(
-            "Throttling for power is read beside every block and told with its share. A comparison at equal energy "
-            "stands in the row where the machine counts energy."
-        ),
+        protection="Throttling is read beside every block; where energy is counted, the row has it for a comparison.",
         severity=SOFT,
         owed="a machine with a CUDA GPU that reaches its limit of power",
     ),
     Issue(
         id="environment.cpu_quota",
         title="The container's quota stops the processes",
-        happens=(
-            "The processor time of the control group is used up, and its processes stand still until the next period."
-        ),
+        happens="The control group has used up its processor time, and its processes stop until the next period.",
         guard="conditions",
-        protection=(
-            "The counter of the control group is read beside every block. From one block in twenty on it is a finding "
-            "with its share."
-        ),
+        protection="The group's counter is read beside every block; from one block in twenty on it is a finding.",
         needs=("linux",),
         severity=SOFT,
         owed="a machine with a CPU quota in control group version 2",
@@ -197,10 +172,7 @@ ISSUES = (
     Issue(
         id="environment.background_load",
         title="Others keep the machine busy",
-        happens=(
-            "Other processes, or other guests of the hypervisor, take processors, caches and bandwidth while the clock "
-            "runs."
-        ),
+        happens="Other processes or other guests of the hypervisor take processors, caches and bandwidth.",
         guard="conditions",
         protection=(
             "The processor time of all others, and what the hypervisor took, are read beside every block and told when "
@@ -223,10 +195,7 @@ ISSUES = (
     Issue(
         id="environment.clock_drift",
         title="Other clocks than the baseline's",
-        happens=(
-            "The GPU ran at other clocks in the blocks of one implementation than in those of the baseline, and a part "
-            "of the difference is that of the clocks."
-        ),
+        happens="The GPU's clocks differed between an implementation's blocks and the baseline's.",
         guard="conditions",
         protection=(
             "The medians of the clocks beside both sides' blocks are compared, and a difference of more than 5 % is "
@@ -241,12 +210,14 @@ ISSUES = (
         id="environment.process_settings",
         title="Settings of the process on one side only",
         happens=(
-            "An implementation changes what its whole process is set to: threads, default dtype or device, grad mode, cuDNN's "
+            "An implementation changes what its whole process is set to: threads, default dtype or device, grad mode, "
+            "cuDNN's "
             "search, signal handlers, the garbage collector, priority. Others are measured without."
         ),
         guard="global_state",
         protection=(
-            "The settings of a worker's process are noted before the implementation's code is imported and after its last "
+            "The settings of a worker's process are noted before the implementation's code is imported and after its "
+            "last "
             "call, and compared with each other and with those of the baseline's process."
         ),
         severity=SOFT,

@@ -1,6 +1,6 @@
 """Evaluation: the exam itself is at fault."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, Exclusion, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -23,7 +23,8 @@ ISSUES = (
         happens="Time limits, budgets or numbers of samples are changed so that slowness does not show.",
         guard="self_check",
         protection=(
-            "Limits and budgets belong to the supervisor and stand in the manifest. A benchmark can only ask for a longer "
+            "Limits and budgets belong to the supervisor and stand in the manifest. A benchmark can only ask for a "
+            "longer "
             "preparation, which is excluded from all timings."
         ),
         severity=ALWAYS,
@@ -40,7 +41,8 @@ ISSUES = (
         guard="self_check",
         protection=(
             "There is one definition: the median time of the baseline over that of the variant, on the same values, by "
-            "the clock that the benchmark declared before the run. The judge and each worker tell what the benchmark declares to "
+            "the clock that the benchmark declared before the run. The judge and each worker tell what the benchmark "
+            "declares to "
             "them and the hash of its file; a difference is a finding."
         ),
         severity=ALWAYS,
@@ -61,7 +63,9 @@ ISSUES = (
         predecessor="Evaluation / Test Data Leakage",
         excluded=Exclusion(
             construction="every seed is drawn anew from 62 bits right before its sample",
-            test="aiperf-core/tests/validity/test_exclusions.py::test_seeds_are_drawn_from_62_bits_and_none_comes_twice",
+            test=(
+                "aiperf-core/tests/validity/test_exclusions.py::test_seeds_are_drawn_from_62_bits_and_none_comes_twice"
+            ),
         ),
     ),
     Issue(
@@ -73,7 +77,6 @@ ISSUES = (
             "Fitting to values gains nothing, since they are new for each call. Sizes are known and can be fitted to: "
             "`--set` runs others, and what a variant gives up is written under Breaks in its file."
         ),
-        severity=HARD,
         incidents=(met.UNDERSPECIFICATION, met.EPIC_SEPSIS, met.NATURAL_CODE, met.SHIFTED_DATA),
         predecessor="Evaluation / Benchmark Overfitting",
     ),
@@ -105,7 +108,9 @@ ISSUES = (
         predecessor="Evaluation / Benchmark Memorization",
         excluded=Exclusion(
             construction="every seed is drawn anew from 62 bits, so that no table holds all values",
-            test="aiperf-core/tests/validity/test_exclusions.py::test_seeds_are_drawn_from_62_bits_and_none_comes_twice",
+            test=(
+                "aiperf-core/tests/validity/test_exclusions.py::test_seeds_are_drawn_from_62_bits_and_none_comes_twice"
+            ),
         ),
     ),
     Issue(
@@ -113,10 +118,7 @@ ISSUES = (
         title="Nothing is held back",
         happens="All cases are public before the exam, so that passing it says nothing of other cases.",
         guard="seeds",
-        protection=(
-            "What is judged is always held back: its values come from seeds that nobody knew when the code was written "
-            "or prepared."
-        ),
+        protection="Judged values come from seeds that did not exist when the code was written or prepared.",
         severity=ALWAYS,
         incidents=(met.AGENT_SHORTCUTS, met.TAY),
         predecessor="Evaluation / Missing Holdout Sets",
@@ -143,7 +145,8 @@ ISSUES = (
         happens="An exception in a check, a skipped row or a regression ends in a success.",
         guard="self_check",
         protection=(
-            "A check that raises makes the row of untrusted code UNTRUSTED, and warns in all other rows. An error of the judge ends "
+            "A check that raises makes the row of untrusted code UNTRUSTED, and warns in all other rows. An error of "
+            "the judge ends "
             "the target, a skipped row says so with its reason, and each outcome has its own exit code."
         ),
         severity=ALWAYS,
@@ -164,7 +167,6 @@ ISSUES = (
             "A bundle holds raw samples, seeds, command line, versions and hashes of the sources. `aiperf recheck` "
             "recomputes the verdict from it, and `aiperf reproduce` runs it again and says what differs."
         ),
-        severity=HARD,
         incidents=(met.MLPERF_REPRODUCIBILITY, met.AI_SCIENTIST),
         excluded=Exclusion(
             construction="the schema refuses a result or a manifest without the fields that reproduce it",

@@ -35,7 +35,8 @@ GUARDS = (
         place="loop",
         by="worker",
         does=(
-            "takes a fingerprint of the output when the clock stops, and another one after the copy for the judge was made; on "
+            "takes a fingerprint of the output when the clock stops, and another one after the copy for the judge was "
+            "made; on "
             "a GPU the first one is queued behind the clock's stop, for short calls in samples that chance picks"
         ),
     ),
@@ -182,7 +183,8 @@ GUARDS = (
         place="after",
         by="supervisor",
         does=(
-            "compares the driver and the libraries that each worker has mapped, and whether the result can be reproduced"
+            "compares the driver and the libraries that each worker has mapped, and whether the result can be "
+            "reproduced"
         ),
     ),
     Guard(

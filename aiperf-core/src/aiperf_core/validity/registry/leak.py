@@ -7,10 +7,7 @@ ISSUES = (
     Issue(
         id="leak.heap_scan",
         title="The reference is found in memory",
-        happens=(
-            "The code asks the garbage collector, or walks the heap, for a tensor of the output's shape that is not an "
-            "input."
-        ),
+        happens="The code searches the heap for a tensor of the output's shape that is not an input.",
         guard="own_process",
         protection=(
             "No expected value is ever in the worker's process. The judge computes it after the clock has stopped, in "
@@ -22,15 +19,9 @@ ISSUES = (
     Issue(
         id="leak.frame_walk",
         title="The reference is found up the stack",
-        happens=(
-            "The code walks the frames of its callers and takes the expected answer, or the checker's arguments, from "
-            "their variables."
-        ),
+        happens="The code walks its callers' frames and takes the expected answer, or the checker's arguments.",
         guard="own_process",
-        protection=(
-            "The callers are the worker's loop, which knows neither reference nor tolerance nor seed. There is nothing "
-            "to take."
-        ),
+        protection="The callers are the worker's loop, which has neither reference, tolerance nor seed.",
         severity=ALWAYS,
         incidents=(met.METR,),
     ),
@@ -50,10 +41,7 @@ ISSUES = (
     Issue(
         id="leak.seed",
         title="The seed can be read",
-        happens=(
-            "The seed, or the state of the generator, is reachable from the code, which draws the inputs and their "
-            "answers ahead of time."
-        ),
+        happens="The code reaches the seed or the generator's state, and draws inputs and answers ahead of time.",
         guard="seeds",
         protection=(
             "Seeds go from the supervisor to the judge. No request to a worker contains one, and values are drawn by "
@@ -81,15 +69,9 @@ ISSUES = (
     Issue(
         id="leak.another_answer",
         title="Another implementation's answer is at hand",
-        happens=(
-            "The baseline has just answered for the same values, and its output lies where the next implementation can "
-            "read it."
-        ),
+        happens="The baseline answered for the same values, and the next implementation reads its output.",
         guard="poison",
-        protection=(
-            "The place for judged outputs is cleared before the next call. No implementation keeps memory that another "
-            "one can map."
-        ),
+        protection="The place of judged outputs is cleared before the next call; others cannot map kept memory.",
         severity=ALWAYS,
     ),
 )

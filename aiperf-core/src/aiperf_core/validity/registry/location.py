@@ -1,6 +1,6 @@
 """Location: the work is done somewhere or sometime else."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -14,7 +14,6 @@ ISSUES = (
             "to and from the host. Within a call the end event cannot come before the host has queued all work."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         predecessor="Location / CPU Spillover",
         owed="a machine with a CUDA GPU",
     ),
@@ -50,10 +49,7 @@ ISSUES = (
         title="The answer is computed in the warm-up",
         happens="Uncounted calls do the work, and the counted ones hand out what is kept.",
         guard="fresh_values",
-        protection=(
-            "No counted call has values that an uncounted one of the same worker had. An answer from the warm-up is "
-            "the answer to another question."
-        ),
+        protection="No timed call has the values of an untimed call of the same worker.",
         severity=ALWAYS,
         incidents=(met.COPY_REPLAY, met.WARM_UP_REPLAY),
         predecessor="Location / Warmup Computation",
@@ -75,15 +71,9 @@ ISSUES = (
     Issue(
         id="location.lazy_evaluation_skip",
         title="An output that computes when it is read",
-        happens=(
-            "The call returns an object that stands for the result, and the work is done when the checker touches it, "
-            "outside the timed window."
-        ),
+        happens="The call returns an object that does the work when the checker touches it, after the clock.",
         guard="judged_output",
-        protection=(
-            "An output must be exactly a plain tensor with real storage. Its memory is read by pointer right after the "
-            "clock has stopped, through no method of its own."
-        ),
+        protection="An output must be a plain tensor with real storage, read by pointer when the clock has stopped.",
         severity=ALWAYS,
         incidents=(met.LAZY_OUTPUT, met.FABRICATED_TIMES),
         predecessor="Location / Lazy Evaluation Skip",
@@ -97,17 +87,13 @@ ISSUES = (
             "Every side takes the same uncounted samples by the same path before the counted ones, in each fresh "
             "process. What `prepare` took is recorded and printed."
         ),
-        severity=HARD,
         incidents=(met.PLANNING_COUNTED,),
         predecessor="Location / JIT Compilation Timing",
     ),
     Issue(
         id="location.child_process",
         title="A helper process does the work",
-        happens=(
-            "A child started in the setup computes over a pipe, where the processor time and the memory of the worker "
-            "do not show it."
-        ),
+        happens="A child process computes over a pipe; the worker's processor time and memory do not show it.",
         guard="process_census",
         protection=(
             "The wall clock includes the waiting. The supervisor looks for descendants of each worker, and for "
@@ -119,10 +105,7 @@ ISSUES = (
     Issue(
         id="location.work_between_calls",
         title="The answer is ready before the clock starts",
-        happens=(
-            "A thread or a kernel watches the inputs, computes as soon as the new values appear, and the timed call "
-            "only collects the result."
-        ),
+        happens="A thread or a kernel watches the inputs and computes at once; the timed call collects the result.",
         guard="process_census",
         protection=(
             "The device is idle before a call starts, and a worker that uses processor time between the renewal and "

@@ -1,6 +1,6 @@
 """Memory: memory does the work, or disturbs it."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 
 ISSUES = (
     Issue(
@@ -9,8 +9,7 @@ ISSUES = (
         happens="The output buffer is made and filled in the setup, and the timed call returns it as it is.",
         guard="poison",
         protection=(
-            "Kept buffers are allowed, and are filled with the bits of NaN before every sample. Only what the call "
-            "writes can be right."
+            "Kept buffers are filled with the bits of NaN before every sample: only the call can make them right."
         ),
         severity=ALWAYS,
         predecessor="Memory / Pre-allocated Output",
@@ -18,10 +17,7 @@ ISSUES = (
     Issue(
         id="memory.input_output_aliasing",
         title="The output is the input",
-        happens=(
-            "The output points into the memory of an input that already holds the expected values, so nothing need be "
-            "computed or written."
-        ),
+        happens="The output points into an input that already holds the expected values, and nothing is computed.",
         guard="aliasing",
         protection=(
             "The address ranges of output and inputs are compared. Overlap makes the row INVALID, unless the workload "
@@ -35,27 +31,19 @@ ISSUES = (
         title="Copies from pinned memory are not waited for",
         happens="A transfer from or to pinned memory returns at once, and is still on its way when the clock stops.",
         guard="all_streams",
-        protection=(
-            "Transfers are work of a stream, and the end event comes after that of every stream. By the wall clock the "
-            "device must be idle before the clock stops."
-        ),
+        protection="The end event follows every stream's transfers; the wall clock stops when the device is idle.",
         needs=("cuda",),
-        severity=HARD,
         predecessor="Memory / Pinned Memory Timing",
     ),
     Issue(
         id="memory.memory_pool_reuse",
         title="Memory from a pool that others have filled",
-        happens=(
-            "One side takes blocks from a warm pool, the other has to ask the driver, and the difference passes for "
-            "one of the code."
-        ),
+        happens="One side takes blocks from a warm pool and the other asks the driver; the pool looks like a gain.",
         guard="own_process",
         protection=(
             "Each implementation has an allocator of its own in its own process. Its free blocks are returned after "
             "`prepare`, and all take the same uncounted samples before the first counted one."
         ),
-        severity=HARD,
         predecessor="Memory / Memory Pool Reuse",
     ),
     Issue(
@@ -73,9 +61,7 @@ ISSUES = (
     Issue(
         id="memory.page_fault_timing",
         title="Fresh pages are paid for within the call",
-        happens=(
-            "The first touch of a page costs a fault, and one side touches fresh pages where the other finds warm ones."
-        ),
+        happens="The first touch of a page costs a fault; one side touches fresh pages, the other warm pages.",
         guard="process_census",
         protection=(
             "The pages of the inputs are present before the first call, and freed memory stays with the process. The "
@@ -114,10 +100,7 @@ ISSUES = (
     Issue(
         id="memory.answer_in_input",
         title="The answer is hidden in the input",
-        happens=(
-            "On first sight of a buffer the code rewrites it so that the answer is there to be read, in such a way "
-            "that the reference, computed later, still agrees."
-        ),
+        happens="The code rewrites a buffer that it first sees, so that the reference, computed later, still agrees.",
         guard="inputs_intact",
         protection=(
             "The reference is computed from the judge's own values, never from the memory that the code can write. "
@@ -133,9 +116,7 @@ ISSUES = (
             "block, with the answer in it."
         ),
         guard="own_process",
-        protection=(
-            "The reference is computed in the judge's process. No allocator of a worker ever held an expected value."
-        ),
+        protection="The judge's process computes the reference. No allocator of a worker ever held an expected value.",
         severity=ALWAYS,
     ),
 )

@@ -1,6 +1,6 @@
 """Output: the answer is wrong, or looks like one."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -22,10 +22,7 @@ ISSUES = (
         title="The output of earlier inputs",
         happens="A result computed once is kept and returned again although the inputs have changed since.",
         guard="fresh_values",
-        protection=(
-            "New values lie in the inputs before every sample, so an earlier result is the answer to another question. "
-            "It is found as `output.wrong_values`."
-        ),
+        protection="New values precede every sample, so an old result is wrong: it is found as `output.wrong_values`.",
         severity=ALWAYS,
         incidents=(met.CACHED_OUTPUTS, met.COPY_REPLAY),
         predecessor="Output / Stale Cache",
@@ -33,9 +30,7 @@ ISSUES = (
     Issue(
         id="output.approximation_drift",
         title="An estimate in the place of the result",
-        happens=(
-            "The code samples, truncates or approximates, and a generous tolerance takes the estimate for the result."
-        ),
+        happens="The code samples, truncates or approximates, and a wide tolerance accepts the estimate.",
         guard="judged_output",
         protection=(
             "Errors against a float64 reference, of the whole output and of each element, are held to a budget that "
@@ -48,15 +43,9 @@ ISSUES = (
     Issue(
         id="output.nan_values",
         title="NaN passes for an answer",
-        happens=(
-            'Comparisons with NaN are false, so a check of the form "fail if the error exceeds the tolerance" accepts '
-            "an output full of them."
-        ),
+        happens='Comparisons with NaN are false: a check "fail if the error exceeds the tolerance" accepts NaN.',
         guard="judged_output",
-        protection=(
-            "Before any error is computed, NaN must stand exactly where the reference has NaN. One more or one fewer "
-            "is a wrong output."
-        ),
+        protection="NaN must stand exactly where the reference has NaN, before any error is computed.",
         severity=ALWAYS,
         incidents=(met.ALL_NAN, met.EXPLOIT_SUITE),
         predecessor="Output / Invalid Values (NaN)",
@@ -76,9 +65,7 @@ ISSUES = (
     Issue(
         id="output.invalid_ground_truth",
         title="The expected answer is itself wrong",
-        happens=(
-            "Labels or stored reference outputs contain errors, and code that is right is called wrong or the reverse."
-        ),
+        happens="Labels or stored reference outputs have errors, so that right code fails or wrong code passes.",
         guard="task_lint",
         protection=(
             "Nothing expected is stored: the judge computes it in float64 from the values of the call. `aiperf lint` "
@@ -92,10 +79,7 @@ ISSUES = (
     Issue(
         id="output.shape_mismatch",
         title="An output of another shape",
-        happens=(
-            "The code returns fewer elements, or a shape that broadcasts in the comparison and so agrees with "
-            "everything."
-        ),
+        happens="The output has fewer elements, or a shape that broadcasts and so agrees with everything.",
         guard="judged_output",
         protection=(
             "Structure and shape must be exactly those of the reference's answer before any value is compared. "
@@ -109,10 +93,7 @@ ISSUES = (
         title="An output of another dtype",
         happens="Half the bytes are written, and a checker that casts both sides before it compares does not notice.",
         guard="judged_output",
-        protection=(
-            "The dtype must be exactly that of the reference's answer; nothing is cast for the comparison before this "
-            "was checked. Anything else is `output.wrong_form`."
-        ),
+        protection="The dtype must be the reference's before anything is cast; else it is `output.wrong_form`.",
         severity=ALWAYS,
         incidents=(met.DEFENSES,),
         predecessor="Output / Dtype Mismatch",
@@ -125,20 +106,13 @@ ISSUES = (
             "spared such values, does other work."
         ),
         guard="global_state",
-        protection=(
-            "All implementations are given the same values. Whether a worker's processor flushes subnormal numbers to "
-            "zero is compared before and after its calls."
-        ),
-        severity=HARD,
+        protection="All get the same values, and a worker's flush-to-zero mode is compared before and after its calls.",
         predecessor="Output / Denormalized Values",
     ),
     Issue(
         id="output.uninitialized_memory",
         title="Garbage that happens to be right",
-        happens=(
-            "The code allocates its output and leaves a part unwritten, and the memory still holds the right answer of "
-            "an earlier call."
-        ),
+        happens="A part of the output is never written; its memory still holds the right answer of an earlier call.",
         guard="poison",
         protection=(
             "The last output is filled with the bits of NaN before it goes back to the allocator, which hands the same "
@@ -150,10 +124,7 @@ ISSUES = (
     Issue(
         id="output.wrong_values",
         title="The answer is wrong",
-        happens=(
-            "A judged output differs from the reference by more than the error budget, for whatever reason. Most ways "
-            "to skip work end here."
-        ),
+        happens="A judged output differs from the reference by more than the error budget, for whatever reason.",
         guard="judged_output",
         protection=(
             "The size of the error and what was allowed stand in the finding, and the implementation leaves the run. "
@@ -166,10 +137,7 @@ ISSUES = (
         title="The answer is not of the required form",
         happens="The output has another structure, type, dtype, shape, layout or device than the reference's answer.",
         guard="judged_output",
-        protection=(
-            "Form is checked before values: exactly plain dense tensors with storage on the right device, in exactly "
-            "the structure of the reference's answer."
-        ),
+        protection="Form comes before values: plain dense tensors on the right device, in the reference's structure.",
         severity=ALWAYS,
         incidents=(met.LAZY_OUTPUT,),
     ),
@@ -178,19 +146,13 @@ ISSUES = (
         title="A lossy variant loses more than it declared",
         happens="A variant that trades accuracy for speed on purpose gives up more than its benchmark allows.",
         guard="judged_output",
-        protection=(
-            "Its metric is computed on the same judged outputs as everyone else's. The worst value stands beside the "
-            "speedup, and one beyond the budget makes the row INVALID."
-        ),
+        protection="The metric uses the same judged outputs; a value beyond the budget makes the row INVALID.",
         severity=ALWAYS,
     ),
     Issue(
         id="output.zeros_within_tolerance",
         title="Zeros are close enough",
-        happens=(
-            "The right values are so small, or the tolerance so wide, that an output of zeros passes. A long softmax "
-            "under an absolute tolerance is the usual case."
-        ),
+        happens="The right values are so small, or the tolerance so wide, that zeros pass, as for a long softmax.",
         guard="task_lint",
         protection=(
             "Errors are relative to the reference's own size. `aiperf lint` hands zeros, a constant, the input and "
@@ -240,10 +202,7 @@ ISSUES = (
     Issue(
         id="output.data_shortcut",
         title="Data on which a shortcut is right",
-        happens=(
-            "Padded, diagonal, constant or positive test data let code skip work, or take a branch, that is wrong in "
-            "general."
-        ),
+        happens="Padded, diagonal, constant or positive data allow a shortcut that is wrong in general.",
         guard="task_lint",
         protection=(
             "`aiperf lint` checks that outputs for zeroed parts of the inputs and for other seeds are told apart from "

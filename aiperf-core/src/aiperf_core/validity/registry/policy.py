@@ -7,10 +7,7 @@ ISSUES = (
     Issue(
         id="policy.library_fallback",
         title="A library does the work",
-        happens=(
-            "Code that is said to be a kernel of one's own calls a library for all that matters. The answer is right, "
-            "and so is the time."
-        ),
+        happens="Code said to be a kernel of its own calls a library for all that matters.",
         guard="cupti_ledger",
         protection=(
             "The kernels that ran stand in the result by name with their share of the time. Whether a library may be "
@@ -26,9 +23,7 @@ ISSUES = (
         title="The new code is never reached",
         happens="The optimised path stands behind a condition that never holds, and the ordinary path does everything.",
         guard="cupti_ledger",
-        protection=(
-            "The ledger shows what ran. A kernel that is in the source and in no ledger took no part in the result."
-        ),
+        protection="The ledger shows what ran. A kernel in the source but not in the ledger took no part.",
         needs=("cuda", "cupti"),
         severity=NOTE,
         incidents=(met.MAKORA,),
@@ -47,10 +42,7 @@ ISSUES = (
     Issue(
         id="policy.decoy_kernel",
         title="A kernel for show",
-        happens=(
-            "A small kernel of one's own runs beside the library's that does the work, so that a search for the name "
-            "succeeds."
-        ),
+        happens="A small kernel of its own runs beside the library's, so that a search for the name succeeds.",
         guard="cupti_ledger",
         protection="The ledger gives each kernel's share of the time and not only its name.",
         needs=("cuda", "cupti"),

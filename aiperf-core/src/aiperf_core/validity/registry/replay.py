@@ -1,6 +1,6 @@
 """Replay: an earlier answer is handed out again."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -9,10 +9,7 @@ ISSUES = (
         title="Remembered by the input object",
         happens="The last result is returned as long as the input is the same Python object.",
         guard="fresh_values",
-        protection=(
-            "The objects stay the same from call to call and their values do not. A result kept by identity is stale "
-            "at once."
-        ),
+        protection="Objects stay the same between calls and their values do not: a result kept by identity is stale.",
         severity=ALWAYS,
         incidents=(met.OBJECT_CACHE, met.FRESH_INPUTS),
     ),
@@ -21,25 +18,16 @@ ISSUES = (
         title="Remembered by address",
         happens="Results are kept by the address of the input's memory.",
         guard="fresh_values",
-        protection=(
-            "Inputs lie at fixed addresses throughout, which is where the new values go. The address says nothing of "
-            "what is there."
-        ),
+        protection="New values come to fixed addresses, so that an address says nothing of its values.",
         severity=ALWAYS,
         incidents=(met.FIELD_GUIDE,),
     ),
     Issue(
         id="replay.by_version",
         title="Remembered by version counter",
-        happens=(
-            "Results are kept as long as torch's version counter of the input stands still, which changes with writes "
-            "in the same process."
-        ),
+        happens="Results are kept while torch's version counter of the input, which counts own writes, stands still.",
         guard="fresh_values",
-        protection=(
-            "The judge writes from its own process into shared memory, which moves no counter in the worker. The kept "
-            "result is stale."
-        ),
+        protection="The judge writes from its own process into shared memory, which moves no counter in the worker.",
         severity=ALWAYS,
     ),
     Issue(
@@ -54,28 +42,22 @@ ISSUES = (
     Issue(
         id="replay.by_value",
         title="Remembered by content",
-        happens=(
-            "All input values are compared with kept ones, and on a match the kept result is returned. It is never "
-            "wrong, and cheaper than the work wherever values repeat."
-        ),
+        happens="Input values are compared with kept ones; on a match the kept result, which is right, is returned.",
         guard="repeat_against_fresh",
         protection=(
             "Values do not repeat from sample to sample. The same values again and again are also timed against fresh "
             "ones in the same buffers; a gap beyond the baseline's own is a finding."
         ),
-        severity=HARD,
         incidents=(met.ARENA_GAMING, met.CONTENT_MEMO),
     ),
     Issue(
         id="replay.within_sample",
         title="Only the first call of a sample works",
-        happens=(
-            "Short calls are timed several in a row on the same values. The first does the work, and the others return "
-            "its result."
-        ),
+        happens="Short calls are timed several in a row on the same values: the first works, the rest repeat it.",
         guard="repeat_against_fresh",
         protection=(
-            "Only workloads declared warm are timed so, and the number of calls stands in the samples. Where one is, in every "
+            "Only workloads declared warm are timed so, and the number of calls stands in the samples. Where one is, "
+            "in every "
             "tier, single calls on repeated and on fresh values follow. One that is fast on the former and slow on the "
             "latter shows a gap that the baseline has not, which is a finding."
         ),
@@ -96,15 +78,9 @@ ISSUES = (
     Issue(
         id="replay.hidden_state",
         title="State where nobody looks",
-        happens=(
-            "The kept result hides in a default argument, a closure, a function attribute or a module, and survives a "
-            "new instance."
-        ),
+        happens="The kept result hides in a default argument, a closure, a function attribute or a module.",
         guard="fresh_values",
-        protection=(
-            "Nobody looks for state. Wherever a result is kept, it belongs to values that are gone; fresh processes "
-            "start without it."
-        ),
+        protection="Wherever a result is kept, its values are gone; fresh processes start without it.",
         severity=ALWAYS,
     ),
     Issue(
@@ -112,10 +88,7 @@ ISSUES = (
         title="Results kept in a file",
         happens="Results are written to disk in one process and read back in another.",
         guard="fresh_values",
-        protection=(
-            "What is on disk was computed from values of other seeds. Code that is not trusted can write only to a "
-            "folder of its own, which is empty when it starts."
-        ),
+        protection="Files hold results of other seeds; untrusted code writes to a folder that is empty at the start.",
         severity=ALWAYS,
         incidents=(met.FABRICATED_TIMES,),
     ),
@@ -134,29 +107,18 @@ ISSUES = (
     Issue(
         id="replay.phase_detection",
         title="Telling a check from a timed call",
-        happens=(
-            "The code inspects its callers, the environment or the clock, and works only when it seems to be checked."
-        ),
+        happens="The code inspects its callers, the environment or the clock, and works only while it is checked.",
         guard="judged_output",
-        protection=(
-            "There is one kind of call, from one place in the code, with the same preparation. The question for its "
-            "output comes after the clock has stopped."
-        ),
+        protection="There is one kind of call from one place; the request for its output follows the clock's stop.",
         severity=ALWAYS,
         incidents=(met.METR,),
     ),
     Issue(
         id="replay.poison_probe",
         title="Working only when the buffer is poisoned",
-        happens=(
-            "The code keeps its buffer, looks for NaN in it, and recomputes only then, because only checked calls are "
-            "poisoned."
-        ),
+        happens="The code looks for NaN in its kept buffer and recomputes only then, as only checked calls have it.",
         guard="fresh_values",
-        protection=(
-            "Poison precedes every sample, counted or not, so its presence tells nothing. A buffer that escaped it "
-            "would still hold an answer to old values."
-        ),
+        protection="Poison precedes every sample, judged or not; a buffer that escaped it holds an old answer.",
         severity=ALWAYS,
         incidents=(met.POISON_PROBE,),
     ),
@@ -165,22 +127,16 @@ ISSUES = (
         title="Always one result behind",
         happens="The call returns the result of the call before and starts its own in the background.",
         guard="fresh_values",
-        protection=(
-            "The values of the call before are others, and so is their answer. It is found as `output.wrong_values`."
-        ),
+        protection="The values before were others, and so is their answer, which is found as `output.wrong_values`.",
         severity=ALWAYS,
     ),
     Issue(
         id="replay.super_batch",
         title="One call does the work of many",
-        happens=(
-            "The code learns the inputs that the harness cycles through, computes all answers in one batched launch "
-            "and looks the rest up."
-        ),
+        happens="The code learns the inputs of the cycle, computes all answers in one launch and looks up the rest.",
         guard="fresh_values",
         protection=(
-            "Future inputs do not exist: the values of a sample are written right before it. Each sample is timed by "
-            "itself."
+            "Future inputs do not exist: values are written right before their sample, which is timed by itself."
         ),
         severity=ALWAYS,
         incidents=(met.SUPER_BATCH,),
@@ -190,19 +146,13 @@ ISSUES = (
         title="Working only sometimes",
         happens="A part of the calls returns the last result, in the hope that the checked ones are among the others.",
         guard="judged_output",
-        protection=(
-            "About a quarter of the timed calls are judged, at random, and one wrong output ends the row. Skipping a "
-            "third of the work is found within a few judged calls."
-        ),
+        protection="About a quarter of timed calls is judged at random, and one wrong output ends the row.",
         severity=ALWAYS,
     ),
     Issue(
         id="replay.known_seed",
         title="Answers looked up by a guessed seed",
-        happens=(
-            "The code draws the inputs for likely seeds itself, prepares their answers and recognises them by their "
-            "first values."
-        ),
+        happens="The code draws the inputs of likely seeds, prepares their answers and recognises the values.",
         guard="seeds",
         protection=(
             "Seeds have 62 bits, follow from a secret that is drawn when the run starts, and never leave the "

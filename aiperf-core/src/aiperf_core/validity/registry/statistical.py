@@ -1,6 +1,6 @@
 """Statistical: the figures do not carry the conclusion."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, Exclusion, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -18,7 +18,8 @@ ISSUES = (
         incidents=(met.LEADERBOARD_ILLUSION, met.MLPERF_SELECTION),
         excluded=Exclusion(
             construction=(
-                "The sampler keeps the answer to each request for a timed sample in the order of the requests, and scoring reads all "
+                "The sampler keeps the answer to each request for a timed sample in the order of the requests, and "
+                "scoring reads all "
                 "of them."
             ),
             test="aiperf-core/tests/harness/test_exclusions.py::test_every_timed_sample_is_kept_and_scored",
@@ -30,11 +31,7 @@ ISSUES = (
         title="Slow samples for the baseline",
         happens="A few very slow samples are added to one side, whose mean then grows.",
         guard="interleaved",
-        protection=(
-            "Sides take turns in one plan, so that nobody chooses when the baseline is measured. Medians decide, and "
-            "all samples with their place can be looked at."
-        ),
-        severity=HARD,
+        protection="Sides take turns in one plan, medians decide, and all samples are kept with their place.",
         predecessor="Statistical / Outlier Injection",
     ),
     Issue(
@@ -46,10 +43,11 @@ ISSUES = (
             "The interval is always the same one: 95 % by bootstrap over rounds, blocks and samples, from all samples, "
             "in SI units without rounding."
         ),
-        severity=HARD,
         predecessor="Statistical / Variance Gaming",
         excluded=Exclusion(
-            construction="the interval is computed from all samples of the bundle, and `aiperf recheck` computes it again",
+            construction=(
+                "the interval is computed from all samples of the bundle, and `aiperf recheck` computes it again"
+            ),
             test="aiperf-core/tests/stats/test_recheck.py::test_what_was_tampered_with_is_found",
         ),
     ),
@@ -62,12 +60,14 @@ ISSUES = (
             "The speedup is a ratio of medians, and which percentiles are printed is fixed. The choice is no option of "
             "a run or of a benchmark."
         ),
-        severity=HARD,
         excluded=Exclusion(
             construction=(
                 "One function computes the ratio of medians, and no option, benchmark or policy is an argument of it."
             ),
-            test="aiperf-core/tests/harness/test_exclusions.py::test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen",
+            test=(
+                "aiperf-core/tests/harness/test_exclusions.py::"
+                "test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen"
+            ),
         ),
         predecessor="Statistical / Percentile Selection",
     ),
@@ -80,7 +80,6 @@ ISSUES = (
             "Sampling goes on until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
             "then is INCONCLUSIVE, which is a verdict and no success."
         ),
-        severity=HARD,
         incidents=(met.CONSTRUCT_VALIDITY, met.SHORT_CACHE_TEST),
         predecessor="Statistical / Insufficient Samples",
         excluded=Exclusion(
@@ -93,11 +92,7 @@ ISSUES = (
         title="The first calls count",
         happens="Slow first calls are in the samples of one side and not of the other.",
         guard="warm_up",
-        protection=(
-            "All sides take uncounted samples by the same rule in every fresh process. Their times are kept apart in "
-            "the bundle."
-        ),
-        severity=HARD,
+        protection="All sides take untimed samples by the same rule; the bundle keeps their times apart.",
         incidents=(met.SHORT_WARM_UP,),
         predecessor="Statistical / Cold Start Inclusion",
     ),
@@ -110,7 +105,6 @@ ISSUES = (
             "The collector is off during every timed call and on again afterwards. What was there before the first "
             "sample is collected after `prepare`."
         ),
-        severity=HARD,
         predecessor="Statistical / GC Interference",
     ),
     Issue(
@@ -118,26 +112,15 @@ ISSUES = (
         title="The order of two runs taken for a gain",
         happens="One side is measured after the other, while the machine warms up, slows down or gets busy.",
         guard="interleaved",
-        protection=(
-            "Blocks of all sides alternate in the order A B B A, so that what drifts evenly touches all alike. The "
-            "order taken is in the result."
-        ),
-        severity=HARD,
+        protection="Blocks alternate in the order A B B A, so that drift touches all sides. The result has the order.",
         incidents=(met.RUN_ORDER,),
     ),
     Issue(
         id="statistical.process_bias",
         title="The luck of one process",
-        happens=(
-            "Addresses, page colours and tuning are drawn once when a process starts. More samples of it make the "
-            "interval narrower and not truer."
-        ),
+        happens="Addresses and page colours are drawn once a process: more samples are no truer.",
         guard="own_process",
-        protection=(
-            "From the tier `standard` on, rounds of fresh processes are pooled, and the bootstrap draws rounds first. "
-            "What rounds differ by widens the interval."
-        ),
-        severity=HARD,
+        protection="From tier `standard` on, the bootstrap draws rounds of fresh processes, which widens the interval.",
         incidents=(met.FRESH_PROCESSES, met.WITHIN_RUN),
     ),
     Issue(
@@ -145,28 +128,22 @@ ISSUES = (
         title="A gain that the baseline has over itself",
         happens="Two runs of the same code differ by as much as is claimed for the variant.",
         guard="self_check",
-        protection=(
-            "From the tier `standard` on, the baseline is also compared with itself, in a process of its own. A "
-            "difference within that spread is INCONCLUSIVE."
-        ),
-        severity=HARD,
+        protection="From tier `standard` on, a difference within the baseline's own from itself is INCONCLUSIVE.",
         incidents=(met.SAME_CONFIGURATION, met.SAME_MACHINE_CODE),
         excluded=Exclusion(
             construction="a difference within what the baseline differs from itself is INCONCLUSIVE",
-            test="aiperf-core/tests/stats/test_verdicts.py::test_a_gain_within_what_the_baseline_differs_from_itself_is_refused",
+            test=(
+                "aiperf-core/tests/stats/test_verdicts.py::"
+                "test_a_gain_within_what_the_baseline_differs_from_itself_is_refused"
+            ),
         ),
     ),
     Issue(
         id="statistical.aggregate_underflow",
         title="One impossible time wins the average",
-        happens=(
-            "A single time near zero pulls a geometric mean to nothing, and the sum of all results is decided by it."
-        ),
+        happens="A single time near zero pulls a geometric mean to nothing and decides the sum of all results.",
         guard="faster_than_light",
-        protection=(
-            "Times that are not positive or lie beyond the speed of light are refused before any summary. Only trusted "
-            "rows enter one."
-        ),
+        protection="Times not positive or beyond the speed of light enter no summary; only trusted rows do.",
         severity=ALWAYS,
         incidents=(met.FABRICATED_TIMES, met.TIME_FLOOR),
     ),

@@ -7,13 +7,12 @@ ISSUES = (
     Issue(
         id="tamper.clock",
         title="The clock is patched",
-        happens=(
-            "The functions that tell the time, or the difference of two events, are replaced by ones that tell less."
-        ),
+        happens="Functions that tell the time, or the difference of two events, are replaced by ones that tell less.",
         guard="clocks_agree",
         protection=(
             "The supervisor brackets every call with its own clock, in its own process, from the notices at start and "
-            "stop, which may come once each. Times that the bracket cannot contain, or that are a small part of it, are a finding. On a GPU, "
+            "stop, which may come once each. Times that the bracket cannot contain, or that are a small part of it, "
+            "are a finding. On a GPU, "
             "CUPTI tells the true duration of the same calls; replaced functions are found by identity and code."
         ),
         severity=ALWAYS,
@@ -22,10 +21,7 @@ ISSUES = (
     Issue(
         id="tamper.synchronize",
         title="Waiting is switched off",
-        happens=(
-            "The function that waits for the GPU is replaced by one that does nothing, and the wall clock measures "
-            "launches."
-        ),
+        happens="The function that waits for the GPU does nothing any more, and the wall clock measures launches.",
         guard="global_state",
         protection=(
             "Identity and code of the functions that wait are compared after the last call. By the device clock the "
@@ -54,7 +50,8 @@ ISSUES = (
         guard="global_state",
         protection=(
             "The code of the watched functions is compared, not only their identity. Those that decide anything are in "
-            "other processes anyway. Of code that nobody trusts the harness's own functions and objects are looked at in the "
+            "other processes anyway. Of code that nobody trusts the harness's own functions and objects are looked at "
+            "in the "
             "middle of samples too, which chance picks behind the call: what is put back before the end is seen."
         ),
         severity=ALWAYS,
@@ -64,10 +61,7 @@ ISSUES = (
         title="The tolerance is widened",
         happens="The code finds the objects that hold the tolerance and increases it.",
         guard="own_process",
-        protection=(
-            "Workers are never told a tolerance. It lives in the judge, as part of the benchmark that the judge "
-            "imported itself."
-        ),
+        protection="Workers never get a tolerance. It belongs to the benchmark that the judge imported itself.",
         severity=ALWAYS,
     ),
     Issue(
@@ -127,9 +121,7 @@ ISSUES = (
     Issue(
         id="tamper.statistics",
         title="Statistics and aggregation are patched",
-        happens=(
-            "Median, mean or the aggregation of scores are replaced, or fed one extreme value that decides the result."
-        ),
+        happens="Median, mean or score aggregation is replaced, or fed one extreme value that decides the result.",
         guard="own_process",
         protection=(
             "Raw times leave the worker one by one. All statistics are computed in the supervisor, and from the bundle "
@@ -141,9 +133,7 @@ ISSUES = (
     Issue(
         id="tamper.result_writer",
         title="The writer of results is patched",
-        happens=(
-            "Functions that write records, such as `json.dumps`, are wrapped, and what looks like a result is improved."
-        ),
+        happens="Functions that write records, such as `json.dumps`, are wrapped to improve results.",
         guard="own_process",
         protection=(
             "The supervisor writes the results. What a worker's reply says of a time is one figure among three, and "
@@ -181,20 +171,14 @@ ISSUES = (
         title="Files left beside the harness",
         happens="The code leaves modules or start-up files where later processes of the harness will load them.",
         guard="sandbox",
-        protection=(
-            "Confined code writes to a folder of its own only, and the harness's processes do not import from the "
-            "working directory. Sources are hashed before and after."
-        ),
+        protection="Untrusted code writes to one folder, which no other process imports from; sources are hashed.",
         needs=("linux",),
         severity=ALWAYS,
     ),
     Issue(
         id="tamper.baseline",
         title="The baseline is slowed",
-        happens=(
-            "Functions that the baseline uses are patched with a delay, or its threads are reduced, to make the ratio "
-            "better."
-        ),
+        happens="Functions of the baseline are patched with a delay, or its threads are reduced.",
         guard="own_process",
         protection=(
             "The baseline runs in a process of its own, forked from a server in which no benchmark code has run. What "
@@ -205,23 +189,15 @@ ISSUES = (
     Issue(
         id="tamper.global_flags",
         title="Flags that loosen the reference",
-        happens=(
-            "Importing the code changes precision, threads or the default dtype of the whole process, so that a sloppy "
-            "result agrees with a sloppy reference."
-        ),
+        happens="Importing the code changes precision, threads or dtype of the process, also for a reference in it.",
         guard="own_process",
-        protection=(
-            "The reference runs elsewhere, in float64. Flags that changed in the worker are a finding of their own."
-        ),
+        protection="The reference runs elsewhere, in float64. Flags that changed in the worker are a finding.",
         severity=ALWAYS,
     ),
     Issue(
         id="tamper.function_mode",
         title="A mode that intercepts every call",
-        happens=(
-            "The code enters a torch function or dispatch mode and never leaves it, so that the harness's own calls go "
-            "through it, and no function looks replaced."
-        ),
+        happens="The code enters a torch mode and never leaves it, so that the harness's calls go through the mode.",
         guard="global_state",
         protection=(
             "The stacks of modes are compared before and after the calls. The comparison of outputs happens in a "

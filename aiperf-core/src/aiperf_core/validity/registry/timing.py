@@ -1,6 +1,6 @@
 """Timing: the time is not that of the work."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -25,14 +25,12 @@ ISSUES = (
     Issue(
         id="timing.incomplete_async",
         title="Work that goes on after the clock has stopped",
-        happens=(
-            "The call returns early, and a thread, a signal handler or a queue completes the output before anyone "
-            "looks at it."
-        ),
+        happens="The call returns early; a thread, a signal handler or a queue completes the output later.",
         guard="late_write",
         protection=(
             "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
-            "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's stop, "
+            "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's "
+            "stop, "
             "before the launch of a thread that waits for it. Of a large output on a processor a window at a random "
             "place is summed."
         ),
@@ -43,10 +41,7 @@ ISSUES = (
     Issue(
         id="timing.event_gaps",
         title="Events that do not enclose the work",
-        happens=(
-            "Events are recorded in the wrong order, on the wrong stream or before the work is queued, so that their "
-            "difference is too small, zero or negative."
-        ),
+        happens="Events in the wrong order, on the wrong stream or too early give a difference too small or negative.",
         guard="clocks_agree",
         protection=(
             "A time that is not positive makes the row INVALID and is never clamped. From the tier `standard` on, the "
@@ -67,7 +62,6 @@ ISSUES = (
             "a row, until a sample is many times as long as that; where this cannot be, a warning says how much of the "
             "sample is the clock, and a row that is mostly clock is UNTRUSTED."
         ),
-        severity=HARD,
         incidents=(met.EVENTS_INFLATE,),
         predecessor="Timing / Timer Granularity",
         owed="a machine with a CUDA GPU",
@@ -75,69 +69,57 @@ ISSUES = (
     Issue(
         id="timing.warmup_bleed",
         title="Part of the work is done by the warm-up",
-        happens=(
-            "Warm-up calls and timed calls share values, caches and kept state, so that the timed ones find a part of "
-            "their work done."
-        ),
+        happens="Warm-up calls share values, caches or state with timed calls, which find part of their work done.",
         guard="warm_up",
         protection=(
             "Uncounted samples have values of their own, which are gone before the first counted one, and the cache is "
             "flushed again before each. To the code they look like any other sample, so it cannot tell which of them "
             "will count."
         ),
-        severity=HARD,
         incidents=(met.WARM_UP_REPLAY,),
         predecessor="Timing / Warmup Bleed",
     ),
     Issue(
         id="timing.clock_drift",
         title="The clock itself is moved or drifts",
-        happens=(
-            "A time of day is set, slewed or stepped while it is used to measure, or one clock runs at another rate "
-            "than the rest."
-        ),
+        happens="A clock is set, slewed or stepped while it measures, or runs at another rate than other clocks.",
         guard="clocks_agree",
         protection=(
             "Times come from the monotonic clock and from the GPU's events, never from the time of day. Each sample "
             "also carries the bracket that the supervisor took with its own clock in its own process, and the two must "
             "be consistent."
         ),
-        severity=HARD,
         predecessor="Timing / Clock Drift",
     ),
     Issue(
         id="timing.profiler_overhead",
         title="A profiler slows what it observes",
-        happens=(
-            "Tracing adds time to every launch, on one side more than on the other, and the sum is taken for the cost "
-            "of the work."
-        ),
+        happens="Tracing adds time to each launch, more on one side, and that time is reported as the work's.",
         guard="global_state",
         protection=(
-            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch runs in its "
-            "process, before the import of the code and after its last call. CUPTI watches a few more calls afterwards, which are "
+            "Counted samples are taken without any profiler. The worker tells whether a profiler of Python or torch "
+            "runs in its "
+            "process, before the import of the code and after its last call. CUPTI watches a few more calls "
+            "afterwards, which are "
             "compared with the samples and never counted among them."
         ),
-        severity=HARD,
         incidents=(met.API_TRACING,),
         predecessor="Timing / Profiler Overhead",
     ),
     Issue(
         id="timing.clocks_disagree",
         title="Two clocks contradict each other",
-        happens=(
-            "The time by events and the duration that CUPTI recorded differ by more than clocks do. At least one of "
-            "them measures something else than the work."
-        ),
+        happens="The times by events and by CUPTI differ too much: at least one does not measure the work.",
         guard="clocks_agree",
         protection=(
             "Events, CUPTI and the counted samples must agree within 5 % or 1 µs. If not, the row is UNTRUSTED and "
-            "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, since "
-            "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the row "
+            "shows all three figures; no clock silently stands in for another. Where CUPTI is the one that is wrong, "
+            "since "
+            "it slows a kernel or does not see what a kernel launches, and the supervisor's own clock shows that, the "
+            "row "
             "of trusted code keeps its times and says so."
         ),
         needs=("cuda", "cupti"),
-        severity=HARD,
         incidents=(met.TWO_CLOCKS, met.FLUSH_COUNTED),
     ),
     Issue(
@@ -188,10 +170,7 @@ ISSUES = (
     Issue(
         id="timing.interference",
         title="Taking turns changes what is measured",
-        happens=(
-            "Implementations that alternate leave each other caches, clocks and memory in another state than they "
-            "would find alone, and the comparison is of something else."
-        ),
+        happens="Implementations that alternate find other caches, clocks and memory than each would find alone.",
         guard="interleaved",
         protection=(
             "From the tier `standard` on, every implementation is also sampled alone. Intervals that lie apart by more "
@@ -203,10 +182,7 @@ ISSUES = (
     Issue(
         id="timing.cache_not_cold",
         title="Inputs that still lie in the cache",
-        happens=(
-            "The inputs were written or read a moment ago and lie in the last-level cache, or a flush leaves them "
-            "there, and a benchmark of memory measures the cache."
-        ),
+        happens="Inputs used a moment ago, or left by a flush, lie in the last-level cache, which is measured.",
         guard="cold_cache",
         protection=(
             "Before each sample twice the last-level cache is written, unless the working set evicts itself or the "
@@ -219,14 +195,12 @@ ISSUES = (
     Issue(
         id="timing.persisting_cache",
         title="Lines made to persist in the cache",
-        happens=(
-            "The code reserves a part of the L2 and marks its operands as persisting there. A flush by writing cannot "
-            "evict them, so a cold measurement runs warm."
-        ),
+        happens="The code marks operands as persisting in the L2; a flush by writing cannot evict them.",
         guard="own_process",
         protection=(
             "The judge renews the values and writes over the cache from a process of its own: while that uses the GPU, "
-            "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, and "
+            "nothing of the code's persists. Its lines are released and its limit is reset besides, before each call, "
+            "and "
             "what slips through is held against the memory's bandwidth by the speed of light."
         ),
         needs=("cuda",),

@@ -1,16 +1,13 @@
 """Workload: less work is done, or other work."""
 
-from aiperf_core.validity.issues import ALWAYS, HARD, Issue
+from aiperf_core.validity.issues import ALWAYS, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
     Issue(
         id="workload.precision_mismatch",
         title="Lower precision under a higher one's name",
-        happens=(
-            "Operands are narrowed to half precision, TF32 or fewer bits for the arithmetic, and the result is widened "
-            "again."
-        ),
+        happens="Operands are narrowed to half precision, TF32 or fewer bits, and the result is widened again.",
         guard="judged_output",
         protection=(
             "The error budget follows from the declared dtype and the length of the reductions, which honest "
@@ -23,16 +20,12 @@ ISSUES = (
     Issue(
         id="workload.backend_precision_policy_drift",
         title="A global switch changes the precision",
-        happens=(
-            "Flags of the process, such as TF32 for matrix products, are turned while measuring or differ between the "
-            "sides."
-        ),
+        happens="Flags of the process, such as TF32, change while measuring or differ between the sides.",
         guard="global_state",
         protection=(
             "The flags are compared before and after the calls, in every worker. The reference runs in the judge, "
             "whose flags no implementation reaches."
         ),
-        severity=HARD,
         incidents=(met.TF32_DEFAULT,),
         predecessor="Workload / Backend Precision Policy Drift",
     ),
@@ -52,10 +45,7 @@ ISSUES = (
     Issue(
         id="workload.early_exit",
         title="The loop ends too soon",
-        happens=(
-            "An iteration stops before it has converged or done its number of steps, and what is there so far is "
-            "returned."
-        ),
+        happens="An iteration stops before it converged or did its number of steps, and returns what is there.",
         guard="judged_output",
         protection=(
             "The reference does all its steps in float64, and the judged outputs of timed calls are held to its "
@@ -67,15 +57,9 @@ ISSUES = (
     Issue(
         id="workload.batch_shrinking",
         title="A smaller batch",
-        happens=(
-            "Fewer samples are processed than the baseline processes, and the time is compared as if it were the same "
-            "work."
-        ),
+        happens="Fewer samples are processed than in the baseline, and the time is compared as for the same work.",
         guard="judged_output",
-        protection=(
-            "Inputs and sizes are the judge's, and the output must have the shape of the whole batch with every "
-            "element right."
-        ),
+        protection="The judge owns inputs and sizes; the output must have the whole batch with every element right.",
         severity=ALWAYS,
         predecessor="Workload / Batch Shrinking",
     ),
@@ -84,10 +68,7 @@ ISSUES = (
         title="Shorter sequences",
         happens="Tokens at the end of a sequence, or beyond a window, are dropped.",
         guard="judged_output",
-        protection=(
-            "Each position of the output is compared with the reference for the whole sequence. `aiperf lint` shows "
-            "that an answer for truncated inputs would be refused."
-        ),
+        protection="Each position of the whole sequence is compared; `aiperf lint` tries truncated inputs.",
         severity=ALWAYS,
         predecessor="Workload / Sequence Truncation",
     ),
@@ -96,10 +77,7 @@ ISSUES = (
         title="A lower resolution inside",
         happens="The input is reduced, processed and enlarged again, so that only the form of the output is right.",
         guard="judged_output",
-        protection=(
-            "Values are random in every element, so that nothing survives a reduction; each element of the output is "
-            "compared."
-        ),
+        protection="Values are random in every element and no reduction keeps them; every output element is compared.",
         severity=ALWAYS,
         predecessor="Workload / Hidden Downsampling",
     ),
