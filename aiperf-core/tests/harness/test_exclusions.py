@@ -114,7 +114,7 @@ def test_every_timed_sample_is_kept_and_scored() -> None:
 
 
 def test_a_slow_call_stays_among_the_samples(measure: Measure) -> None:
-    row = measure("recompiling", budget_s=0.3).rows[1]
+    row = measure("recompiling", budget_s=1.0, width=1e-9).rows[1]
     times = [time for time in row.samples.wall_s if time is not None]
     assert row.verdict is not Verdict.FAILED, row.reason
     # One sample in five, whatever samples that are not counted take of them.
