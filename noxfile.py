@@ -25,7 +25,8 @@ GROUPS = nox.project.load_toml("pyproject.toml")
 SHARED = ROOT / ".nox" / "environment"
 
 
-# What pytest leaves out unless it is told otherwise, and what has a session of its own; see the markers in pyproject.toml.
+# What pytest leaves out unless it is told otherwise, and what has a session of its own; see the markers in
+# pyproject.toml.
 CHOSEN = "not gpu and not long"
 APART = "(proof or quiet or docs)"
 

@@ -4,16 +4,17 @@
 
 Every case is a call that is timed as a run times it: cache flushed, launch hidden behind a blocking kernel, median of
 the samples, less what the events themselves cost. That cost comes from a process of its own, as in a run. The truth is
-CUPTI's: from the start of the call's first piece of work to the end of its last, in as many further calls. The bar is
-5 % of it or 0.5 us, whichever is more, and for both clocks over the very calls that CUPTI traced (`same`). Beside it stands
-what other ways to time the same call say. Ends with 1 when a case misses the bar, and with 2 where there is no GPU.
+CUPTI's: from the start of the call's first piece of work to the end of its last, in as many further calls. The bar is 5
+% of it or 0.5 us, whichever is more, and for both clocks over the very calls that CUPTI traced (`same`). Beside it
+stands what other ways to time the same call say. Ends with 1 when a case misses the bar, and with 2 where there is no
+GPU.
 
-CUPTI's tracing is switched on only after all samples were taken. It can itself slow a call of many kernels, and a GPU that
-is at its limit of power has other clocks a second later, so `off`, which compares the samples with other calls, shows more
-than how true the clock is.
+CUPTI's tracing is switched on only after all samples were taken. It can itself slow a call of many kernels, and a GPU
+that is at its limit of power has other clocks a second later, so `off`, which compares the samples with other calls,
+shows more than how true the clock is.
 
-A graph is shown and not counted: between its launch and its first kernel the GPU itself is at work for some microseconds,
-which belong to the call and of which CUPTI has no record.
+A graph is shown and not counted: between its launch and its first kernel the GPU itself is at work for some
+microseconds, which belong to the call and of which CUPTI has no record.
 
 Nsight Compute is asked about calls that are one kernel. It runs each alone, with pauses between. Its bar is as wide and
 counts as much, with one exception: where CUPTI is outside of it too, the two references contradict each other, and the
@@ -219,8 +220,8 @@ class Row:
     """What every clock said of a case, in seconds.
 
     `samples_s` and `event_s` are what events said, with their own cost still in; `overhead_s` is what is taken off
-    both. `span_s` and `event_s` are of the same calls. `pieces` counts the kernels, copies and fills of a call, `hidden`
-    says whether every launch was, and `problem` why CUPTI has nothing to say.
+    both. `span_s` and `event_s` are of the same calls. `pieces` counts the kernels, copies and fills of a call,
+    `hidden` says whether every launch was, and `problem` why CUPTI has nothing to say.
     """
 
     name: str

@@ -2,10 +2,11 @@
 
     python benchmarks/goals.py [--page docs/goals.md] BUNDLE...
 
-Every figure is read from a result, and the ceilings are those of its run; of several results that a goal is about the last counts.
-With `--page` that page is renewed: where no result has a goal's figure, what stands there stays.
-What holds a goal back that is not reached stands here, and whether it is reached does not. Goals on launches and on links need the
-whole page of ceilings: run `aiperf ceilings` before the target. Ends with 1 where no result has a goal's figure.
+Every figure is read from a result, and the ceilings are those of its run; of several results that a goal is about the
+last counts. With `--page` that page is renewed: where no result has a goal's figure, what stands there stays. What
+holds a goal back that is not reached stands here, and whether it is reached does not. Goals on launches and on links
+need the whole page of ceilings: run `aiperf ceilings` before the target. Ends with 1 where no result has a goal's
+figure.
 """
 
 import argparse
@@ -164,8 +165,8 @@ OVERLAPPED = ("overlapped", "copy_engines")
 def of_longer(measured: Measured) -> tuple[Row, float]:
     """The time of the faster overlapped step as a share of the longer of its two parts.
 
-    Computing is the fastest step of one rank, which has nobody to talk to. Talking is all gradients at the rate of a large
-    all-reduce.
+    Computing is the fastest step of one rank, which has nobody to talk to. Talking is all gradients at the rate of a
+    large all-reduce.
     """
     row = first(sorted((one for one in measured.believed if one.name in OVERLAPPED), key=seconds))
     alone = [one for one in measured.others if one.ranks == 1]

@@ -2,9 +2,9 @@
 
     python benchmarks/headline_figures.py --ceilings CEILINGS.json BUNDLE... > docs/headline-figures.md
 
-CEILINGS.json is what `aiperf ceilings --json` printed on the machine of the bundles. What a figure is compared with, and why
-the two differ, stands here; each measured figure is read from a result. One that no result has is named as missing, and then
-the script ends with 1.
+CEILINGS.json is what `aiperf ceilings --json` printed on the machine of the bundles. What a figure is compared with,
+and why the two differ, stands here; each measured figure is read from a result. One that no result has is named as
+missing, and then the script ends with 1.
 """
 
 import argparse

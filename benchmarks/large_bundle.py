@@ -3,12 +3,13 @@
     python benchmarks/large_bundle.py [--targets 300] [--samples 1000000] [--out FILE.json]
     python benchmarks/large_bundle.py --report FILE.json
 
-Makes a bundle as a run makes it, of half as many targets on a GPU as on a CPU, five rows a target, with the noise of real
-clocks: times drift and have tails, a CPU's clocks count nanoseconds, a GPU's events have the steps and the
-single precision of CUDA's, and brackets are differences of double-precision readings. Then the commands run as a user runs
-them, each in a process of its own; `compare` has the bundle and a copy. Wanted for 300 targets with a million samples in
-all: at most 20 MB, `show`, `compare` and `report` at most 3 s each, `recheck` at most 30 s; ends with 1 where it is more. The
-second form prints a file of the first.
+Makes a bundle as a run makes it, of half as many targets on a GPU as on a CPU, five rows a target, with the noise of
+real
+clocks: times drift and have tails, a CPU's clocks count nanoseconds, a GPU's events have the steps and the single
+precision of CUDA's, and brackets are differences of double-precision readings. Then the commands run as a user runs
+them, each in a process of its own; `compare` has the bundle and a copy. Wanted for 300 targets with a million samples
+in all: at most 20 MB, `show`, `compare` and `report` at most 3 s each, `recheck` at most 30 s; ends with 1 where it is
+more. The second form prints a file of the first.
 """
 
 import argparse

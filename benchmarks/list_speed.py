@@ -2,8 +2,8 @@
 
     python benchmarks/list_speed.py [ROUNDS]
 
-Both are started in turn, so that a change of the machine's pace meets both. Ends with 1 when the ratio of the medians is
-over the limit. Both run from compiled bytecode, as installed packages do.
+Both are started in turn, so that a change of the machine's pace meets both. Ends with 1 when the ratio of the medians
+is over the limit. Both run from compiled bytecode, as installed packages do.
 """
 
 import os

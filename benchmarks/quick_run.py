@@ -2,9 +2,9 @@
 
     python benchmarks/quick_run.py [TARGET] [RUNS]
 
-Runs the installed command as a user would, on the CPU at `--size cpu`, and reads the figures from the bundles. Wanted for
-`ch07.memory_access`: at most 15 s for the command, and at most 20 % of its wall time for renewing inputs, judging and
-bookkeeping.
+Runs the installed command as a user would, on the CPU at `--size cpu`, and reads the figures from the bundles. Wanted
+for `ch07.memory_access`: at most 15 s for the command, and at most 20 % of its wall time for renewing inputs, judging
+and bookkeeping.
 """
 
 import json

@@ -2,8 +2,8 @@
 
     python benchmarks/run_page.py docs/h200-ch07.md BUNDLE [TARGET...]
 
-TARGET is a name, or the beginning of some, such as `ch07`; without any, all targets of the bundle are shown, in the order in
-which they ran. The words are what comes before the page's first block.
+TARGET is a name, or the beginning of some, such as `ch07`; without any, all targets of the bundle are shown, in the
+order in which they ran. The words are what comes before the page's first block.
 """
 
 import argparse

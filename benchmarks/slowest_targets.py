@@ -2,9 +2,9 @@
 
     python benchmarks/slowest_targets.py [PATTERN] [--show 10]
 
-Runs `pytest --aiperf` for the targets that the pattern chooses on the CPU, one after the other, with the awkward sizes of the chapters'
-`tests/conftest.py`. Prints the slowest with their seconds of wall time, then the mean. Wanted: 2 s on average on a quiet machine.
-Ends with 1 where a test fails.
+Runs `pytest --aiperf` for the targets that the pattern chooses on the CPU, one after the other, with the awkward sizes
+of the chapters' `tests/conftest.py`. Prints the slowest with their seconds of wall time, then the mean. Wanted: 2 s on
+average on a quiet machine. Ends with 1 where a test fails.
 """
 
 import argparse

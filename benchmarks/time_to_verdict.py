@@ -3,11 +3,12 @@
     python benchmarks/time_to_verdict.py [TARGET ...] [--tiers quick standard] [--device cpu|cuda] [--out FILE.json]
     python benchmarks/time_to_verdict.py --report FILE.json
 
-Runs the installed command as a user would, each time in a fresh process, and twice for each target and tier: `cold`, with
-empty caches, so that kernels are compiled and the ceilings measured; then `warm`, with what the first run kept of both.
-Wanted for `ch07.memory_access` with warm caches: at most 5 s for a quick run and 60 s for a standard one; ends with 1 where
-it takes longer. What of it is the target's own, and not done once for all targets of a command, is shown beside it.
-The columns are seconds. The first is the sum of `target`, `outside` and `ceilings`, and `target` that of the last three:
+Runs the installed command as a user would, each time in a fresh process, and twice for each target and tier: `cold`,
+with empty caches, so that kernels are compiled and the ceilings measured; then `warm`, with what the first run kept of
+both. Wanted for `ch07.memory_access` with warm caches: at most 5 s for a quick run and 60 s for a standard one; ends
+with 1 where it takes longer. What of it is the target's own, and not done once for all targets of a command, is shown
+beside it. The columns are seconds. The first is the sum of `target`, `outside` and `ceilings`, and `target` that of the
+last three:
 
 wall       from the start of the command to its end
 target     from the target's turn to its verdict

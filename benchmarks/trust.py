@@ -3,18 +3,20 @@
     python benchmarks/trust.py --device cpu --runs 100 --out trust.jsonl
     python benchmarks/trust.py --report trust.jsonl [FILE...]
 
-The target, `trust_targets/slowdown.py`, has its baseline twice more as variants, and once with a known slowdown. Wanted:
+The target, `trust_targets/slowdown.py`, has its baseline twice more as variants, and once with a known slowdown.
+Wanted:
 
-- honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200;
-- power: the slowdown (2 % of a kernel of about 100 us on a GPU, 5 % on the CPU) is found in at least 95 % of 100 runs;
-- reproducible: the interval in one run covers the median of the next in at least 90 % of 50 repetitions, of speedups and of
+- honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200; - power:
+the slowdown (2 % of a kernel of about 100 us on a GPU, 5 % on the CPU) is found in at least 95 % of 100 runs; -
+reproducible: the interval in one run covers the median of the next in at least 90 % of 50 repetitions, of speedups and
+of
   times. Of intervals that hold the true value 95 times in 100, and no more often, 83 do: both medians vary.
 
-The first form makes runs, through the same planner, judge, fresh processes and scoring as `aiperf run`, and appends a line
-a run to a file. Given again, it makes those that are missing. Several processes, each with a GPU of its own, share the work
-by `--first`: `CUDA_VISIBLE_DEVICES=1 … --first 25 --runs 25 --out second.jsonl`. The second form puts such files together
-and ends with 1 where a claim is not met. The comparisons of a run share their baseline, and a run is compared with both its
-neighbours, so the intervals given with the proportions are a little too narrow.
+The first form makes runs, through the same planner, judge, fresh processes and scoring as `aiperf run`, and appends a
+line a run to a file. Given again, it makes those that are missing. Several processes, each with a GPU of its own, share
+the work by `--first`: `CUDA_VISIBLE_DEVICES=1 … --first 25 --runs 25 --out second.jsonl`. The second form puts such
+files together and ends with 1 where a claim is not met. The comparisons of a run share their baseline, and a run is
+compared with both its neighbours, so the intervals given with the proportions are a little too narrow.
 """
 
 import argparse

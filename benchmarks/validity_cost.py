@@ -4,9 +4,9 @@
 
 Switched off are new values, judging, fingerprints, poison, the looks at processes and their state, repeated values, the
 comparison of clocks and CUPTI's audit, and every check at the end. What a time needs to be a time at all stays on: own
-processes, taking turns, cold caches, warm-up, all streams. Runs with and without take turns. Wanted: with all guards a run
-takes at most 1.5 times as long. A run ends when its intervals are narrow enough, or its budget is spent; so the time of a
-sample, all that belongs to the run included, stands beside. Ends with 1 where it costs more than wanted.
+processes, taking turns, cold caches, warm-up, all streams. Runs with and without take turns. Wanted: with all guards a
+run takes at most 1.5 times as long. A run ends when its intervals are narrow enough, or its budget is spent; so the
+time of a sample, all that belongs to the run included, stands beside. Ends with 1 where it costs more than wanted.
 """
 
 import argparse

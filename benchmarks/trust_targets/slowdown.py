@@ -1,6 +1,7 @@
 """A known slowdown: the same code under three names, and once more with a little more of the same work.
 
-Workload   b = MIDDLE - a over n whole numbers in float32, which is exact. Its cost is that; the loop is ballast to time.
+Workload   b = MIDDLE - a over n whole numbers in float32, which is exact. Its cost is that; the loop is ballast to
+           time.
 Baseline   Each element is reflected, x -> MIDDLE - x, an odd number of times. Every two reflections cancel.
 Variants   `same_a`, `same_b`: the baseline's code. Whatever differs from it is the machine's or the harness's doing.
            `slower`: a fiftieth (cuda) or a twentieth (cpu) more rounds of reflections, so the same answer, later.

@@ -1,10 +1,12 @@
 """The pytest plugin: `pytest --aiperf [PATTERN]` tests the targets that a pattern chooses, one item for a target and a device.
 
-`acme.gather[cpu]` fails where `aiperf lint` has a problem with the target, where an implementation is not right at the sizes of `smoke`
-or at an awkward size, and where a result changes when it is written and read; see `aiperf_core.target_check`.
+`acme.gather[cpu]` fails where `aiperf lint` has a problem with the target, where an implementation is not right at the
+sizes of `smoke` or at an awkward size, and where a result changes when it is written and read; see
+`aiperf_core.target_check`.
 
-Each item has processes of its own, so that a crash or a hang fails that item alone. An item is skipped where its device is missing; what
-else this machine cannot run is listed with its reason at the end. Items of `cuda` have the marker `gpu`.
+Each item has processes of its own, so that a crash or a hang fails that item alone. An item is skipped where its device
+is missing; what else this machine cannot run is listed with its reason at the end. Items of `cuda` have the marker
+`gpu`.
 
 A `conftest.py` gives the awkward sizes of its targets, and an empty list for none:
 
@@ -16,8 +18,8 @@ With the ini option `aiperf_strict` notes of `aiperf lint` fail too. A `conftest
     def pytest_aiperf_accepted():
         return {"acme.gather": ["cost.bytes_read"]}
 
-The fixture `aiperf_measure` is for tests that an author writes. Without `--aiperf` and without the fixture neither torch nor any
-benchmark is imported.
+The fixture `aiperf_measure` is for tests that an author writes. Without `--aiperf` and without the fixture neither
+torch nor any benchmark is imported.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -77,8 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def aiperf_measure() -> "Iterator[Measure]":
     """`aiperf_core.testing.Measuring.measure`, whose fork server ends with the tests.
 
-    `aiperf_measure("acme.gather", device="cpu", n=1009)` returns a result, for `aiperf_core.testing.problems` and your own
-    assertions.
+    `aiperf_measure("acme.gather", device="cpu", n=1009)` returns a result, for `aiperf_core.testing.problems` and your
+    own assertions.
     """
     from aiperf_core.testing import Measuring
 

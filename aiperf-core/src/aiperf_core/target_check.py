@@ -6,8 +6,9 @@
 | result | at the sizes of `smoke` an implementation is not right, or the result changes when it is written and read |
 | awkward sizes | an implementation is not right at such a size |
 
-Awkward sizes come from the author. A target without any is tested at primes just above the sizes of `smoke`, as far as its workload
-accepts them. Lint and awkward sizes share a process. A crash ends that process and costs one implementation at one size.
+Awkward sizes come from the author. A target without any is tested at primes just above the sizes of `smoke`, as far as
+its workload accepts them. Lint and awkward sizes share a process. A crash ends that process and costs one
+implementation at one size.
 """
 
 import contextlib

@@ -39,7 +39,8 @@ _OMP_WAIT_POLICY = "OMP_WAIT_POLICY"
 # Longer lines break in the listings of a terminal.
 SUMMARY_WIDTH = 100
 
-# Loads the plugins as every command does, where what must not be imported ends whoever imports it, and says who that was.
+# Loads the plugins as every command does, where what must not be imported ends whoever imports it, and says who that
+# was.
 _DISCOVERY = """
 import json
 import sys
@@ -72,8 +73,9 @@ json.dump(
 class Measuring:
     """Measures installed targets, one call each; a context manager, since its fork server imports torch only once.
 
-    The budget is short, and guards of times are off: the verdicts of such runs say nothing about speed, and everything about
-    right and wrong. Threads of its processes that wait for others sleep instead of spinning, unless `OMP_WAIT_POLICY` says
+    The budget is short, and guards of times are off: the verdicts of such runs say nothing about speed, and everything
+    about right and wrong. Threads of its processes that wait for others sleep instead of spinning, unless
+    `OMP_WAIT_POLICY` says
     otherwise: tests share a machine. `planner` has the processes.
     """
 
@@ -155,9 +157,10 @@ def problems(result: TargetResult) -> list[str]:
 def conformance(distribution: str) -> list[str]:
     """What is wrong with the plugins of an installed distribution, a sentence each; nothing where they keep the contract.
 
-    They load, and importing and asking them imports nothing heavy and prints nothing. Targets and commands are told apart by
-    their summaries; commands and issues are whole. Every implementation is right at the smallest sizes on every device that
-    is here, and one that is skipped says why. Raises `UsageError` where the distribution is not installed or has no plugin.
+    They load, and importing and asking them imports nothing heavy and prints nothing. Targets and commands are told
+    apart by their summaries; commands and issues are whole. Every implementation is right at the smallest sizes on
+    every device that is here, and one that is skipped says why. Raises `UsageError` where the distribution is not
+    installed or has no plugin.
     """
     plugins = load_plugins()
     entry_points = {one.entry_point for one in plugins.loaded if _same(one.distribution, distribution)}

@@ -2,8 +2,8 @@
 
 Workload   A chain of products of small matrices, each followed by tanh.
 Baseline   Eager.
-Variants   Attacks, and honest code that looks like them. The compiler is torch's tracer; what it makes of a trace is up to a
-           backend, so that nothing has to be compiled to machine code.
+Variants   Attacks, and honest code that looks like them. The compiler is torch's tracer; what it makes of a trace is up
+           to a backend, so that nothing has to be compiled to machine code.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -2,8 +2,9 @@
 
 Workload   A damped iteration, see `relaxation`, of many steps: a call takes longer than what lies between two calls.
 Baseline   Step by step.
-Variants   `rested` does the work twice unless another context had its turn since its last call.  `draws_power` multiplies
-           matrices beside the work, which lowers the clocks of its blocks.  `shares_gpu` starts another process on the GPU.
+Variants   `rested` does the work twice unless another context had its turn since its last call.  `draws_power`
+           multiplies matrices beside the work, which lowers the clocks of its blocks.  `shares_gpu` starts another
+           process on the GPU.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -2,8 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Step by step; it has loaded a stand-in for the GPU's driver: another library under the driver's name.
-Variants   `newer_driver` and `newer_library` load another build beside.  `same_driver` and `other_library` are honest: a
-           copy of the same build; a library that the baseline does not need.
+Variants   `newer_driver` and `newer_library` load another build beside.  `same_driver` and `other_library` are honest:
+           a copy of the same build; a library that the baseline does not need.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

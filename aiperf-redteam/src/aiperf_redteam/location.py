@@ -3,7 +3,8 @@
 Workload   A damped iteration, see `relaxation`; long enough for work between the calls to stand out.
 Baseline   Step by step, in the call, on the thread that is timed.
 Variants   Attacks, and honest code that looks like them.
-Breaks     What is done between calls is seen by its processor time; a call that is too short hides in that of the harness.
+Breaks     What is done between calls is seen by its processor time; a call that is too short hides in that of the
+           harness.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -1,12 +1,12 @@
 """Memory that holds an answer which the call should write: each issue beside honest code that looks like it.
 
-Workload   The eighth power p of a static matrix, and x @ p for new values x, both to be returned by every call. The matrix lies
-           in the left half of a wider one, as matrices with padded rows do; the right half means nothing.
-Baseline   Multiplies three times in every call. To prepare the power ahead is allowed, since the matrix is static: what the
-           call owes is an output that it has written.
+Workload   The eighth power p of a static matrix, and x @ p for new values x, both to be returned by every call. The
+           matrix lies in the left half of a wider one, as matrices with padded rows do; the right half means nothing.
+Baseline   Multiplies three times in every call. To prepare the power ahead is allowed, since the matrix is static: what
+           the call owes is an output that it has written.
 Variants   First the code that commits an issue, then its honest look-alike.
-Breaks     The speed of light refuses the cheapest of these as well: who proves another guard leaves it out. `aiperf lint`
-           objects to an output that no new value reaches.
+Breaks     The speed of light refuses the cheapest of these as well: who proves another guard leaves it out. `aiperf
+           lint` objects to an output that no new value reaches.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
@@ -167,7 +167,8 @@ class MappedPage:
 @bench.variant(device="cpu", why="fresh memory in which the reference's answer lay, found by a product that is cheap")
 class AsAllocated:
     def prepare(self, padded):
-        # Holes of the answer's size, kept apart by what lies between them: the reference fills some, and leaves them again.
+        # Holes of the answer's size, kept apart by what lies between them: the reference fills some, and leaves them
+        # again.
         blocks = [torch.empty(len(padded), len(padded)) for _ in range(2 * BLOCKS)]
         self.between = blocks[::2]
 

@@ -1,7 +1,7 @@
 """A copy from pinned memory that nobody waits for, beside one on a stream of its own that is waited for.
 
-Workload   y = x + w for new values x and a static w that does not stay on the GPU: it is fetched from pinned memory by each
-           call.
+Workload   y = x + w for new values x and a static w that does not stay on the GPU: it is fetched from pinned memory by
+           each call.
 Baseline   Fetches it on the stream of the call.
 Variants   First the code that commits the issue, then its honest look-alike.
 Breaks     Where w fits beside everything else, nothing has to be fetched.

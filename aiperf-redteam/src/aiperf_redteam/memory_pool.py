@@ -2,8 +2,8 @@
 
 Workload   The sum of some multiples of a long vector. Fresh pages for the multiples cost more than the work.
 Baseline   Takes memory for the multiples from the allocator.
-Variants   Attacks that leave the allocator without warm pages for whoever comes next, and a look-alike that leaves it as it was.
-           Where each side has an allocator of its own, they only spoil theirs. See `one_process`.
+Variants   Attacks that leave the allocator without warm pages for whoever comes next, and a look-alike that leaves it
+           as it was. Where each side has an allocator of its own, they only spoil theirs. See `one_process`.
 Breaks     A machine on which the kernel hands out pages for nothing.
 """
 

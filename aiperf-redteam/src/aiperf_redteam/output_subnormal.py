@@ -1,11 +1,11 @@
 """Subnormal numbers: arithmetic on them can be many times slower, and a processor can be told to take them for zero.
 
-Workload   y = x + x/2 + x/4 + ..., many terms. Most of them are subnormal in float32, and too small to be seen beside the
-           first: an answer without them is right.
+Workload   y = x + x/2 + x/4 + ..., many terms. Most of them are subnormal in float32, and too small to be seen beside
+           the first: an answer without them is right.
 Baseline   The halvings one after the other.
 Variants   First the code that commits the issue, then its honest look-alike.
-Breaks     Some processors are as fast on subnormal numbers as on others; there the flag gains nothing. On a GPU there is
-           no such flag.
+Breaks     Some processors are as fast on subnormal numbers as on others; there the flag gains nothing. On a GPU there
+           is no such flag.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

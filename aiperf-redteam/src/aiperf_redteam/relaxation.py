@@ -2,9 +2,9 @@
 
     v = x;  steps times:  v = x + tanh(v) / 2
 
-The step halves every error, so float32 agrees with float64 however many steps there are. The bytes of `x` and of the result
-are the least that such work must move, which is far less than what the steps take: no attack is beyond the speed of light by
-being fast. `tick` is state that nothing changes: it makes every sample one call, without a cold cache.
+The step halves every error, so float32 agrees with float64 however many steps there are. The bytes of `x` and of the
+result are the least that such work must move, which is far less than what the steps take: no attack is beyond the speed
+of light by being fast. `tick` is state that nothing changes: it makes every sample one call, without a cold cache.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 
 from aiperf_core import Benchmark, Cost, fp32
 
-# Steps of a call on a processor. What is put off is noticed by the processor time that is used between the calls, unless it
-# is so little that a process may need it anyway: `SHORT`. Attacks that mean to be noticed by it take `LONG`.
+# Steps of a call on a processor. What is put off is noticed by the processor time that is used between the calls,
+# unless it is so little that a process may need it anyway: `SHORT`. Attacks that mean to be noticed by it take `LONG`.
 SHORT, LONG = 25, 300
 
 

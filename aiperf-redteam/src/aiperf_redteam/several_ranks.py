@@ -1,10 +1,12 @@
 """Ranks that do less than their share, where the answer does not tell.
 
-Workload   The first rank shall have the sum of what all ranks hold, each of which scales its own values by a table of its
-           own first. What the others hold is next to nothing beside what the first one holds: a mistake of the workload.
+Workload   The first rank shall have the sum of what all ranks hold, each of which scales its own values by a table of
+           its own first. What the others hold is next to nothing beside what the first one holds: a mistake of the
+           workload.
 Baseline   Every rank scales, then all reduce.
-Variants   `local_guess` leaves the others out of the sum.  `idle_rank` lets the first rank do what shows, and the others
-           return at once.  `not_waited_for` leaves before the sum is there.  `gathered` and `uneven` are honest: another collective; a rank with less to do.
+Variants   `local_guess` leaves the others out of the sum.  `idle_rank` lets the first rank do what shows, and the
+           others return at once.  `not_waited_for` leaves before the sum is there.  `gathered` and `uneven` are honest:
+           another collective; a rank with less to do.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -2,9 +2,9 @@
 
 Workload   Each rank scales its own gradients, in four tensors; all shall have the sums.
 Baseline   One reduction a tensor.
-Variants   `pinned` keeps each rank on one processor; the baseline's ranks may use all.  `one_bucket` reduces all four at
-           once.  `backwards` and `asks_for_its_place` are honest: the same buckets in another order; a question for the
-           processors, without a change.
+Variants   `pinned` keeps each rank on one processor; the baseline's ranks may use all.  `one_bucket` reduces all four
+           at once.  `backwards` and `asks_for_its_place` are honest: the same buckets in another order; a question for
+           the processors, without a change.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

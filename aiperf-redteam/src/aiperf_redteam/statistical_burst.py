@@ -2,7 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`, while a lock is held of which the machine has one.
 Baseline   Step by step.
-Variants   `burst` has a process that holds the lock most of the time until its own samples begin; `in_halves` is honest.
+Variants   `burst` has a process that holds the lock most of the time until its own samples begin; `in_halves` is
+           honest.
 Breaks     The process is one of no session or group that the harness ends. Code that is not trusted cannot start such.
 """
 

@@ -2,8 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Step by step, after a wait that is shorter with every moment since the first call.
-Variants   `later` is the same code under another name. Whoever is measured second is faster; a careless order takes that for a
-           gain.  `in_halves` is honest, and drifts likewise.
+Variants   `later` is the same code under another name. Whoever is measured second is faster; a careless order takes
+           that for a gain.  `in_halves` is honest, and drifts likewise.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.
@@ -16,8 +16,8 @@ from aiperf_redteam.relaxation import SHORT, benchmark, relax, work
 
 bench = benchmark(steps=SHORT)
 
-# The wait is this over the square of the time since the first call, in cubic seconds, so that it shrinks by the same part
-# whenever that time has doubled; at first it is no longer than the second.
+# The wait is this over the square of the time since the first call, in cubic seconds, so that it shrinks by the same
+# part whenever that time has doubled; at first it is no longer than the second.
 DRIFT_S3, MOST_S = 0.001, 0.02
 
 

@@ -2,8 +2,8 @@
 
 Workload   The sum of some numbers, by way of small records.
 Baseline   Makes a record for each number, in cycles that only the collector frees.
-Variants   `uncollected` switches the collector off for its call and makes more of them, without cycles: faster only where
-           the baseline's collections are in its time.  `collects_after` is honest.
+Variants   `uncollected` switches the collector off for its call and makes more of them, without cycles: faster only
+           where the baseline's collections are in its time.  `collects_after` is honest.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -2,9 +2,10 @@
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Step by step, and a wait.
-Variants   The wait of some is drawn when their process starts, as addresses and page colours are, or the choice of a tuner that
-           decides by noise: shorter than the baseline's in two processes of three, and longer in the third. Here they take turns,
-           so that the proof does not depend on luck.  `by_rule` chooses the same in every process.
+Variants   The wait of some is drawn when their process starts, as addresses and page colours are, or the choice of a
+           tuner that decides by noise: shorter than the baseline's in two processes of three, and longer in the third.
+           Here they take turns, so that the proof does not depend on luck.  `by_rule` chooses the same in every
+           process.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

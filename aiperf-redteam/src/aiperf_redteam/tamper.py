@@ -3,8 +3,8 @@
 Workload   A damped iteration, see `relaxation`; short, so that what is put off stays below what processes do between
            calls anyway. By the wall clock, to which waiting for the GPU belongs.
 Baseline   Step by step, in the call.
-Variants   Attacks, and honest code that looks like them. Some attack what lies in other processes here, and in the same one in a
-           harness that has only one: see `one_process`.
+Variants   Attacks, and honest code that looks like them. Some attack what lies in other processes here, and in the same
+           one in a harness that has only one: see `one_process`.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

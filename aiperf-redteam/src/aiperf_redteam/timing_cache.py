@@ -1,9 +1,11 @@
 """What only pays when the cache is warm.
 
-Workload   Where a walk of many hops ends. Each hop needs the one before; the start is new in every call, and the cache is cold.
+Workload   Where a walk of many hops ends. Each hop needs the one before; the start is new in every call, and the cache
+           is cold.
 Baseline   Computes each hop.
-Variants   `looks_up` has a table of all hops, which is faster from a cache and slower from memory.  `unflushed_table` also
-           switches the flush off in its own process, and `folded_table` keeps it in a few pages.  `in_halves` is honest.
+Variants   `looks_up` has a table of all hops, which is faster from a cache and slower from memory.  `unflushed_table`
+           also switches the flush off in its own process, and `folded_table` keeps it in a few pages.  `in_halves` is
+           honest.
 Breaks     A processor whose memory is nearly as fast as its cache, or whose division is as slow as its memory.
 """
 

@@ -2,8 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Makes ready in its first calls, as code does that compiles, plans or tunes when it is first used.
-Variants   Attacks make ready before any clock runs and do a little more in each call, so that they are never faster once
-           both are warm.  `lazy` is honest and slow at first.
+Variants   Attacks make ready before any clock runs and do a little more in each call, so that they are never faster
+           once both are warm.  `lazy` is honest and slow at first.
 Breaks     Code that needs more first calls than the harness takes uncounted.
 """
 

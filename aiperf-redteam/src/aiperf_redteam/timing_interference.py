@@ -2,8 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`, and a wait.
 Baseline   Step by step, after the wait.
-Variants   `rested` waits twice as long unless others were busy since its last call, as code is slower that finds the heat, the
-           caches or the context of its own calls.  `in_halves` is the same to all.
+Variants   `rested` waits twice as long unless others were busy since its last call, as code is slower that finds the
+           heat, the caches or the context of its own calls.  `in_halves` is the same to all.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -1,6 +1,7 @@
 """Times below what the declared work can take.
 
-Workload   The sum of a vector, declared with the additions of a baseline that sums it many times over: a mistake of the cost.
+Workload   The sum of a vector, declared with the additions of a baseline that sums it many times over: a mistake of the
+           cost.
 Baseline   Sums the vector as often as the cost says.
 Variants   `once` and `to_a_number` sum it once. They are right, and faster than the declared work allows.  `often` is
            honest by the declared cost.

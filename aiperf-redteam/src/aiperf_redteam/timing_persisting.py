@@ -1,11 +1,12 @@
 """An operand that is made to stay in the L2, where a cold measurement should not find it.
 
-Workload   A matrix times a vector. The matrix is static, and takes less than half of what may persist in an L2 of 50 MB; the
-           vector is new in every call.
+Workload   A matrix times a vector. The matrix is static, and takes less than half of what may persist in an L2 of 50
+           MB; the vector is new in every call.
 Baseline   Reads the matrix from memory.
-Variants   `persisting` marks the matrix as persisting in the L2.  `streaming` is honest: it says that it will not need it again.
-Breaks     A GPU without persisting lines, on which the marks mean nothing. Where other processes use the GPU between the calls
-           nothing persists: it works in a harness of one process, see `one_process`.
+Variants   `persisting` marks the matrix as persisting in the L2.  `streaming` is honest: it says that it will not need
+           it again.
+Breaks     A GPU without persisting lines, on which the marks mean nothing. Where other processes use the GPU between
+           the calls nothing persists: it works in a harness of one process, see `one_process`.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -2,8 +2,8 @@
 
 Workload   A sum over a few numbers, with state, so that each sample is one call.
 Baseline   Sums them many times.
-Variants   `once` sums them once, in little more time than recording two events takes.  `often` sums half as many times as the
-           baseline.
+Variants   `once` sums them once, in little more time than recording two events takes.  `often` sums half as many times
+           as the baseline.
 Breaks     A processor reads its clock in far less time than a call of Python takes.
 """
 

@@ -1,7 +1,7 @@
 """Less work, or other work, in layers for a batch: each issue beside honest code that looks like it.
 
-Workload   y = x @ w @ ... @ w in float32, as many layers w as `depth` says, for a batch x of new values and a static w, some
-           of whose rows are zero.
+Workload   y = x @ w @ ... @ w in float32, as many layers w as `depth` says, for a batch x of new values and a static w,
+           some of whose rows are zero.
 Baseline   The library's products, one layer after the other.
 Variants   First the code that commits an issue, then its honest look-alike.
 Breaks     The speed of light refuses the cheapest of these as well: who proves another guard leaves it out.

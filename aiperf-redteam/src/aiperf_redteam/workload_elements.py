@@ -3,7 +3,8 @@
 Workload   y = digamma(x) in float32, for values beyond the function's zero.
 Baseline   The library's function.
 Variants   First the code that commits an issue, then its honest look-alike.
-Breaks     On a GPU the function costs no more than the memory that it reads and writes; these run on the processor only.
+Breaks     On a GPU the function costs no more than the memory that it reads and writes; these run on the processor
+           only.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -1,7 +1,7 @@
 """A key-value cache that is read in part, beside honest code that reads it in another way.
 
-Workload   A few new positions write their keys and values at the end of the cache and attend to all of it, in float32. The
-           cache is state: the judge restores it before each call.
+Workload   A few new positions write their keys and values at the end of the cache and attend to all of it, in float32.
+           The cache is state: the judge restores it before each call.
 Baseline   softmax(q k^T) v over the whole cache.
 Variants   First the code that commits the issue, then its honest look-alike.
 Breaks     The speed of light refuses the cheapest of these as well: who proves another guard leaves it out.

@@ -4,8 +4,8 @@ Workload   c = a @ b, declared in float32, under a tolerance so wide that TF32 p
            only case in which the switch gains anything that the comparison does not show.
 Baseline   The library's product as the process finds it.
 Variants   First the code that commits the issue, then its honest look-alike.
-Breaks     Most processors have no TF32; there the switch gains nothing and is told of all the same. `aiperf lint` refuses
-           the tolerance.
+Breaks     Most processors have no TF32; there the switch gains nothing and is told of all the same. `aiperf lint`
+           refuses the tolerance.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

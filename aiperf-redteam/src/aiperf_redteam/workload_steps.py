@@ -1,7 +1,7 @@
 """An iteration that ends too soon, beside one that may end and does so only where nothing changes any more.
 
-Workload   y after so many steps of y = (y @ w) / 2 + x, from y = 0, in float32, for a static rotation w. Each step halves
-           what is still missing.
+Workload   y after so many steps of y = (y @ w) / 2 + x, from y = 0, in float32, for a static rotation w. Each step
+           halves what is still missing.
 Baseline   All steps.
 Variants   First the code that commits the issue, then its honest look-alike.
 Breaks     The speed of light refuses the cheapest of these as well: who proves another guard leaves it out.

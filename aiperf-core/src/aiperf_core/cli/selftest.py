@@ -56,9 +56,9 @@ def selftest(
 ) -> int:
     """Attack this harness, and show which attacks it catches on this machine.
 
-    Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks like
-    the attack must not be flagged. Exits with 3 where an attack is missed or honest code is flagged, with 1 where a case
-    could not be tried or no attacks are installed. `aiperf validity` shows what was proven.
+    Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks
+    like the attack must not be flagged. Exits with 3 where an attack is missed or honest code is flagged, with 1 where
+    a case could not be tried or no attacks are installed. `aiperf validity` shows what was proven.
     """
     from aiperf_core.cli.screen import consoles
 

@@ -1,9 +1,9 @@
 """A harness of one process: workload, reference, comparison, clock, statistics, baseline and the code under test together.
 
-Many harnesses are made so. This one shows what the guard `own_process` is good for, and is careful in all else: values are
-new for every sample, every output is compared, both sides take turns, medians decide. It is made of the parts that the
-harness itself is made of, which are looked up by name when they are used, as Python code does. On a GPU it writes twice the
-L2 before every call, as many do, and asks the GPU for the time.
+Many harnesses are made so. This one shows what the guard `own_process` is good for, and is careful in all else: values
+are new for every sample, every output is compared, both sides take turns, medians decide. It is made of the parts that
+the harness itself is made of, which are looked up by name when they are used, as Python code does. On a GPU it writes
+twice the L2 before every call, as many do, and asks the GPU for the time.
 """
 
 import secrets
@@ -67,7 +67,8 @@ class OneProcess(Service):
     def do_measure(self, target: Message, device: str, params: dict[str, float], implementation: str) -> Message:
         """Measure an implementation beside the baseline.
 
-        Return the median time of each in seconds, and what is wrong with the implementation's output; None if it is right.
+        Return the median time of each in seconds, and what is wrong with the implementation's output; None if it is
+        right.
         """
         cpu.keep_freed_memory()
         self.benchmark, self.device, self.params = load_benchmark(TargetRef(**target)), device, params

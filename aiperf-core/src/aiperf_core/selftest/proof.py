@@ -1,10 +1,10 @@
 """Proof of the registry: that each attack gains with its guard off, is caught with it on, and honest code is left alone.
 
-Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`; with
-all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
-`standard` one, whose rounds and controls are part of the harness too; only then is it missed. Two guards have no switch in
-the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain in a run and be refused by
-`aiperf lint`; one on `own_process` must gain in a harness of one process.
+Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`;
+with all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
+`standard` one, whose rounds and controls are part of the harness too; only then is it missed. Two guards have no switch
+in the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain in a run and be
+refused by `aiperf lint`; one on `own_process` must gain in a harness of one process.
 """
 
 import time
@@ -32,15 +32,16 @@ from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.policy import Policy
 
 TIERS = ("quick", "standard")
-# An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a quick
-# run; a harness of one process, in which allocators and caches decide, is asked as often.
+# An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a
+# quick run; a harness of one process, in which allocators and caches decide, is asked as often.
 LOOK_LONGER = 4
 LOOK_AGAIN = 2
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
 CLEAR = 2.0
 # Load of other processes is read twice a second, so that an attack on `conditions` needs a longer run.
 FOR_READINGS = 8.0
-# In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its own.
+# In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its
+# own.
 NO_GAIN = 1.05
 RECORDED_CASE = "recorded evidence"
 LIGHT = "faster_than_light"
@@ -281,9 +282,9 @@ class Prover:
     ) -> Run:
         """A run of a case beside its baseline, and beside those that share it; one that was made before, unless `fresh`.
 
-        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick one:
-        what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else noise that
-        hides a gain is looked through.
+        Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick
+        one: what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else
+        noise that hides a gain is looked through.
         """
         light = self._guards[case.issue] == LIGHT
         longer = FOR_READINGS if self._guards[case.issue] == recording.CONDITIONS else 1.0

@@ -1,8 +1,8 @@
 """Recordings: evidence of a real run on a named machine, for issues that code alone cannot commit everywhere.
 
-`aiperf selftest --record FOLDER` writes them. It runs an honest implementation on the machine as it is, and once more while
-more memory is promised than there is. Then it runs every case of the issues that are still owed. What the checks see in these
-runs is recorded.
+`aiperf selftest --record FOLDER` writes them. It runs an honest implementation on the machine as it is, and once more
+while more memory is promised than there is. Then it runs every case of the issues that are still owed. What the checks
+see in these runs is recorded.
 """
 
 import contextlib

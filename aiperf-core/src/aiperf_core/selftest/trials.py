@@ -1,7 +1,7 @@
 """Runs of cases: in the harness itself with some guards off, or in a harness of one process; several cases a run.
 
-Implementations of one module that are tried under the same conditions share a run, beside one baseline: each has a process
-of its own, so that they leave each other alone. Who says that it does not is given a run of its own.
+Implementations of one module that are tried under the same conditions share a run, beside one baseline: each has a
+process of its own, so that they leave each other alone. Who says that it does not is given a run of its own.
 """
 
 import contextlib
