@@ -69,7 +69,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["environment"])
 def proof(session: nox.Session) -> None:
-    """Prove every guard on the CPU: the selftest whole, and the corpora of attacks through the judge. Needs a quiet machine."""
+    """Prove every guard on the CPU: the whole selftest, and the corpora through the judge. Needs a quiet machine."""
     run(session, "pytest", "-m", "proof and not gpu", *session.posargs)
 
 
@@ -140,7 +140,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", PACKAGES)
 def alone(session: nox.Session, package: str) -> None:
-    """Test a package by itself: the wheels of the core and its own in a new environment, its own tests and its targets."""
+    """Test a package by itself: its wheel and the core's in a new environment, its tests and its targets."""
     wheels = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     sources = sorted({"./aiperf-core", f"./{package}"})

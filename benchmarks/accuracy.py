@@ -260,7 +260,7 @@ def within(found_s: float, truth_s: float) -> bool:
 
 
 def verdict(row: Row) -> str:
-    """`pass`, `FAIL`, or what made the comparison impossible, which is no pass either; `shown` where it is not counted."""
+    """`pass`, `FAIL`, or what made the comparison impossible, which is no pass; `shown` where it is not counted."""
     if row.cupti_s is None:
         return "no CUPTI"
     if not row.hidden:
@@ -341,7 +341,7 @@ def _legend(rows: list[Row], notes: dict[str, str]) -> list[str]:
         "do_bench  triton.testing.do_bench, median; it flushes the cache too, and does not hide the launch",
         "Timer     torch.utils.benchmark.Timer, wall time of back-to-back calls; cache not flushed",
         "events    record, call, record, wait: launch not hidden, cache not flushed, other streams not waited for",
-        f"ncu       Nsight Compute's {METRIC}, calls of one kernel; `refs differ`: from CUPTI too, by more than the bar",
+        f"ncu       Nsight Compute's {METRIC}, calls of one kernel; `refs differ`: from CUPTI too, beyond the bar",
         *(f"{column}: not run: {why}" for column, why in notes.items()),
         *(f"{row.name}: {row.problem}" for row in rows if row.problem),
         f"{passed} of {counted} cases within {BAR:.0%} or {BAR_S * 1e6:g} us of CUPTI",
@@ -452,7 +452,7 @@ def by_events(call: Call, calls: int) -> list[float]:
 
 
 def measure(calls: int, overhead_s: float, notes: dict[str, str]) -> list[Row]:
-    """All cases by all clocks but Nsight Compute's. CUPTI comes last: what it leaves in the process disturbs no sample."""
+    """All cases by all clocks but Nsight Compute's. CUPTI comes last, so that it disturbs no sample."""
     device, kept = CudaDevice(), []
     for case in CASES:
         _tell(f"timing {case.name}")
@@ -515,7 +515,7 @@ def profiled_calls() -> None:
 
 
 def by_ncu() -> dict[str, list[float]]:
-    """Nsight Compute's times of the calls that are one kernel, in seconds, by case. Raises `AiperfError` with the reason."""
+    """Nsight Compute's times in seconds of calls of one kernel, by case. Raises `AiperfError` with the reason."""
     tool = _find_ncu()
     if tool is None:
         raise AiperfError("no ncu on the path, in $CUDA_HOME, /usr/local/cuda or /opt/nvidia/nsight-compute")

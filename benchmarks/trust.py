@@ -67,7 +67,7 @@ class RowLine:
 
 @frozen
 class RunLine:
-    """A run: a line of a file. `series` is one process's runs, in which `run` counts; `wall_s` is the whole run's time."""
+    """A run: a line of a file. `series`: one process's runs, counted by `run`. `wall_s`: the time of the whole run."""
 
     run: int
     series: str
@@ -91,7 +91,7 @@ class RunLine:
 
 
 class TrustSession(Planner):
-    """A planner that measures no ceilings of a CPU. Of a GPU's a run needs what its events cost; they are kept on disk."""
+    """A planner that measures no ceilings of a CPU. A run needs the cost of a GPU's events, kept on disk."""
 
     def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
         """The ceilings of a GPU; None for a CPU, whose results then carry no fraction of light."""
@@ -167,7 +167,8 @@ def recording(result: TargetResult, line: RunLine) -> dict[str, Any]:
             "rounds": [row.samples.round[index] for index, _ in taken],
         }
     return {
-        "how": f"benchmarks/trust.py --device {line.device} --tier {line.tier} --budget {line.budget_s:g} --keep-samples",
+        "how": f"benchmarks/trust.py --device {line.device} --tier {line.tier} "
+        f"--budget {line.budget_s:g} --keep-samples",
         "clock": result.clock,
         "line": cattrs.unstructure(line),
         "samples": samples,

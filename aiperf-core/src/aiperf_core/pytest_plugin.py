@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --aiperf [PATTERN]` tests the targets that a pattern chooses, one item for a target and a device.
+"""The pytest plugin: `pytest --aiperf [PATTERN]` tests targets, one item for each target and device.
 
 `acme.gather[cpu]` fails where `aiperf lint` has a problem with the target, where an implementation is not right at the
 sizes of `smoke` or at an awkward size, and where a result changes when it is written and read; see

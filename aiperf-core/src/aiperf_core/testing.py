@@ -1,4 +1,4 @@
-"""For the tests of a package of benchmarks: measure a target as `aiperf run` does, and check that a plugin keeps its contract.
+"""For the tests of a package of benchmarks: measure targets as `aiperf run` does, and check a plugin's contract.
 
 Nothing is written to a bundle. `pytest --aiperf` tests every target; see `aiperf_core.pytest_plugin`.
 """
@@ -138,13 +138,13 @@ def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), s
 
 
 class Silent:
-    """A reporter of a run's course that tells nobody."""
+    """A reporter that reports nothing."""
 
     def phase(self, text: str, implementation: str | None = None) -> None:
-        """Tell nobody."""
+        """Report nothing."""
 
     def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Tell nobody."""
+        """Report nothing."""
 
 
 def problems(result: TargetResult) -> list[str]:
@@ -155,7 +155,7 @@ def problems(result: TargetResult) -> list[str]:
 
 
 def conformance(distribution: str) -> list[str]:
-    """What is wrong with the plugins of an installed distribution, a sentence each; nothing where they keep the contract.
+    """The problems of the plugins of an installed distribution, one sentence each.
 
     They load, and importing and asking them imports nothing heavy and prints nothing. Targets and commands are told
     apart by their summaries; commands and issues are whole. Every implementation is right at the smallest sizes on
@@ -218,11 +218,12 @@ def _summaries(targets: list[InstalledTarget]) -> Iterator[str]:
 
 
 def _devices(targets: list[InstalledTarget], plugins: Plugins) -> Iterator[str]:
-    """Devices of targets that nobody provides: misspelt, or of a plugin that is not installed."""
+    """Devices of targets that no plugin provides: misspelt, or of a plugin that is not installed."""
     for target in targets:
         for name in target.devices:
             if name not in plugins.devices:
-                yield f"{target.name!r} names the device {name!r}, which no plugin provides; known are {', '.join(sorted(plugins.devices))}"
+                known = ", ".join(sorted(plugins.devices))
+                yield f"{target.name!r} names the device {name!r}, which no plugin provides; known are {known}"
 
 
 def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:
@@ -241,7 +242,7 @@ def _commands(distribution: str, plugins: Plugins) -> Iterator[str]:
 
 
 def _issues(distribution: str, plugins: Plugins) -> Iterator[str]:
-    """Issues without an attack or a look-alike, and cases that cannot be tried."""
+    """Issues without an attack or an honest look-alike, and cases that cannot be tried."""
     cases = [one.record for one in plugins.attacks]
     for issue in plugins.issues.values():
         if _same(issue.distribution, distribution):
@@ -257,7 +258,7 @@ def _case(case: Case, plugins: Plugins) -> Iterator[str]:
     """Why a case cannot be tried."""
     name = f"{case.module}:{case.implementation}"
     if case.issue not in plugins.issues:
-        yield f"case {name!r} is of issue {case.issue!r}, which nobody registers"
+        yield f"case {name!r} is of issue {case.issue!r}, which no plugin registers"
     if case.candidate:
         return
     try:

@@ -1,4 +1,4 @@
-"""Cases of the issues of distributed. Those that the harness leaves no room for, or that need GPUs, rest on recorded evidence."""
+"""Cases of the issues of distributed."""
 
 from aiperf_core.validity.cases import Case
 from aiperf_redteam.cases_output import pair

@@ -32,7 +32,7 @@ def stepwise(x, steps):
 
 
 def is_answer(one, x):
-    """Whether an object is the answer for `x`: a tensor of its form whose first few elements one more step leaves alone."""
+    """Whether an object is the answer for `x`: a tensor of its form whose first elements one more step keeps."""
     if type(one) is not torch.Tensor or one.shape != x.shape or not one.is_floating_point():
         return False
     few, given = one[:_FEW].double(), x[:_FEW].double()

@@ -1,4 +1,4 @@
-"""The work that attacks on outputs and replayed answers are measured at: a chain of products, much work on small operands.
+"""The work of attacks on outputs and replayed answers: a chain of products, much work on small operands.
 
 c = a @ b @ ... @ b, in float32, as many factors b as `depth` says
 """

@@ -62,7 +62,7 @@ def hold_often(shared, owner):
 
 
 def start_apart(work_of, *arguments):
-    """Run a function in a process that does not rest when this one does, and that nobody counts among its descendants."""
+    """Run a function in a process that does not rest when this one does, and is no descendant of it."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)

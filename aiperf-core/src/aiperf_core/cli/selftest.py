@@ -130,7 +130,7 @@ def _prove(
         with ProofPlanner(Options(device=device), scratch) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    "The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried "
+                    "The device 'cuda' was asked for, but there is none here. Leave out --device to use the "
                     "on the CPU; see what is missing with: aiperf doctor"
                 )
             prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)
@@ -174,7 +174,7 @@ def _record(
 
 
 def _strays(issues: Sequence[Issue], cases: "Sequence[Case]") -> Iterator[Proven]:
-    """The cases of issues that nobody registered."""
+    """The cases of unregistered issues."""
     from aiperf_core.selftest.proof import unknown_issues
 
     return unknown_issues(issues, cases)
@@ -204,7 +204,7 @@ def _print_category(results: Sequence[Proven]) -> None:
 
 
 def _cell(proofs: Sequence[Proof]) -> str:
-    """How attacks ended, or look-alikes; what could not be observed counts where nothing else did."""
+    """How attacks or honest look-alikes ended; what could not be observed counts where nothing else did."""
     outcomes = dict.fromkeys(str(one.outcome) for one in proofs)
     if len(outcomes) > 1:
         outcomes.pop(Outcome.NOT_OBSERVABLE, None)
@@ -237,7 +237,7 @@ def _print_end(results: Sequence[Proven], seconds: float) -> None:
 
 
 def _summary(results: Sequence[Proven], seconds: float) -> str:
-    """All counts in a line. Those of issues add up; look-alikes are counted one by one."""
+    """All counts in a line. Those of issues add up; honest look-alikes are counted one by one."""
     of = Counter(one.outcome for one in results)
     flagged = sum(proof.outcome is Outcome.FLAGGED for one in results for proof in one.proofs)
     lacking = Counter(_why_not(one) for one in results if one.outcome is Outcome.NOT_OBSERVABLE)

@@ -206,14 +206,15 @@ This page is the output of `aiperf validity --markdown`. `aiperf validity timing
 How to read it:
 
 - **Guard**: the check that prevents the issue or shows it.
-- **Attack**: code that commits the issue. `aiperf selftest` tries it on your machine: with the guard off the attack must gain, and
-  with the guard on it must be found or gain nothing. **Look-alike**: honest code that must not be flagged.
+- **Attack**: code that commits the issue. `aiperf selftest` tries it on your machine: with the guard off the attack
+  must gain, and with the guard on it must be found or gain nothing.
+- **Honest look-alike**: code that resembles the attack and must not be flagged.
 - **Recorded**: evidence of a real run on the machine named, shown to the check alone.
 - **Excluded**: the harness leaves no room for the issue; the named test fails where that is broken.
-- **Owed**: the proof still has to be recorded on the machine named; until then the guard is only tested on made-up evidence.
+- **Owed**: the proof must still be recorded on the machine named; the guard is only tested on made-up evidence.
 - A finding says what a check saw, not what the author meant. Code that returns zeros is found as `output.wrong_values`.
 - **Finding** says what happens to the row under each policy: it becomes INVALID, it carries a warning, or nothing.
-- A sample is one timed call. Only short calls of a workload declared warm are timed several in a row, on the same values.
+- A sample is one timed call. Only short calls of a workload declared warm are timed in a row, on the same values.
 - **Needs**: what a machine must offer for the issue to be observable there.
 - {listed} of the issues were first listed by [AI Performance Engineering]({PREDECESSOR}),
   under the names given here."""
@@ -223,8 +224,8 @@ def _guards_table(issues: Sequence[Issue]) -> str:
     used = {one.guard for one in issues}
     rows = [f"| `{one.name}` | {one.place} | {one.by} | {one.does} |" for one in GUARDS if one.name in used]
     head = (
-        "## Guards\n\nGuards of the `loop` work while samples are taken. Guards `after` look at the recorded samples, or run "
-        "the code once more."
+        "## Guards\n\nGuards of the `loop` work while samples are taken. Guards `after` look at the recorded samples, "
+        "or run the code once more."
     )
     return "\n".join([f"{head}\n", "| guard | when | by | what it does |", "| --- | --- | --- | --- |", *rows])
 

@@ -68,7 +68,7 @@ class Bundle:
             if any(path.iterdir()):
                 raise BundleError(
                     f"'{path}' is not empty; results go to a new or an empty folder. "
-                    f"Choose another --out, or go on with that run: aiperf run --resume {path}"
+                    f"Choose another --out, or continue that run: aiperf run --resume {path}"
                 )
             return cls._started(path)
 

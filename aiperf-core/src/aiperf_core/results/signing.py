@@ -121,7 +121,7 @@ def _signature(bundle: Bundle) -> bytes:
     except FileNotFoundError:
         raise SignatureError(
             f"'{bundle.path}' is not signed: it has no {SIGNATURE}. "
-            "Whoever vouches for it signs it: aiperf results sign BUNDLE --key KEY"
+            "A person who vouches for it signs it: aiperf results sign BUNDLE --key KEY"
         ) from None
     except OSError as error:
         raise SignatureError(f"cannot read '{path}': {error.strerror or error}.") from error

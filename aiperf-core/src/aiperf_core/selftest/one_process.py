@@ -1,4 +1,4 @@
-"""A harness of one process: workload, reference, comparison, clock, statistics, baseline and the code under test together.
+"""A harness of one process: workload, reference, comparison, clock, statistics, baseline and the tested code.
 
 Many harnesses are made so. This one shows what the guard `own_process` is good for, and is careful in all else: values
 are new for every sample, every output is compared, both sides take turns, medians decide. It is made of the parts that
@@ -118,7 +118,7 @@ class OneProcess(Service):
         return None
 
     def values(self) -> dict[str, Any]:
-        """What is new in a call, of a seed that nobody knew before, and sizes."""
+        """What is new in a call, of an unknown seed, and sizes."""
         return {**self.params, **self._drawn(self.benchmark.task.inputs, secrets.randbits(62))}
 
     def static(self) -> dict[str, Any]:
@@ -137,5 +137,5 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def main(channel: Channel) -> None:
-    """Serve whoever proves that this is no way to measure."""
+    """Serve the prover, which shows that this is no way to measure."""
     OneProcess(channel).serve()

@@ -36,7 +36,7 @@ class Outcome(StrEnum):
         PREVENTED: it has no gain any more.
         MISSED: it gains, and no finding names it.
         VOID: it gains nothing with its guard off either, so that it proves nothing.
-    Of a look-alike: CLEARED or FLAGGED.
+    Of an honest look-alike: CLEARED or FLAGGED.
     Of either:
         RECORDED: the checks are right on recorded evidence.
         NOT_OBSERVABLE: this machine lacks what the case needs.

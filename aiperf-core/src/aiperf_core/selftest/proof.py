@@ -1,4 +1,4 @@
-"""Proof of the registry: that each attack gains with its guard off, is caught with it on, and honest code is left alone.
+"""Proof of the registry: each attack gains with its guard off, is caught with it on, and honest code is left alone.
 
 Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`;
 with all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
@@ -241,7 +241,7 @@ class Prover:
     # --- look-alikes
 
     def _clear(self, case: Case, plan: Plan, tier: str) -> Proof:
-        """See whether a look-alike is left alone. One that is struck by something else is tried once more, by itself."""
+        """See whether an honest look-alike is left alone. After another finding it is tried once more, by itself."""
         if self._guards[case.issue] == LINT and (problems := self._lint(plan)):
             return self._proof(case, Outcome.FLAGGED, on="refused by lint", reason=problems[0])
         run = self._run(case, plan, tier, frozenset(), self._crowds[self._together(case, off=False)])
@@ -260,7 +260,7 @@ class Prover:
 
     @staticmethod
     def _struck(case: Case, run: Run) -> str:
-        """What is held against a look-alike; empty where nothing is."""
+        """What is held against an honest look-alike; empty where nothing is."""
         found = {*run.invalid, *((case.issue,) if run.tells_of(case.issue) else ())}
         if not found and run.row.verdict not in (Verdict.INVALID, Verdict.UNTRUSTED):
             return ""
@@ -280,7 +280,7 @@ class Prover:
         gaining: bool = False,
         fresh: bool = False,
     ) -> Run:
-        """A run of a case beside its baseline, and beside those that share it; one that was made before, unless `fresh`.
+        """A run of a case beside its baseline and the cases that share it; an earlier run, unless `fresh`.
 
         Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick
         one: what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else
@@ -365,7 +365,7 @@ def _untried(issue: Issue) -> Outcome:
 
 
 def unknown_issues(issues: Iterable[Issue], cases: Iterable[Case]) -> Iterator[Proven]:
-    """The cases of issues that nobody registered, each as a mistake."""
+    """The cases of unregistered issues, each as a mistake."""
     known = {one.id for one in issues}
     for one in cases:
         if one.issue not in known:

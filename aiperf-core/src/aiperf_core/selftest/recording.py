@@ -243,7 +243,7 @@ def _no_evidence(row: Row) -> tuple[Any, str]:
 
 
 def _trimmed(evidence: Evidence) -> Evidence:
-    """Without the state of the processes, which is tens of thousands of texts: no check of a recorded issue looks at it."""
+    """The evidence without the state of the processes, tens of thousands of texts that no recorded issue needs."""
     beside = _trimmed(evidence.baseline) if evidence.baseline else None
     return evolve(evidence, state_before=None, state_after=None, baseline=beside)
 

@@ -1,4 +1,4 @@
-"""The proof behind an issue: its kind, and the attacks, look-alikes and recordings by name."""
+"""The proof behind an issue: its kind, and the attacks, honest look-alikes and recordings by name."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -26,7 +26,7 @@ def name_of(case: Case) -> str:
 
 @frozen
 class Support:
-    """The proof behind an issue: its kind, attacks and look-alikes by name with their devices, and recordings by file."""
+    """The proof behind an issue: its kind, attacks and honest look-alikes by name, recordings by file."""
 
     kind: Kind = Kind.NONE
     attacks: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ class Case:
     module: the module of a `Benchmark`, whose baseline is honest.
     implementation: the name of the variant.
     device: where it runs.
-    honest: whether it is a look-alike, which must not be flagged.
+    honest: whether it is an honest look-alike, which must not be flagged.
     needs: what the machine must offer beyond the issue's own needs.
     gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER;
         `silence`, that no finding names the issue; `word`, to write `WORD` to its log.

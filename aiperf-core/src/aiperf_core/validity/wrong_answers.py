@@ -126,7 +126,7 @@ GROSS = (_zeros, _constant, _stale, _sign)
 
 
 def round_to(value: torch.Tensor, bits: int) -> torch.Tensor:
-    """Round to so many significant bits, to nearest and ties to even, in the dtype that it has."""
+    """Round to the given number of significant bits, to nearest and ties to even, in the dtype that it has."""
     if value.is_complex():
         return torch.view_as_complex(round_to(torch.view_as_real(value), bits))
     mantissa, exponent = torch.frexp(value.double())

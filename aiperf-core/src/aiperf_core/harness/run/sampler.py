@@ -82,7 +82,7 @@ class Sampler:
     cold: whether the cache is flushed before each sample.
     first_seed: the seed of the values that the inputs had when they were made.
     off: guards that are switched off.
-    untrusting: for untrusted code. Each sample has its own values and delivers its output before anybody knows whether
+    untrusting: for untrusted code. Each sample has its own values and delivers its output before it is known whether
         it is judged.
     fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
         microseconds, so of short calls only some samples have one, which are judged and not counted.
@@ -191,7 +191,7 @@ class Sampler:
     def resample(self, baseline: ImplementationRun, one: ImplementationRun, suspected: Callable[[], object]) -> None:
         """Take samples that are not counted of a suspect and of the baseline in turns, while the suspicion holds.
 
-        On a busy machine answers are late by chance, but not all of so many, and the baseline's are as late. The time
+        On a busy machine answers are late by chance, but not all samples, and the baseline's are as late. The time
         in which others kept the process, or the supervisor, from running is taken off.
 
         Of untrusted code only the time between request and answer counts for that. Work of the process's own threads is
@@ -279,7 +279,7 @@ class Sampler:
         return runs
 
     def bracket_steady(self, one: ImplementationRun, calls: int, *, profiled: bool = False) -> float | None:
-        """The time of so many calls without a pause by the supervisor's clock; None where the worker failed."""
+        """The time of calls without a pause, by the supervisor's clock; None where the worker failed."""
         notices = _Notices(one.worker.guarded)
         try:
             one.worker.ask("steady", timeout=self.timeout_s, on_notice=notices.note, calls=calls, profiled=profiled)

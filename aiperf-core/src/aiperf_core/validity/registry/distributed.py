@@ -6,7 +6,7 @@ ISSUES = (
     Issue(
         id="distributed.rank_skipping",
         title="Some ranks do nothing",
-        happens="Ranks return without doing their share, and the rest, or nobody, makes up for it.",
+        happens="Ranks return without doing their share, and the rest, or none, makes up for it.",
         guard="ranks",
         protection="Inputs differ by rank, the output depends on all shares, and the work of each rank is recorded.",
         needs=("ranks>=2",),
@@ -19,7 +19,7 @@ ISSUES = (
         happens="A collective is skipped, or replaced by a local guess at what the others hold.",
         guard="ranks",
         protection=(
-            "Values differ between ranks and between calls, so nobody can guess another's share. The collectives that "
+            "Values differ between ranks and calls, so that no rank can guess another's share. The collectives that "
             "each rank entered are counted, and the bytes that the ranks handed over are held against what the "
             "workload "
             "says must travel and what the baseline moves."

@@ -160,7 +160,7 @@ ISSUES = (
     ),
     Issue(
         id="evaluation.unreproducible_result",
-        title="Figures that nobody can get again",
+        title="Figures that cannot be reproduced",
         happens="Results are published without the samples, versions, seeds or sources from which they came.",
         guard="versions",
         protection=(

@@ -77,7 +77,7 @@ ISSUES = (
     ),
     Issue(
         id="replay.hidden_state",
-        title="State where nobody looks",
+        title="State outside of the checks",
         happens="The kept result hides in a default argument, a closure, a function attribute or a module.",
         guard="fresh_values",
         protection="Wherever a result is kept, its values are gone; fresh processes start without it.",

@@ -50,7 +50,7 @@ ISSUES = (
         guard="global_state",
         protection=(
             "The code of the watched functions is compared, not only their identity. Those that decide anything are in "
-            "other processes anyway. Of code that nobody trusts the harness's own functions and objects are looked at "
+            "other processes anyway. Of untrusted code the harness's own functions and objects are looked at "
             "in the "
             "middle of samples too, which chance picks behind the call: what is put back before the end is seen."
         ),

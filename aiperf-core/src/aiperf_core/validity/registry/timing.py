@@ -6,7 +6,7 @@ from aiperf_core.validity.registry import incidents as met
 ISSUES = (
     Issue(
         id="timing.unsynced_streams",
-        title="Work on a stream that nobody times",
+        title="Work on a stream that is not timed",
         happens=(
             "The call launches its work on streams of its own and returns. A clock that reads the events of one stream "
             "stops while the others still run."
