@@ -11,8 +11,8 @@ from aiperf_core.plugins import load_plugins
 
 @click.command("measure")
 @measuring_options(timeout_s=1.0, scope="")
-def measure(labels, **_):
-    click.echo(repr(labels))
+def measure(measuring, **_):
+    click.echo(repr(measuring.labels))
 
 
 def test_labels_by_name():
