@@ -48,7 +48,7 @@ def test_the_example_runs_is_observed_and_has_a_command(example, tmp_path):
 def test_the_example_s_issue_is_proven(example):
     environment, folder = example
     told = environment.run("aiperf validity example.unfinished_rows", folder)
-    assert "aiperf_example.unfinished:whole_blocks (cpu)" in told
+    assert "unfinished:whole_blocks (cpu)" in told
     proof = environment.run("aiperf selftest --issue example.unfinished_rows --device cpu --json --quiet", folder)
     (issue,) = json.loads(proof)["issues"]
     assert [(one["case"], one["outcome"]) for one in issue["proofs"]] == [
