@@ -52,8 +52,8 @@ def test_the_example_s_issue_is_proven(example):
     proof = environment.run("aiperf selftest --issue example.unfinished_rows --device cpu --json --quiet", folder)
     (issue,) = json.loads(proof)["issues"]
     assert [(one["case"], one["outcome"]) for one in issue["proofs"]] == [
-        ("aiperf_example.unfinished:whole_blocks", "found"),
-        ("aiperf_example.unfinished:blocks_and_rest", "not flagged"),
+        ("unfinished:whole_blocks", "found"),
+        ("unfinished:blocks_and_rest", "not flagged"),
     ]
 
 
