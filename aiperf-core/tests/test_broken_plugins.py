@@ -225,7 +225,7 @@ def test_a_plugin_that_is_interrupted_is_named(site):
     done = command(site, "list")
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == (
-        "aiperf: interrupted while plugin aiperf-stuck 0.3 was loaded. What plugins do: aiperf doctor\n"
+        "aiperf: interrupted while plugin aiperf-stuck 0.3 was loaded. To check plugins: aiperf doctor\n"
     )
 
 

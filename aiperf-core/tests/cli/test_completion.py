@@ -205,7 +205,7 @@ def test_the_script_ends_with_the_line_for_the_start_file(shell):
         assert (done.exit_code, done.stderr) == (0, "")
         *_, where, _, line = done.stdout.splitlines()
         file, expected = SHELLS[shell]
-        assert where == f"# To complete {program} in every {shell}, put this line into {file}:"
+        assert where == f"# To enable completion of {program} in {shell}, add this line to {file}:"
         assert line == f"#     {expected.format(program)}"
         assert f"_{program.upper().replace('-', '_')}_COMPLETE={shell}_complete" in done.stdout
     assert CliRunner().invoke(Shell(plugins), ["completion"], env={"SHELL": f"/bin/{shell}"}).exit_code == 0
@@ -215,7 +215,7 @@ def test_a_shell_without_completion():
     done = CliRunner().invoke(Shell(load_plugins([])), ["completion"], env={"SHELL": "/bin/tcsh"})
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        "aiperf: $SHELL names no shell with completion; found 'tcsh'. Say which: 'bash', 'zsh', 'fish'.\n"
+        "aiperf: $SHELL is 'tcsh', which has no completion. Give a shell: 'bash', 'zsh', 'fish'.\n"
     )
 
 
