@@ -25,9 +25,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> CpuDevice:
 
 
 def test_a_call_is_timed_by_the_monotonic_clock(device: CpuDevice) -> None:
-    timed = device.time(lambda: time.sleep(0.02), "wall")
+    # Threads of torch spin for some 10 ms after their last work.
+    timed = device.time(lambda: time.sleep(0.1), "wall")
     assert timed.wall_s is not None
-    assert 0.02 <= timed.wall_s < 2.0
+    assert 0.1 <= timed.wall_s < 2.0
     assert timed.device_s is None
     assert timed.hidden is False
     # A process that sleeps uses no processor.
