@@ -214,9 +214,7 @@ def test_the_script_ends_with_the_line_for_the_start_file(shell):
 def test_a_shell_without_completion():
     done = CliRunner().invoke(Shell(load_plugins([])), ["completion"], env={"SHELL": "/bin/tcsh"})
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == (
-        "aiperf: $SHELL is 'tcsh', which has no completion. Give a shell: 'bash', 'zsh', 'fish'.\n"
-    )
+    assert done.stderr == ("aiperf: $SHELL is 'tcsh', which has no completion. Give a shell: 'bash', 'zsh', 'fish'.\n")
 
 
 def programs(folder):

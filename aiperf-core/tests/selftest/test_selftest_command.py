@@ -530,5 +530,7 @@ def test_a_run_is_recorded_and_read_again(shell, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"command": 1}', b"[1]"])
 def test_a_file_that_is_no_recording(data):
-    with pytest.raises(BundleError, match="this is no recording of this version: .*Record it again: aiperf selftest --record"):
+    with pytest.raises(
+        BundleError, match="this is no recording of this version: .*Record it again: aiperf selftest --record"
+    ):
         recording.parse(data)
