@@ -423,8 +423,8 @@ def test_an_interrupted_selftest_keeps_what_was_done(shell, monkeypatch):
         raise KeyboardInterrupt
 
     plugins = shell.plugins
-    with scripted(monkeypatch):
-        monkeypatch.setattr(proof.Prover, "prove", prove)
+    with scripted(monkeypatch), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proof.Prover, "prove", prove)
         assert ask(shell, "selftest").exit_code == 130
     assert outcomes.read(outcomes.state(plugins)).keys() == {"play.zeros"}
 

@@ -130,8 +130,8 @@ def _prove(
         with ProofPlanner(Options(device=device), scratch) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    "The device 'cuda' was asked for, but there is none here. Leave out --device to use the "
-                    "on the CPU; see what is missing with: aiperf doctor"
+                    "The device 'cuda' was asked for, but there is none here. Leave out --device to try what "
+                    "can be tried on the CPU; see what is missing with: aiperf doctor"
                 )
             prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)
             for one in prover.prove(chosen, cases, recorded):
