@@ -243,9 +243,10 @@ def _no_evidence(row: Row) -> tuple[Any, str]:
 
 
 def _trimmed(evidence: Evidence) -> Evidence:
-    """The evidence without the state of the processes, tens of thousands of texts that no recorded issue needs."""
+    """The evidence without what no recorded issue needs: the state of the processes, and the paths of their libraries."""
     beside = _trimmed(evidence.baseline) if evidence.baseline else None
-    return evolve(evidence, state_before=None, state_after=None, baseline=beside)
+    without = dict.fromkeys(("state_before", "state_after", "libraries", "server_libraries"))
+    return evolve(evidence, baseline=beside, **without)
 
 
 @contextlib.contextmanager
