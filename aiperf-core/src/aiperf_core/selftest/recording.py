@@ -243,10 +243,10 @@ def _no_evidence(row: Row) -> tuple[Any, str]:
 
 
 def _trimmed(evidence: Evidence) -> Evidence:
-    """The evidence without what no recorded issue needs: the state of the processes, and the paths of their libraries."""
+    """The evidence without the state and the libraries of the processes, which no recorded issue needs."""
     beside = _trimmed(evidence.baseline) if evidence.baseline else None
-    without = dict.fromkeys(("state_before", "state_after", "libraries", "server_libraries"))
-    return evolve(evidence, baseline=beside, **without)
+    bare = evolve(evidence, state_before=None, state_after=None, baseline=beside)
+    return evolve(bare, libraries=None, server_libraries=None)
 
 
 @contextlib.contextmanager
