@@ -36,6 +36,7 @@ import cattrs
 from attrs import frozen
 
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.manifest import machine
 from aiperf_core.harness.run.options import TIERS, Options
 from aiperf_core.harness.run.planner import Planner
@@ -43,7 +44,6 @@ from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.intervals import half_width
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.testing import Silent
 
 TARGETS = Path(__file__).parent / "trust_targets"
 SAME = ("same_a", "same_b")

@@ -18,6 +18,7 @@ from attrs import asdict, evolve
 
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.loading import load_benchmark
@@ -135,16 +136,6 @@ class Measuring:
 def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), size: str = "smoke") -> Options:
     """The options of a test's run: a short budget, and no guards of times."""
     return Options(device=device, size=size, params=dict(params), budget_s=BUDGET_S, off=OF_TIMES)
-
-
-class Silent:
-    """A reporter that reports nothing."""
-
-    def phase(self, text: str, implementation: str | None = None) -> None:
-        """Report nothing."""
-
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Report nothing."""
 
 
 def problems(result: TargetResult) -> list[str]:

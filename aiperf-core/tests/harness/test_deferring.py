@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.testing import Silent
 
 TARGETS = Path(__file__).parent / "targets"
 

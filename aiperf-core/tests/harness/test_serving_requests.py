@@ -8,12 +8,12 @@ import pytest
 from aiperf_core.benchmark import Benchmark
 from aiperf_core.errors import BenchmarkError, UsageError
 from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.render.notes import notes
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.testing import Silent
 
 pytestmark = pytest.mark.quiet
 

@@ -10,12 +10,12 @@ from types import ModuleType
 import pytest
 
 from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import Selection
-from aiperf_core.testing import Silent
 
 pytestmark = pytest.mark.proof
 

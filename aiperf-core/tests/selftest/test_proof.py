@@ -13,6 +13,7 @@ from attrs import evolve
 
 from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.harness.run.setup import CANDIDATE
@@ -26,7 +27,6 @@ from aiperf_core.selftest.proof import BESIDE, LOOK_LONGER, Prover, unknown_issu
 from aiperf_core.selftest.recording import Recording
 from aiperf_core.selftest.trials import BAITS, BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import Selection
-from aiperf_core.testing import Silent
 from aiperf_core.validity.cases import WORD, Case, Recorded
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence

@@ -151,11 +151,11 @@ def _record(
     """Record evidence, and print what became of each issue. Fails where nothing was recorded."""
     import sys
 
+    from aiperf_core.harness.run.from_python import Silent
     from aiperf_core.harness.run.manifest import command_line
     from aiperf_core.harness.run.options import Options
     from aiperf_core.selftest.recording import Recorder, header
     from aiperf_core.selftest.trials import ProofPlanner, Trials
-    from aiperf_core.testing import Silent
 
     written = 0
     with (

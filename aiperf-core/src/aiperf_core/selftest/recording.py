@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from attrs import define, evolve, field, frozen
 
 from aiperf_core.errors import BundleError
-from aiperf_core.results import atomic, jsontext
+from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.models import Conditions, Row
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Trials
@@ -30,9 +30,6 @@ from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
 from aiperf_core.validity.issues import Issue
-
-if TYPE_CHECKING:
-    from cattrs import Converter
 
 # CUPTI, the probe of the flush and the control runs are part of this tier only.
 TIER = "standard"
@@ -86,12 +83,9 @@ def read(file: str) -> Recording:
 
 def parse(data: bytes) -> Recording:
     """Return the recording in a file's bytes. Raises `BundleError`."""
-    import cattrs
-
-    data_errors = (ValueError, KeyError, TypeError, AttributeError, jsontext.JsonError)
     try:
-        return _converter().structure(jsontext.loads(data), Recording)
-    except (*data_errors, cattrs.BaseValidationError, cattrs.errors.ForbiddenExtraKeysError) as error:
+        return structure.structure(jsontext.loads(data), Recording)
+    except jsontext.JsonError as error:
         raise BundleError(
             f"this is no recording of this version: {error}. Record it again: aiperf selftest --record"
         ) from None
@@ -99,14 +93,7 @@ def parse(data: bytes) -> Recording:
 
 def to_bytes(recording: Recording) -> bytes:
     """Return a recording as the bytes of its file."""
-    return jsontext.to_bytes(_converter().unstructure(recording))
-
-
-@cache
-def _converter() -> "Converter":
-    import cattrs
-
-    return cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+    return jsontext.to_bytes(structure.document(recording))
 
 
 # --- recording

@@ -12,12 +12,12 @@ from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.harness.isolation import scratch
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.roles.files import InputFile
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.implementation_run import Answer, ImplementationRun
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.testing import Silent
 
 pytestmark = pytest.mark.quiet
 

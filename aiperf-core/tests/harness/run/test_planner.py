@@ -9,9 +9,9 @@ import pytest
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import sampler
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
-from aiperf_core.testing import Silent
 
 pytestmark = pytest.mark.quiet
 

@@ -11,7 +11,7 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import RunRequest, SkippedTarget, TargetResult
 
 
-class _Silent:
+class Silent:
     """A reporter that shows nothing."""
 
     def target_started(self, name: str, index: int, total: int) -> None:
@@ -49,7 +49,7 @@ def run(request: RunRequest, *, labels: Mapping[str, str] | None = None, out: st
             name,
             found.options,
             folder,
-            _Silent(),
+            Silent(),
             each=found.each,
             labels=labels or {},
         )
