@@ -20,6 +20,7 @@ import attrs
 from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run import bundle_run as run_module
+from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan
 from aiperf_core.harness.run.request import resolve
@@ -44,15 +45,6 @@ MACHINE = measured.manifest().machine
 
 
 NO_SERVER = None  # nothing here is forked from one
-
-
-class Silent:
-    """A reporter that says nothing."""
-
-    def target_started(self, name, index, total): ...
-    def target_finished(self, result): ...
-    def phase(self, text, implementation=None): ...
-    def progress(self, block, blocks, seconds_left): ...
 
 
 class RecordedPlanner:
