@@ -79,7 +79,7 @@ def test_an_exact_folder_with_something_in_it(bundle):
     path = bundle.path
     assert message_of(Bundle.create_at, path) == (
         f"'{path}' is not empty; results go to a new or an empty folder. Choose another --out, "
-        f"or go on with that run: aiperf run --resume {path}"
+        f"or continue that run: aiperf run --resume {path}"
     )
 
 

@@ -55,7 +55,7 @@ def test_a_line_may_name_several_people(signed, keys, tmp_path):
 def test_a_bundle_without_a_signature(bundle, keys):
     assert refused(bundle, keys / "both") == (
         "'RUN' is not signed: it has no manifest.json.sig. "
-        "Whoever vouches for it signs it: aiperf results sign BUNDLE --key KEY"
+        "A person who vouches for it signs it: aiperf results sign BUNDLE --key KEY"
     )
 
 
