@@ -22,6 +22,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "folders",
         "contributed",
         "cost",
+        "goal",
         "tolerance",
         "targets",
         "requirements",

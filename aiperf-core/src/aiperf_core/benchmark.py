@@ -36,6 +36,7 @@ from attrs import Factory, define, evolve, field, frozen
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.goal import Goal, goal
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
@@ -135,6 +136,7 @@ class Benchmark:
     no_gain_on: Mapping[str, str] = field(factory=dict)
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
+    goals: list[Goal] = field(init=False, factory=list)
     where: str = field(init=False, default=Factory(lambda: _caller()))
     _workload: Workload | None = field(init=False, default=None)
     _static: Callable[..., dict[str, Any]] | None = field(init=False, default=None)
@@ -316,6 +318,40 @@ class Benchmark:
 
         return declare
 
+    def reach(
+        self,
+        *,
+        of: str,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        device: str = "cuda",
+        implementation: str | None = None,
+        size: str | None = None,
+        params: Mapping[str, float] | None = None,
+        cause: str = "",
+        shown_by: str = "",
+    ) -> None:
+        """Declare a figure that the target is to reach; see `aiperf_core.goal` for `of`, and `Goal` for the rest.
+
+        Give one of `at_least` and `at_most`. A goal that is missed needs a `cause`, and in `shown_by` the measurement
+        that shows it.
+        """
+        try:
+            declared = goal(
+                of=of,
+                at_least=at_least,
+                at_most=at_most,
+                device=device,
+                implementation=implementation,
+                size=size,
+                params=tuple(sorted((params or {}).items())),
+                cause=cause,
+                shown_by=shown_by,
+            )
+        except BenchmarkError as error:
+            self._mistake(self.where, str(error))
+        self.goals.append(declared)
+
     # --- what the harness reads
 
     @property
@@ -381,6 +417,8 @@ class Benchmark:
             if device not in self.devices:
                 found = ", ".join(self.devices) or "none"
                 self._mistake(self.where, f"has no_gain_on {device!r}, and no implementation for it; there are {found}")
+        for goal in self.goals:
+            self._check_goal(goal)
         if not self.implementations:
             self._mistake(self.where, "has no implementation; declare a @bench.baseline and a @bench.variant")
 
@@ -432,6 +470,22 @@ class Benchmark:
             if one.lossy and one.lossy.metric not in (*BUILT_IN_METRICS, *self.metrics):
                 accepted = ", ".join((*BUILT_IN_METRICS, *self.metrics))
                 self._mistake(one.where, f"has the metric {one.lossy.metric!r}; accepted are {accepted}")
+
+    def _check_goal(self, goal: Goal) -> None:
+        here = [one.name for one in self.on(goal.device)]
+        if not here:
+            found = ", ".join(self.devices) or "none"
+            self._mistake(self.where, f"has a goal on {goal.device!r}, and no implementation for it; there are {found}")
+        for name in (*goal.others, *filter(None, [goal.implementation])):
+            if name not in here:
+                self._mistake(self.where, f"has a goal about {name!r}; known on {goal.device!r} are {', '.join(here)}")
+        presets = self.task.presets
+        if goal.preset not in presets:
+            self._mistake(self.where, f"has a goal at the size {goal.preset!r}; there are {', '.join(presets)}")
+        unknown = [name for name, _ in goal.params if name not in presets[goal.preset]]
+        if unknown:
+            sizes = ", ".join(presets[goal.preset])
+            self._mistake(self.where, f"has a goal with params {unknown}; sizes are {sizes}")
 
     def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
         if present is not None:
