@@ -36,7 +36,11 @@ class DescribedImplementation:
 
 @frozen
 class Described:
-    """A target's declarations, its module and the SHA-256 of the module's file."""
+    """A target's declarations, its module and the SHA-256 of the module's file.
+
+    awkward: the sizes that conformance tests; null where the author gives none.
+    accepted: notes of `aiperf lint` that are right, with the reason.
+    """
 
     goal: str
     clock: str
@@ -53,6 +57,8 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
+    awkward: list[dict[str, float]] | None = None
+    accepted: dict[str, str] = field(factory=dict)
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""
