@@ -57,7 +57,7 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
-    awkward: list[dict[str, float]] | None = None
+    awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
 
     def on(self, device: str) -> list[DescribedImplementation]:
