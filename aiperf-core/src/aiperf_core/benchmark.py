@@ -341,7 +341,7 @@ class Benchmark:
         """
         return On(self, as_names(device), as_names(requires))
 
-    def awkward(self, *sizes: Params, **values: Iterable[float]) -> None:
+    def awkward(self, *sizes: Mapping[str, float], **values: Iterable[float]) -> None:
         """Declare the sizes at which conformance tests every implementation besides `smoke`: those that break code.
 
         sizes: each replaces some sizes of `smoke`.
@@ -351,7 +351,7 @@ class Benchmark:
         """
         if self.awkward_sizes is not None:
             self._mistake(self.where, "declares its awkward sizes a second time; give them in one bench.awkward(...)")
-        self.awkward_sizes = [*sizes, *({name: value} for name, many in values.items() for value in many)]
+        self.awkward_sizes = [*map(dict, sizes), *({name: value} for name, many in values.items() for value in many)]
 
     def accept(self, test: str, *, because: str) -> None:
         """Accept a note of `aiperf lint` that is right for this benchmark, such as `cost.bytes_read`."""
