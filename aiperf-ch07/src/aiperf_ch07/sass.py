@@ -42,7 +42,11 @@ _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 
 
 # What the lessons say of a kernel, and its machine code must show (sm_90). `LDG.128` is a load of 128 bits.
 PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
-    "memory_access": {"coalesced": ("LDG.32", "STG.32"), "wide": ("LDG.128", "STG.128"), "more_threads": ("LDG.128", "STG.128")},
+    "memory_access": {
+        "coalesced": ("LDG.32", "STG.32"),
+        "wide": ("LDG.128", "STG.128"),
+        "more_threads": ("LDG.128", "STG.128"),
+    },
     "vectorized_copy": {
         "scalar": ("LDG.32", "STG.32"),
         "wide": ("LDG.128", "STG.128"),
