@@ -5,8 +5,8 @@ Workload   Particles of sixteen floats, of which a step changes three: v = v / 2
 Baseline   Array of structures: a particle is 64 contiguous bytes. 12 bytes are used of each 32-byte sector (on a
            processor: of each 64-byte line).
 Variants   `staged` (cuda): the same layout, for callers that cannot change it, fetched in neighbouring 16-byte pieces
-           through shared memory.  `tiles`: 32 particles at a time as a structure of arrays.  `arrays`: an array a field.
-           `arrays_wide` (cuda): 16-byte accesses, four particles a thread.
+           through shared memory.  `tiles`: 32 particles at a time as a structure of arrays.  `arrays`: an array per
+           field.  `arrays_wide` (cuda): 16-byte accesses, four particles a thread.
 Observe    `aiperf ch07 access-report ch07.aos_soa`: `staged` has few sectors a request and still reads every sector.
 Breaks     Code that uses all fields of a few particles: then the structure is the layout that wastes nothing. `staged`
            coalesces its accesses, but fetches all sectors: coalescing does not help where the bytes are not used.

@@ -62,9 +62,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "transpose": {
         "padded4": ("LDG.32", "STG.32", "LDS.32"),
-        "swizzled4": ("LDG.128", "STS.128", "LDS.32", "STG.128"),
-        "swizzled2": ("LDG.128", "STS.128", "LDS.16", "STG.128"),
-        "tensor_map": ("UTMALDG", "UTMASTG"),
+        "swizzled4": ("LDG.32", "STG.32", "LDS.32"),
+        "wide4": ("LDG.128", "STS.128", "LDS.32", "STG.128"),
+        "wide2": ("LDG.128", "STS.128", "LDS.16", "STG.128"),
+        "streaming4": ("LDG.128", "STG.128"),
+        "tensor_map4": ("UTMALDG", "UTMASTG"),
+        "tensor_map2": ("UTMALDG", "UTMASTG", "PRMT"),
     },
     "gather": {"warp_per_row": ("LDG.128", "STG.128"), "four_rows": ("LDG.128", "STG.128"), "bulk_rows": ("UBLKCP",)},
     "histogram": {

@@ -14,18 +14,18 @@ import torch
 from aiperf_core.errors import KernelError, SkipError
 
 MAP_BYTES = 128
-_FLOAT32 = 7
+_TYPES = {torch.float32: 7, torch.bfloat16: 9}
 _NO_INTERLEAVE, _PROMOTE_TO_128_BYTES, _ZEROS_OUTSIDE = 0, 2, 0
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 
 def tensor_map(array: torch.Tensor, box: Sequence[int], *, swizzle_bytes: int = 0) -> bytes:
-    """Describe a float32 array, whose last dimension has no gaps, to be moved in boxes of these sizes.
+    """Describe a float32 or bfloat16 array, whose last dimension has no gaps, to be moved in boxes of these sizes.
 
     Sizes of the box are in the order of the array's dimensions. Outside of the array it reads zeros. Raises `SkipError`
     where rows do not start at multiples of 16 bytes, which the copy engine needs.
     """
-    pitches = [4 * stride for stride in array.stride()[:-1]]
+    pitches = [array.element_size() * stride for stride in array.stride()[:-1]]
     if any(pitch % 16 for pitch in pitches) or array.data_ptr() % 16:
         raise SkipError(
             f"the copy engine needs rows that start at multiples of 16 bytes; these are {pitches[-1]} apart"
@@ -35,7 +35,7 @@ def tensor_map(array: torch.Tensor, box: Sequence[int], *, swizzle_bytes: int = 
     at = -(-ctypes.addressof(storage) // 64) * 64  # where the driver wants it
     status = _driver().cuTensorMapEncodeTiled(
         ctypes.c_void_p(at),
-        _FLOAT32,
+        _TYPES[array.dtype],
         ctypes.c_uint32(rank),
         ctypes.c_void_p(array.data_ptr()),
         (ctypes.c_uint64 * rank)(*reversed(array.shape)),
