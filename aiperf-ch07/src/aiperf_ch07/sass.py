@@ -72,10 +72,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "gather": {"warp_per_row": ("LDG.128", "STG.128"), "four_rows": ("LDG.128", "STG.128"), "bulk_rows": ("UBLKCP",)},
     "histogram": {
         "shared_by_all1": ("REDG",),
-        "by_copies1": ("ATOMS", "LDG.8"),
+        "by_block1": ("ATOMS", "LDG.8"),
         "by_matches1": ("MATCH", "ATOMS"),
         "by_pieces1": ("LDG.128", "ATOMS"),
         "by_runs1": ("LDG.128", "ATOMS"),
+        "by_lane1": ("LDG.128", "ATOMS"),
+        "by_thread1": ("LDG.128", "LDS.8", "STS.8"),
     },
     "smem_matmul": {
         "tiled": ("LDG.32", "STS.32", "LDS.32"),
