@@ -69,7 +69,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "tensor_map4": ("UTMALDG", "UTMASTG"),
         "tensor_map2": ("UTMALDG", "UTMASTG", "PRMT"),
     },
-    "gather": {"warp_per_row": ("LDG.128", "STG.128"), "four_rows": ("LDG.128", "STG.128"), "bulk_rows": ("UBLKCP",)},
+    "gather": {
+        "warp_per_row": ("LDG.128", "STG.128"),
+        "four_rows": ("LDG.128", "STG.128"),
+        "in_order": ("LDG.128", "STG.128"),
+        "bulk_rows": ("UBLKCP",),
+    },
     "histogram": {
         "shared_by_all1": ("REDG",),
         "by_block1": ("ATOMS", "LDG.8"),
