@@ -27,7 +27,9 @@ FILE = Path(__file__).with_suffix(".txt")
 OFFERED = {
     "aiperf_core": (),
     "aiperf_core.kernels": (),
+    "aiperf_core.graphs": (),
     "aiperf_core.models": (),
+    "aiperf_core.simulation": (),
     "aiperf_core.serving": ("Request", "Desk"),
     "aiperf_core.loading": ("load_benchmark",),
     "aiperf_core.benchmark": ("bind", "call_with"),

@@ -39,7 +39,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),
-    "authoring": ("benchmark", "serving", "kernelbench", "loading", "models/*"),
+    "authoring": ("benchmark", "serving", "kernelbench", "loading", "graphs", "simulation", "models/*"),
     "results": ("results/*",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
