@@ -61,8 +61,9 @@ def cost(tokens, width, experts, world_size):
         bytes_written=2 * rows * width,
         flops=rows * width,
         precision="bf16",
-        # There and back, but for what stays at home; half of the tokens could go there once for two experts.
-        wire_bytes=2 * rows * width * 2 * (world_size - 1) / world_size,
+        # A row comes back for each choice of an expert on another rank. A token goes there at least once for all its
+        # choices: they may be on the same rank.
+        wire_bytes=(rows + tokens) * 2 * width * (world_size - 1) / world_size,
         tokens=tokens,
     )
 

@@ -66,6 +66,8 @@ def cost(n, world_size):
     # Of each sum a rank computes its share (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
     # Operations in MPICH, 2005).
     share = (world_size - 1) / world_size
+    # The least that a rank sends is 2 (n - 1) / n of its data (Patarasuk and Yuan, Bandwidth Optimal All-reduce
+    # Algorithms for Clusters of Workstations, 2009).
     return Cost(bytes_read=2 * n, bytes_written=2 * n, flops=n * share, precision="bf16", wire_bytes=4 * n * share)
 
 

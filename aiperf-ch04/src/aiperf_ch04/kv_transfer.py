@@ -47,7 +47,7 @@ def reference(cache, held, pool, wanted, world_size):
 @bench.cost
 def cost(layers, blocks, block_bytes, world_size):
     size = layers * blocks * block_bytes
-    # The pool's other blocks need not be touched. Of one rank alone nothing travels.
+    # The pool's other blocks need not be touched. Each rank sends its whole cache; a rank that is alone sends nothing.
     return Cost(bytes_read=size + 16 * blocks, bytes_written=size, wire_bytes=size if world_size > 1 else 0)
 
 

@@ -59,7 +59,7 @@ def reference(x, upstream, weights, blocks, world_size):
 @bench.cost
 def cost(blocks, width, rows, micro, world_size):
     parameters = blocks * width**2
-    border = micro * rows * width * 2 * (world_size - 1) / world_size  # bytes that a rank sends forward, or back
+    border = micro * rows * width * 2 * (world_size - 1) / world_size  # bytes to one neighbour, on average over ranks
     return Cost(
         bytes_read=2 * parameters + 2 * 2 * micro * rows * width / world_size,
         bytes_written=4 * parameters,

@@ -74,7 +74,8 @@ def cost(tokens, width, hidden, world_size):
         bytes_written=2 * tokens * width,
         flops=4 * world_size * tokens * width * hidden,
         precision="bf16",
-        # Tokens to all others, and partial sums to those whose tokens they are.
+        # All other ranks need the tokens of a rank, and a rank sends its partial sums of all other ranks' tokens: a
+        # gather and a reduce-scatter, (n - 1) / n of the data of all ranks each.
         wire_bytes=2 * (world_size - 1) * tokens * width * 2,
         tokens=world_size * tokens,
     )
