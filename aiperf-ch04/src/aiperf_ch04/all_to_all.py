@@ -14,8 +14,8 @@ Breaks     Few tokens: telling the sizes is a meeting of its own, for which on G
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.peers import open_peers, register
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.distributed import register_peer_operation, symmetric_buffers
 
 bench = Benchmark(
     goal="latency",
@@ -152,12 +152,12 @@ def send_once(x, chosen, scales, experts, world_size):
     return out.view(*chosen.shape, -1)
 
 
-put = register(
+put = register_peer_operation(
     "ch04_put_rows(Tensor x, Tensor rows, Tensor(a!) there) -> ()",
     lambda x, rows, there: torch.index_select(x, 0, rows, out=there),
 )
 
-send_product = register(
+send_product = register_peer_operation(
     "ch04_put_products(Tensor rows, Tensor scales, Tensor(a!) there) -> ()",
     lambda rows, scales, there: torch.mul(rows, scales, out=there),
 )
@@ -172,7 +172,7 @@ send_product = register(
 class Puts:
     def prepare(self, x, chosen, world_size):
         shape = world_size, chosen.numel(), x.shape[1]
-        self.there, self.back = (open_peers(*shape, dtype=x.dtype) for _ in range(2))
+        self.there, self.back = (symmetric_buffers(*shape, dtype=x.dtype) for _ in range(2))
 
     def run(self, x, chosen, scales, experts, rank, world_size):
         counts, order, _ = in_queues(chosen, world_size * experts)

@@ -14,8 +14,8 @@ Breaks     Fast links: the passes over memory that compressing takes cost more t
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.collectives import all_gather
 from aiperf_core import Benchmark, Cost, fp32, lossy
+from aiperf_core.distributed import all_gather
 
 bench = Benchmark(
     goal="speed",

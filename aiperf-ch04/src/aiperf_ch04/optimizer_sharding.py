@@ -18,8 +18,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.collectives import all_gather, reduce_scatter
 from aiperf_core import Benchmark, Cost, fp32_reduction
+from aiperf_core.distributed import all_gather, reduce_scatter
 
 bench = Benchmark(goal="memory", clock="wall")
 
