@@ -27,6 +27,7 @@ FILE = Path(__file__).with_suffix(".txt")
 OFFERED = {
     "aiperf_core": (),
     "aiperf_core.kernels": (),
+    "aiperf_core.distributed": (),
     "aiperf_core.models": (),
     "aiperf_core.serving": ("Request", "Desk"),
     "aiperf_core.loading": ("load_benchmark",),

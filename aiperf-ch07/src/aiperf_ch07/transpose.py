@@ -59,9 +59,7 @@ def turned(a):
     return torch.empty(a.shape[1], a.shape[0], dtype=a.dtype, device=a.device)
 
 
-turn = launch(
-    device_code, kernel="{name}{word_bytes}", out=turned, grid=blocks(columns=32, rows=32), block=(32, 8)
-)
+turn = launch(device_code, kernel="{name}{word_bytes}", out=turned, grid=blocks(columns=32, rows=32), block=(32, 8))
 loops = loop(host_code, kernel="{name}{word_bytes}", out=turned)
 
 cuda.baseline(turn("direct"), kind="naive")
