@@ -29,7 +29,7 @@ from aiperf_core.distributed import (
     world_group,
 )
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import cuda_source
+from aiperf_core.kernels import cuda_source, grid_that_fills
 
 bench = Benchmark(
     goal="latency",
@@ -201,13 +201,13 @@ class Pipelined:
         refuse_many_ranks(world_size)
         per_part, lines = PIECES * THREADS, -(-x.numel() // (2 * WORD))
         share = -(-lines // world_size)
-        at_once = BLOCKS_PER_SM * torch.cuda.get_device_properties(x.device).multi_processor_count
+        kernel = source.kernel("pipelined")  # compiled here, not in the first call
+        at_once = grid_that_fills(kernel, THREADS, per_multiprocessor=BLOCKS_PER_SM)
         blocks = min(at_once, -(-share // per_part))
         self.place = rank, world_size, blocks, -(-share // (blocks * per_part))
         # Parts of 16 bytes a line that were scattered and gathered, and flags of four bytes.
         parts = 2 * AHEAD * world_size * blocks * per_part
         self.peers = symmetric_buffers(2 * parts + world_size * blocks, dtype=torch.int64)
-        source.kernel("pipelined")  # compiled here, not in the first call
         self.number = 1  # of the next step, as all ranks count them
 
     def run(self, x, rank):
