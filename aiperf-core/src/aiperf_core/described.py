@@ -40,6 +40,7 @@ class Described:
 
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
+    file: the path of the benchmark's file.
     """
 
     goal: str
@@ -57,8 +58,9 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
-    awkward: list[dict[str, float]] | None = None
+    awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
+    file: str = ""
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""
