@@ -7,8 +7,8 @@ Baseline   The logits of all tokens, then the loss: with float32 copies, logarit
 Variants   `recomputed`: a chunk of tokens at a time through head and loss, of which only the states are kept; the
            product with the head is computed again in the backward pass.  `at_once`: the gradient of a chunk's logits
            overwrites them while they are there, so nothing is computed again.  `compiled` (cuda): what turns logits
-           into gradients is compiled.  `fused_in_place` (cuda): it is one Triton kernel, which overwrites the logits, and
-           the weight's gradient is added up in bfloat16 where it ends.
+           into gradients is compiled.  `fused_in_place` (cuda): it is one Triton kernel, which overwrites the logits,
+           and the weight's gradient is added up in bfloat16 where it ends.
 Breaks     Small vocabularies, whose logits are no larger than the states. Chunks too small for the machine make it
            slower, and more than some ten of them lose accuracy in `recomputed`, where autograd adds up the weight's
            gradients in bfloat16; `at_once` has a float32 sum of its own, which is as large as the weight twice.

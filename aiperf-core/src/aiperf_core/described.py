@@ -41,6 +41,7 @@ class Described:
     tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
+    file: the path of the benchmark's file.
     """
 
     goal: str
@@ -60,6 +61,7 @@ class Described:
     no_gain_on: dict[str, str] = field(factory=dict)
     awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
+    file: str = ""
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

@@ -67,6 +67,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         no_gain_on=dict(benchmark.no_gain_on),
         awkward=benchmark.awkward_sizes,
         accepted=dict(benchmark.accepted),
+        file=benchmark.where,
     )
 
 
