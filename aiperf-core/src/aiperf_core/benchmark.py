@@ -36,7 +36,7 @@ from attrs import Factory, define, evolve, field, frozen
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.goal import Goal, goal
+from aiperf_core.goal import Goal, make_goal
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
@@ -337,7 +337,7 @@ class Benchmark:
         that shows it.
         """
         try:
-            declared = goal(
+            declared = make_goal(
                 of=of,
                 at_least=at_least,
                 at_most=at_most,
@@ -486,6 +486,9 @@ class Benchmark:
         if unknown:
             sizes = ", ".join(presets[goal.preset])
             self._mistake(self.where, f"has a goal with params {unknown}; sizes are {sizes}")
+        for name, value in goal.params:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self._mistake(self.where, f"has a goal with {name}={value!r}; accepted are numbers")
 
     def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
         if present is not None:

@@ -580,6 +580,10 @@ class Linter(Judge):
         silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
         remedy = "Say which library does what."
         yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
+        wanted = {"cuda"} & devices or devices
+        without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
+        remedy = "Declare the figure that the best variant is to reach, with bench.reach."
+        yield _verdict("form.goals", without, "no goal on {}", remedy, "note")
         sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
         even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
         remedy = "Take a prime: the last block then overhangs."
