@@ -38,7 +38,11 @@ class DescribedImplementation:
 
 @frozen
 class Described:
-    """A target's declarations, its module and the SHA-256 of the module's file."""
+    """A target's declarations, its module and the SHA-256 of the module's file.
+
+    awkward: the sizes that conformance tests; null where the author gives none.
+    accepted: notes of `aiperf lint` that are right, with the reason.
+    """
 
     goal: str
     clock: str
@@ -56,6 +60,8 @@ class Described:
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
     goals: list[Goal] = field(factory=list)
+    awkward: list[dict[str, Any]] | None = None
+    accepted: dict[str, str] = field(factory=dict)
 
     def sizes_of(self, goal: Goal) -> dict[str, float]:
         """The sizes that a goal is about."""

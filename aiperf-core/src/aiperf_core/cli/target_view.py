@@ -31,7 +31,7 @@ def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str])
     for name in sorted(names - known):
         hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
         raise UsageError(f"{target.name!r} has no implementation {name!r}.{hint}")
-    everywhere = [one for device in benchmark.devices for one in benchmark.on(device)]
+    everywhere = [one for device in benchmark.devices for one in benchmark.implementations_on(device)]
     return [one for one in everywhere if not names or one.name in names]
 
 

@@ -54,10 +54,10 @@ def describe(benchmark: Benchmark, module: str) -> Described:
                 requires=list(one.requires),
                 builds_on=one.builds_on,
                 lossy=asdict(one.lossy) if one.lossy else None,
-                mechanisms=list(one.mechanisms),
+                mechanisms=list(benchmark.mechanisms_of(one)),
             )
             for device in benchmark.devices
-            for one in benchmark.on(device)
+            for one in benchmark.implementations_on(device)
         ],
         folder=benchmark.folder,
         files=list(benchmark.task.files),
@@ -66,6 +66,8 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         served=list(benchmark.task.served),
         no_gain_on=dict(benchmark.no_gain_on),
         goals=list(benchmark.goals),
+        awkward=benchmark.awkward_sizes,
+        accepted=dict(benchmark.accepted),
     )
 
 
