@@ -395,6 +395,11 @@ MISTAKES = {
         "",
         "FILE: has a goal with n='2'; accepted are numbers.",
     ),
+    "a goal with params that are no sizes": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params='n')\n"},
+        "",
+        "FILE: has a goal with params='n'; accepted are sizes, such as {'n': 4096}.",
+    ),
     "deferred without an end": (
         {"bench": 'bench = Benchmark(goal="latency", deferred=True)\n'},
         '@bench.baseline(device="cpu"',

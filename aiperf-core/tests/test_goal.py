@@ -1,11 +1,17 @@
 """Goals: their words, and the figures that they accept. The messages for mistakes are in `test_benchmark.py`."""
 
+import json
 from typing import Any
 
+import cattrs
 import pytest
+from attrs import asdict
 
+from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.described import Described
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.goal import Goal, make_goal
+from aiperf_core.harness.roles.describer import describe
 
 WORDS = {
     "at least 92 % of the rate of a copy": {"of": "BW", "at_least": 0.92},
@@ -20,7 +26,7 @@ WORDS = {
         "of": "P2P",
         "at_least": 0.8,
         "size": "large",
-        "params": (("world_size", 4),),
+        "params": {"world_size": 4},
     },
 }
 
@@ -52,3 +58,16 @@ def test_a_bar_is_reached_from_its_side() -> None:
     least, most = goal(of="BW", at_least=0.9), goal(of="LAT", at_most=2)
     assert [least.is_met_by(one) for one in (0.89, 0.9, 0.91)] == [False, True, True]
     assert [most.is_met_by(one) for one in (1.9, 2.0, 2.1)] == [True, True, False]
+
+
+def test_goals_pass_between_processes_unchanged() -> None:
+    """Worker and judge describe the benchmark too; a guard compares that with the description of the run."""
+    bench = Benchmark(goal="speed")
+    bench.workload(smoke={"n": 3, "k": 1}, cuda={"n": 4, "k": 2})(lambda n, k, device: {})
+    bench.reference(tolerance=exact)(lambda: None)
+    bench.cost(lambda n: Cost(bytes_read=n))
+    bench.reach(of="BW", at_least=1, params={"n": 2})
+    told = json.loads(json.dumps(asdict(describe(bench, __name__))))
+    described = cattrs.structure(told, Described)
+    assert asdict(described) == told
+    assert described.sizes_of(described.goals[0]) == {"n": 2, "k": 2}

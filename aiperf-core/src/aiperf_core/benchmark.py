@@ -375,6 +375,8 @@ class Benchmark:
         Give one of `at_least` and `at_most`. A goal that is missed needs a `cause`, and in `shown_by` the measurement
         that shows it.
         """
+        if params is not None and not isinstance(params, Mapping):
+            self._mistake(self.where, f"has a goal with params={params!r}; accepted are sizes, such as {{'n': 4096}}")
         try:
             declared = make_goal(
                 of=of,
@@ -383,7 +385,7 @@ class Benchmark:
                 device=device,
                 implementation=implementation,
                 size=size,
-                params=tuple(sorted((params or {}).items())),
+                params=dict(params or {}),
                 cause=cause,
                 shown_by=shown_by,
             )
@@ -549,11 +551,11 @@ class Benchmark:
         presets = self.task.presets
         if goal.preset not in presets:
             self._mistake(self.where, f"has a goal at the size {goal.preset!r}; there are {', '.join(presets)}")
-        unknown = [name for name, _ in goal.params if name not in presets[goal.preset]]
+        unknown = [name for name in goal.params if name not in presets[goal.preset]]
         if unknown:
             sizes = ", ".join(presets[goal.preset])
             self._mistake(self.where, f"has a goal with params {unknown}; sizes are {sizes}")
-        for name, value in goal.params:
+        for name, value in goal.params.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 self._mistake(self.where, f"has a goal with {name}={value!r}; accepted are numbers")
 

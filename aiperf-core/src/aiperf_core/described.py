@@ -65,7 +65,7 @@ class Described:
 
     def sizes_of(self, goal: Goal) -> dict[str, float]:
         """The sizes that a goal is about."""
-        return {**self.presets[goal.preset], **dict(goal.params)}
+        return {**self.presets[goal.preset], **goal.params}
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

@@ -23,7 +23,7 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 import math
 import re
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aiperf_core import units
 from aiperf_core.cost import PRECISIONS
@@ -81,7 +81,7 @@ class Goal:
     device: str = "cuda"
     implementation: str | None = None
     size: str | None = None
-    params: tuple[tuple[str, float], ...] = ()
+    params: dict[str, float] = field(factory=dict)
     cause: str = ""
     shown_by: str = ""
 
@@ -119,7 +119,7 @@ class Goal:
     def __str__(self) -> str:
         bar = f"{100 * self.bar:.6g} % of" if self.is_share else f"{self.bar:.6g}x"
         sizes = [f"size {self.size}"] if self.size else []
-        sizes += [f"{name}={units.parameter(value)}" for name, value in self.params]
+        sizes += [f"{name}={units.parameter(value)}" for name, value in self.params.items()]
         where = f" at {', '.join(sizes)}" if sizes else ""
         return f"at {'most' if self.at_most else 'least'} {bar} {self._reference()}{where}"
 

@@ -161,8 +161,8 @@ def test_a_target_that_cannot_be_used_is_an_error(installed):
     assert done.stderr.startswith("aiperf: 'acme.graph' cannot be used: importing 'aiperf_acme.graph' raised ")
 
 
-def test_what_never_ran_on_a_gpu_is_named(acme):
-    assert "never measured on a GPU: acme.gather" in asked(acme, "acme.gather").stdout
+def test_targets_without_a_measurement_on_a_gpu_are_named(acme):
+    assert "no stored measurement on a GPU: acme.gather" in asked(acme, "acme.gather").stdout
     found, _ = document(acme, "acme", code=1)
     assert found["never_on_gpu"] == ["acme.gather"]  # the other one is for processors
 

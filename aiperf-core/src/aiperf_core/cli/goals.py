@@ -121,7 +121,7 @@ def _record(standing: "Standing") -> dict[str, Any]:
     reached = standing.reached
     return {
         "target": standing.target,
-        "goal": {**asdict(standing.goal), "params": dict(standing.goal.params)},
+        "goal": asdict(standing.goal),
         "words": str(standing.goal),
         "state": standing.state,
         "close": standing.is_close,

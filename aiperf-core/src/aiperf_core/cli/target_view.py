@@ -47,7 +47,7 @@ def describe(
         "cache": benchmark.cache,
         "tolerance": str(benchmark.tolerance),
         "no_gain_on": dict(benchmark.no_gain_on),
-        "goals": [{**asdict(one), "params": dict(one.params)} for one in benchmark.goals],
+        "goals": [asdict(one) for one in benchmark.goals],
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
             asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations

@@ -60,7 +60,7 @@ def _page(found: Standings) -> Iterator[str]:
         yield ""
         yield f"- `{standing.target}`, {goal}: {f'{goal.cause} (`{goal.shown_by}`)' if goal.cause else NO_CAUSE}"
     for title, names in (
-        ("Never measured on a GPU", found.never_on_gpu),
+        ("No stored measurement on a GPU", found.never_on_gpu),
         ("No goal", found.without),
     ):
         if names:
@@ -109,4 +109,4 @@ def _cause(standing: Standing) -> str:
 def _missing(found: Standings) -> Iterator[str]:
     """Sentences on what has no goal and no measurement."""
     if found.never_on_gpu:
-        yield f"never measured on a GPU: {', '.join(found.never_on_gpu)}"
+        yield f"no stored measurement on a GPU: {', '.join(found.never_on_gpu)}"
