@@ -40,6 +40,7 @@ class DescribedImplementation:
 class Described:
     """A target's declarations, its module and the SHA-256 of the module's file.
 
+    tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
     """
@@ -49,7 +50,7 @@ class Described:
     cache: str
     threads: int | None
     presets: dict[str, dict[str, Any]]
-    tolerance: str
+    tolerances: dict[str, str]
     module: str
     sha256: str
     implementations: list[DescribedImplementation]
