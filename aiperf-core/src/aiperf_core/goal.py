@@ -14,7 +14,7 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 | `P2P` | declared `wire_bytes` per second, as a share of the slowest copy between two GPUs |
 | `ALLREDUCE` | declared `wire_bytes` per second, as a share of the bus bandwidth of a large all-reduce |
 | `PCI` | declared bytes read per second, as a share of pinned copies to the device |
-| `DISK` | declared `disk_bytes` per second, as a share of the disk's rate |
+| `DISK` | declared `disk_read_bytes` or `disk_written_bytes` per second, as a share of the disk's rate |
 | `time:NAME` | the time, as a multiple of that of NAME; of `time:A,B` of the longer of both |
 | `speedup` | the baseline's time divided by the time |
 | `memory:NAME` | the peak memory, as a multiple of that of NAME |

@@ -75,7 +75,7 @@ def acme(installed, monkeypatch):
     def described(_, targets):
         return [(one, describe(load_benchmark(one), one.module)) for one in targets], []
 
-    monkeypatch.setattr(command, "_described", described)
+    monkeypatch.setattr(command, "declarations", described)
     return installed
 
 

@@ -94,6 +94,18 @@ def test_a_fraction_of_the_speed_of_light() -> None:
     assert refusal("SOL", attrs.evolve(found, rows=dark)) == expected
 
 
+def test_the_longer_of_disk_reads_and_writes_counts() -> None:
+    disk = attrs.evolve(CEILINGS, disk_read_bytes_per_s=1e9, disk_write_bytes_per_s=2e9)
+    read = result({"problem": attrs.evolve(PROBLEM, disk_read_bytes=5e5)})
+    both = result({"problem": attrs.evolve(PROBLEM, disk_read_bytes=5e5, disk_written_bytes=2e6)})
+    assert figure("DISK", read, disk).figure.value == pytest.approx(0.5, rel=0.002)
+    assert figure("DISK", both, disk).figure.value == pytest.approx(1, rel=0.002)
+    assert refusal("DISK", both) == "its run has no ceiling DISK: aiperf ceilings"
+    half = attrs.evolve(CEILINGS, disk_read_bytes_per_s=1e9)
+    assert refusal("DISK", both, half) == "its run has no ceiling DISK: aiperf ceilings"
+    assert refusal("DISK", result(), disk) == "its cost declares no disk_read_bytes and no disk_written_bytes"
+
+
 def test_a_cost_that_declares_none_of_it() -> None:
     silent = attrs.evolve(PROBLEM, wire_bytes=0.0, flops=0.0)
     assert refusal("P2P", result({"problem": silent})) == "its cost declares no wire_bytes"

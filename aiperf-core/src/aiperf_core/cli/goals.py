@@ -40,7 +40,7 @@ def goals(plugins: Plugins, what: tuple[str, ...], folder: Path, page: Path | No
     selections = plugins.select(patterns or ["all"])
     warn_of_skipped(plugins)
     runs, problems = _runs(folder, paths)
-    described, unusable = _described(plugins, [one.target for one in selections])
+    described, unusable = declarations(plugins, [one.target for one in selections])
     found = standings(described, runs)
     found.unreadable.extend(problems)
     out, _ = consoles()
@@ -79,7 +79,7 @@ def _runs(folder: Path, paths: list[Path]) -> "tuple[list[Run], list[str]]":
     return sorted(runs, key=lambda run: run.created, reverse=True), problems
 
 
-def _described(
+def declarations(
     plugins: Plugins, targets: "list[InstalledTarget]"
 ) -> "tuple[list[tuple[InstalledTarget, Described]], list[str]]":
     """The targets with their declarations, and the reasons why others cannot be used."""

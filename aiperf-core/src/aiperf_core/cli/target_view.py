@@ -110,6 +110,15 @@ def _reflowed(docstring: str) -> Group:
     return Group(*parts)
 
 
+# Columns of a cost that few targets declare.
+_EXTRAS = {
+    "wire_bytes": "wire",
+    "disk_read_bytes": "disk reads",
+    "disk_written_bytes": "disk writes",
+    "tokens": "tokens",
+}
+
+
 def _presets(benchmark: Benchmark, look: Look) -> Table:
     costs = {name: benchmark.work(sizes) for name, sizes in benchmark.task.presets.items()}
     table = _table(look)
@@ -117,15 +126,17 @@ def _presets(benchmark: Benchmark, look: Look) -> Table:
     table.add_column("sizes", overflow="fold")
     for heading in ("reads", "writes", "arithmetic"):
         table.add_column(heading, justify="right", no_wrap=True)
-    extras = [name for name in ("wire_bytes", "tokens") if any(getattr(cost, name) for cost in costs.values())]
+    extras = [name for name in _EXTRAS if any(getattr(cost, name) for cost in costs.values())]
     for name in extras:
-        table.add_column({"wire_bytes": "wire", "tokens": "tokens"}[name], justify="right", no_wrap=True)
-    for name, sizes in benchmark.task.presets.items():
-        cost = costs[name]
+        table.add_column(_EXTRAS[name], justify="right", no_wrap=True)
+    for preset, sizes in benchmark.task.presets.items():
+        cost = costs[preset]
         shown = " ".join(f"{key}={units.parameter(value)}" for key, value in sizes.items())
-        more = [units.size(cost.wire_bytes) if extra == "wire_bytes" else f"{cost.tokens:,.0f}" for extra in extras]
+        more = [f"{cost.tokens:,.0f}" if name == "tokens" else units.size(getattr(cost, name)) for name in extras]
         arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
-        table.add_row(name, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more)
+        table.add_row(
+            preset, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more
+        )
     return table
 
 

@@ -160,15 +160,16 @@ def _machine(manifest: Manifest, device: str) -> str:
 def _kept(
     name: str, goal: Goal, sizes: Mapping[str, float], pages: Sequence[tuple[Path, Page]]
 ) -> Iterator[tuple[Reached, Origin]]:
-    """The figures of a goal in expectations files. A row keeps the figure of its speedup."""
+    """The figures of a goal in expectations files."""
     for path, page in pages:
         if page.hardware.startswith(_GPUS) != (goal.device == "cuda"):
             continue
-        rows = {key.partition(":")[2]: row for key, row in page.expected.items() if key.partition(":")[0] == name}
-        rows = {row: kept for row, kept in rows.items() if kept.sizes == sizes and goal.implementation in (None, row)}
-        if goal.of != "speedup" or not rows:
-            continue
-        best = max(rows, key=lambda row: rows[row].measured)
-        kept = rows[best]
-        figure = Estimate(kept.measured, kept.low, kept.high)
-        yield Reached(best, figure), Origin(kept.bundle, page.hardware, kept.date, file=path.name)
+        for key, row in page.expected.items():
+            target, _, implementation = key.partition(":")
+            if target != name or goal.implementation not in (None, implementation) or row.sizes != sizes:
+                continue
+            for one in row.goals:
+                if one.of == goal.of:
+                    run = page.run_of(key)
+                    origin = Origin(run.bundle, page.hardware, run.date, run.tier, file=path.name)
+                    yield Reached(implementation, Estimate(one.value, one.low, one.high)), origin

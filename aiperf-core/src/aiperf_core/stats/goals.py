@@ -111,6 +111,8 @@ def _figure(goal: Goal, row: Row, result: TargetResult, ceilings: Ceilings | Non
         case "LAT" | "GRAPH":
             unit, time = _ceiling(goal, result.problem, ceilings), _time(row)
             return Estimate(time.value / unit, time.low / unit, time.high / unit)
+        case "DISK":
+            return _inverse(_disk_s(result.problem, ceilings), _time(row))
         case _:
             amount, what = _amount(goal, result.problem)
             if not amount:
@@ -149,6 +151,20 @@ def _amount(goal: Goal, problem: Problem) -> tuple[float, str]:
             return problem.wire_bytes, "wire_bytes"
         case _:
             return problem.bytes_read + problem.bytes_written, "bytes_read and no bytes_written"
+
+
+def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
+    """The least time on the disk in seconds. Reads and writes may overlap."""
+    read_rate = ceilings.disk_read_bytes_per_s if ceilings else None
+    write_rate = ceilings.disk_write_bytes_per_s if ceilings else None
+    pairs = ((problem.disk_read_bytes, read_rate), (problem.disk_written_bytes, write_rate))
+    used = [(amount, rate) for amount, rate in pairs if amount]
+    if not used:
+        raise NoFigureError("its cost declares no disk_read_bytes and no disk_written_bytes")
+    times = [amount / rate for amount, rate in used if rate]
+    if len(times) < len(used):
+        raise NoFigureError("its run has no ceiling DISK: aiperf ceilings")
+    return max(times)
 
 
 def _ceiling(goal: Goal, problem: Problem, ceilings: Ceilings | None) -> float:

@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -259,7 +260,7 @@ class Planner(Machine):
                 executor_name=plan.executor,
                 log_path=lambda name: log_path(target.name, name),
                 reporter=reporter,
-                ceilings=lambda again: self.ceilings(plan.device, again),
+                ceilings=partial(self.ceilings, plan.device),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
             )
