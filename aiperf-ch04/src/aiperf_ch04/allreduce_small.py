@@ -77,6 +77,10 @@ def cost(n, world_size):
     return Cost(bytes_read=2 * n, bytes_written=2 * n, flops=n * share, precision="bf16", wire_bytes=4 * n * share)
 
 
+bench.reach(of="time:library", at_most=0.6)
+bench.reach(of="P2P", at_least=0.8, implementation="auto", size="large")
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
 def library(x):
     dist.all_reduce(x)

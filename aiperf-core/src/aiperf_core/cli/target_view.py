@@ -14,6 +14,7 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
+from aiperf_core.goal import Goal
 from aiperf_core.names import words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
@@ -46,6 +47,7 @@ def describe(
         "cache": benchmark.cache,
         "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
+        "goals": [asdict(one) for one in benchmark.goals],
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
             asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
@@ -64,6 +66,8 @@ def render_target(
     """The whole declaration of a target."""
     facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
+    for goal in benchmark.goals:
+        facts.add_row("to reach", _goal(goal, look))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     by_size = benchmark.tolerances
     if len({*by_size.values()}) == 1:
@@ -76,6 +80,13 @@ def render_target(
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
     parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
     return Group(*parts, Text(), _implementations(implementations, look), Text())
+
+
+def _goal(goal: Goal, look: Look) -> Text:
+    """A goal in words, with its device, its implementation and the cause of a miss."""
+    parts = [goal.device, f"by {goal.implementation}" if goal.implementation else ""]
+    text = f"{goal} ({', '.join(filter(None, parts))})"
+    return look.text(f"{text}. Missed: {goal.cause} ({goal.shown_by})" if goal.cause else text)
 
 
 def _reflowed(docstring: str) -> Group:
