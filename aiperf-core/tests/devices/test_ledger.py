@@ -100,7 +100,9 @@ class Event:
 
 
 def test_a_copy_has_the_bytes_of_its_metadata() -> None:
-    metadata = '"device": 0, "context": 1, "stream": 7, "correlation": 9, "bytes": 131072, "memory bandwidth (GB/s)": 9.5'
+    metadata = (
+        '"device": 0, "context": 1, "stream": 7, "correlation": 9, "bytes": 131072, "memory bandwidth (GB/s)": 9.5'
+    )
     name = "Memcpy DtoH (Device -> Pageable)"
     assert _piece(Event(name, metadata)) == piece(name, 2.0, 2.5, kind="copy", moved=131072)
     assert _piece(Event("gemm", metadata)).bytes == 0
