@@ -21,6 +21,7 @@ _COMMANDS = {
     "reproduce": "Repeat a stored run and compare the verdicts.",
     "expectations": "Check for regressions against stored results.",
     "report": "Write a run as a report in HTML, Markdown or PDF.",
+    "page": "Write the targets of a package as a page to publish.",
     "export": "Export results for other programs.",
     "ceilings": "Measure the peak rates of this machine.",
     "roofline": "Draw results on the machine's roofline.",

@@ -1,0 +1,176 @@
+"""A target as a part of a page in Markdown: what it teaches, its implementations, its goals, and its ladder.
+
+The figures of a ladder are those of an expectations file of the target's package. Nothing else of a page is measured.
+"""
+
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from attrs import frozen
+
+from aiperf_core import units
+from aiperf_core.benchmark import Benchmark, Implementation
+from aiperf_core.goal import Goal
+from aiperf_core.measurements import Estimate
+from aiperf_core.render import ladder
+from aiperf_core.render.docstring import parts
+from aiperf_core.render.ladder import Rung
+from aiperf_core.render.svg import Picture
+from aiperf_core.stats import expectations
+from aiperf_core.stats.expectations import Expectation, Page, Source
+from aiperf_core.targets import InstalledTarget
+
+# The key of a kind of machine that ran GPU targets: NVIDIA's driver names each of its GPUs "NVIDIA ...".
+_GPU = re.compile(r"nvidia-")
+NOT_ON_A_GPU = "Not measured on a GPU yet."
+NOT_MEASURED = "No stored measurement."
+
+Figure = Callable[[str, Picture], str]
+
+
+@frozen(kw_only=True)
+class Stored:
+    """The stored figures of a target on a kind of machine.
+
+    hardware: the key of the kind of machine.
+    figures: the expectations by the names of the implementations.
+    """
+
+    hardware: str
+    figures: Mapping[str, Expectation]
+
+    @property
+    def device(self) -> str:
+        """The kind of device that was measured."""
+        return "cuda" if _GPU.match(self.hardware) else "cpu"
+
+    @property
+    def date(self) -> str:
+        """The date of the newest figure."""
+        return max(one.date for one in self.figures.values())
+
+
+def stored(target: InstalledTarget, source: Source | None) -> list[Stored]:
+    """The stored figures of a target: those of GPUs first, then the newest. Raises BundleError for a bad file."""
+    found = []
+    for file in sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else ():
+        page = expectations.read(file)
+        figures = _figures(page, target.name) if page else {}
+        if page and figures:
+            found.append(Stored(hardware=page.hardware, figures=figures))
+    return sorted(sorted(found, key=lambda one: one.date, reverse=True), key=lambda one: one.device != "cuda")
+
+
+def _figures(page: Page, target: str) -> dict[str, Expectation]:
+    names = {name: name.partition(":") for name in page.expected}
+    return {own: page.expected[name] for name, (of, _, own) in names.items() if of == target}
+
+
+def lesson(target: InstalledTarget, benchmark: Benchmark, figure: Figure, heading: str = "##") -> Iterator[str]:
+    """The paragraphs of a target's part of the page. `figure` takes a name and a picture, and returns Markdown."""
+    source = expectations.source_of(target)
+    measured = stored(target, source)
+    yield f"{heading} `{target.name}`"
+    yield _plain(target.summary)
+    yield from _docstring(inspect.cleandoc(sys.modules[target.module].__doc__ or ""))
+    yield "\n".join(_implementations(benchmark))
+    if benchmark.goals:
+        yield "\n".join(_goals(benchmark.goals))
+    if measured:
+        yield from _measured(target, benchmark, measured[0], source, figure)
+    if "cuda" in benchmark.devices and all(one.device != "cuda" for one in measured):
+        yield f"*{NOT_ON_A_GPU}*"
+    elif not measured:
+        yield f"*{NOT_MEASURED}*"
+
+
+def _docstring(docstring: str) -> Iterator[str]:
+    """The docstring as Markdown: a section becomes an item of a list."""
+    for block in parts(docstring):
+        lines = [f"- **{label}.** {_plain(text)}" for label, text in block if label]
+        texts = [_plain(text) for label, text in block if not label]
+        yield from (text for text in texts if text)
+        if lines:
+            yield "\n".join(lines)
+
+
+def _implementations(benchmark: Benchmark) -> Iterator[str]:
+    yield "| device | implementation | what it is | needs |"
+    yield "| --- | --- | --- | --- |"
+    for device in benchmark.devices:
+        for one in benchmark.on(device):
+            needs = ", ".join(f"`{need}`" for need in one.requires)
+            yield f"| {device} | `{one.name}` | {_cell(_what(one))} | {needs} |"
+
+
+def _what(one: Implementation) -> str:
+    if one.role == "baseline":
+        return f"*{one.kind} baseline*"
+    builds = f" (builds on `{one.builds_on}`)" if one.builds_on else ""
+    lossy = f"; lossy: {one.lossy.metric} at most {one.lossy.budget:g}" if one.lossy else ""
+    role = "*yardstick*: " if one.role == "yardstick" else ""
+    return f"{role}{_plain(one.why)}{builds}{lossy}"
+
+
+def _goals(goals: Iterable[Goal]) -> Iterator[str]:
+    for goal in goals:
+        who = f"`{goal.implementation}`" if goal.implementation else "the fastest variant"
+        bound = "at most" if goal.at_most else "at least"
+        sizes = "".join(f", {name}={units.parameter(value)}" for name, value in goal.params)
+        where = f"{goal.device}, size `{goal.preset}`{sizes}"
+        cause = f" Missed because {_plain(goal.cause)} (shown by `{goal.shown_by}`)." if goal.cause else ""
+        yield f"- **Goal.** `{goal.of}` {bound} {goal.bar:g} by {who} ({where}).{cause}"
+
+
+def _measured(
+    target: InstalledTarget, benchmark: Benchmark, found: Stored, source: Source | None, figure: Figure
+) -> Iterator[str]:
+    metric = expectations.metric_of(target.goal)
+    rungs = [_rung(one, found.figures.get(one.name)) for one in benchmark.on(found.device)]
+    yield figure(target.name, ladder.draw(rungs, metric))
+    yield "\n\n".join(dict.fromkeys(_provenance(found, one) for one in found.figures.values()))
+    digest = hashlib.sha256(source.file.read_bytes()).hexdigest() if source else None
+    if any(one.source != digest for one in found.figures.values()):
+        yield "*The source has changed since this measurement.*"
+
+
+def _rung(one: Implementation, found: Expectation | None) -> Rung:
+    if one.role == "baseline":
+        return Rung(name=one.name, role=one.role, ratio=Estimate(1.0, 1.0, 1.0))
+    ratio = Estimate(found.measured, found.low, found.high) if found else None
+    return Rung(name=one.name, role=one.role, ratio=ratio)
+
+
+def _provenance(found: Stored, one: Expectation) -> str:
+    sizes = " ".join(f"{name}={units.parameter(value)}" for name, value in one.sizes.items())
+    versions = ", ".join(f"{name} {version}" for name, version in one.versions.items())
+    git = f"; git {one.git[:12]}" if one.git else ""
+    return f"Measured on `{found.hardware}`, {units.moment(one.date)}: {sizes}; {versions}{git}; run `{one.bundle}`."
+
+
+def _plain(text: str) -> str:
+    """Text on one line, with the characters that Markdown and HTML would read escaped outside of code spans."""
+    text = " ".join(text.split())
+    spans = re.split(r"(`[^`]*`)", text)
+    return "".join(one if one.startswith("`") else re.sub(r"([\\*_\[\]<>$])", r"\\\1", one) for one in spans)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def contents(targets: Iterable[InstalledTarget]) -> str:
+    """A table of targets: name, devices, aim and summary."""
+    rows = [
+        f"| [`{one.name}`](#{_anchor(one.name)}) | {', '.join(one.devices)} | {one.goal} | {_cell(_plain(one.summary))} |"
+        for one in targets
+    ]
+    return "\n".join(["| target | devices | aim | lesson |", "| --- | --- | --- | --- |", *rows])
+
+
+def _anchor(name: str) -> str:
+    """The anchor of a heading with a target's name, as GitHub makes it."""
+    return re.sub(r"[^\w-]", "", name.lower())
