@@ -37,7 +37,7 @@ def error(output: dict[str, Any], right: dict[str, Any]) -> float:
 def test_what_is_computed_again_is_computed_in_the_same_way() -> None:
     given = drawn(SIZE)
     outputs = {}
-    for one in activation_memory.bench.on("cpu"):
+    for one in activation_memory.bench.implementations_on("cpu"):
         instance = one.code()
         call_with(instance.prepare, given)
         outputs[one.name] = bind(instance.run, given)()
@@ -64,7 +64,7 @@ def test_each_keeps_less_than_the_one_before_it() -> None:
     given = drawn({"blocks": 4, "every": 2, "width": 64, "heads": 2, "batch": 2, "length": 32, "vocabulary": 31})
     kept = {}
     for name in ("keep_all", "every_kth", "full"):
-        (one,) = (one for one in activation_memory.bench.on("cpu") if one.name == name)
+        (one,) = (one for one in activation_memory.bench.implementations_on("cpu") if one.name == name)
         instance = one.code()
         call_with(instance.prepare, given)
         kept[name] = saved_bytes(instance.run, given)
@@ -82,7 +82,7 @@ def test_selective_computes_no_product_again_but_the_narrowing() -> None:
     given = drawn(SIZE)
     counted = {}
     for name in ("keep_all", "selective", "full"):
-        (one,) = (one for one in activation_memory.bench.on("cpu") if one.name == name)
+        (one,) = (one for one in activation_memory.bench.implementations_on("cpu") if one.name == name)
         instance = one.code()
         call_with(instance.prepare, given)
         products.clear()

@@ -397,11 +397,14 @@ def test_a_sound_benchmark(load: Load, tmp_path: Path) -> None:
     assert bench.where == str(tmp_path / "acme_doubling.py")
     assert bench.task.presets == {"smoke": {"n": 4}, "cpu": {"n": 8}}
     assert bench.task.static is None
-    assert bench.tolerance is exact
+    assert bench.tolerance_at({}) is exact
     assert bench.work({"n": 3}) == Cost(bytes_read=12, bytes_written=12)
-    assert [one.name for one in bench.on("cpu")] == ["doubled", "added"]
-    assert bench.on("cuda") == []
-    assert bench.on("cpu")[1].where == f"{bench.where}:{line_of(Path(bench.where), '@bench.variant')} (added)"
+    assert [one.name for one in bench.implementations_on("cpu")] == ["doubled", "added"]
+    assert bench.implementations_on("cuda") == []
+    assert (
+        bench.implementations_on("cpu")[1].where
+        == f"{bench.where}:{line_of(Path(bench.where), '@bench.variant')} (added)"
+    )
 
 
 def test_one_implementation_may_stand_for_two_devices_and_names_come_from_classes() -> None:
@@ -420,13 +423,13 @@ def test_one_implementation_may_stand_for_two_devices_and_names_come_from_classe
     def first_version(a: float) -> float:
         return a
 
-    assert [one.name for one in bench.on("cpu")] == ["plain", "http_cache2_wide", "library"]
-    assert [one.name for one in bench.on("cuda")] == ["plain", "library"]
-    wide = bench.on("cpu")[1]
+    assert [one.name for one in bench.implementations_on("cpu")] == ["plain", "http_cache2_wide", "library"]
+    assert [one.name for one in bench.implementations_on("cuda")] == ["plain", "library"]
+    wide = bench.implementations_on("cpu")[1]
     assert wide.is_class
     assert wide.requires == ("compiler",)
     assert wide.lossy == Lossy("rel_l2", 0.5)
-    assert not bench.on("cpu")[0].is_class
+    assert not bench.implementations_on("cpu")[0].is_class
     assert first_version(3) == library(3) == 3
 
 

@@ -36,14 +36,19 @@ class DescribedImplementation:
 
 @frozen
 class Described:
-    """A target's declarations, its module and the SHA-256 of the module's file."""
+    """A target's declarations, its module and the SHA-256 of the module's file.
+
+    tolerances: by preset of sizes.
+    awkward: the sizes that conformance tests; null where the author gives none.
+    accepted: notes of `aiperf lint` that are right, with the reason.
+    """
 
     goal: str
     clock: str
     cache: str
     threads: int | None
     presets: dict[str, dict[str, Any]]
-    tolerance: str
+    tolerances: dict[str, str]
     module: str
     sha256: str
     implementations: list[DescribedImplementation]
@@ -53,6 +58,8 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
+    awkward: list[dict[str, Any]] | None = None
+    accepted: dict[str, str] = field(factory=dict)
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

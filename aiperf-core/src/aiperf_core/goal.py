@@ -5,7 +5,8 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 | `of` | the figure |
 | --- | --- |
 | `SOL` | the speed of light of the whole cost divided by the time |
-| `BW`, `RBW`, `WBW` | declared bytes (read and written, read, written) per second, as a share of the rate of a copy, a read, a fill |
+| `BW` | declared bytes read and written per second, as a share of the rate of a copy |
+| `RBW`, `WBW` | declared bytes read, or written, per second, as a share of the rate of a read, or a fill |
 | `MM:bf16` | declared operations per second, as a share of matrix products of that precision |
 | `FMA:fp32` | declared operations per second, as a share of fused multiply-adds of that precision |
 | `SMBW`, `CACHE` | declared bytes per second, as a share of reads from shared memory, from the last-level cache |

@@ -6,15 +6,15 @@
 | result | at the sizes of `smoke` an implementation is not right, or the result changes when it is written and read |
 | awkward sizes | an implementation is not right at such a size |
 
-Awkward sizes come from the author. A target without any is tested at primes just above the sizes of `smoke`, as far as
-its workload accepts them. Lint and awkward sizes share a process. A crash ends that process and costs one
-implementation at one size.
+Awkward sizes come from the author (`bench.awkward`). A target without any is tested at primes just above the sizes of
+`smoke`, as far as its workload accepts them. Lint and awkward sizes share a process. A crash ends that process and
+costs one implementation at one size.
 """
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import isqrt
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,7 @@ class TargetCheck:
     """A check of one target on one device.
 
     selection: the target, and the implementations that were asked for; all of them where none is named.
-    awkward: sizes that replace some of `smoke`; None where the author gives none.
-    accepted: the tests of `aiperf lint` whose notes are no problem; None accepts all notes.
+    strict: whether a note of `aiperf lint` that the benchmark does not accept is a problem too.
     problems: what is wrong, a paragraph each.
     skipped: what this machine cannot test, with the reason.
     tested: whether any implementation was tested.
@@ -51,8 +50,7 @@ class TargetCheck:
     measuring: Measuring
     selection: Selection
     device: str
-    awkward: Iterable[Sizes] | None = None
-    accepted: Collection[str] | None = None
+    strict: bool = False
     problems: list[str] = field(factory=list, init=False)
     skipped: list[str] = field(factory=list, init=False)
     tested: bool = field(default=False, init=False)
@@ -90,11 +88,9 @@ class TargetCheck:
         except ChildError as error:
             self.problems.append(f"{target.name!r} could not be linted on {self.device}: {error}")
             return
-        wrong = [one for one in outcomes if one["verdict"] == "problem" or self._is_refused(one)]
+        refused = ("problem", "note") if self.strict else ("problem",)
+        wrong = [one for one in outcomes if one["verdict"] in refused]
         self.problems += [f"{one['test']}: {one['found']}\n    {one['remedy']}" for one in wrong]
-
-    def _is_refused(self, outcome: Mapping[str, str]) -> bool:
-        return outcome["verdict"] == "note" and self.accepted is not None and outcome["test"] not in self.accepted
 
     def _measure(self, plan: Plan, sizes: Sizes, keep: bool = False) -> None:
         """Measure all implementations side by side; with `keep`, write the result and read it again."""
@@ -154,8 +150,8 @@ class TargetCheck:
                 self._wrong(one, params, wrong)
 
     def _awkward_sizes(self, plan: Plan) -> Iterator[Sizes]:
-        if self.awkward is not None:
-            yield from self.awkward
+        if plan.described.awkward is not None:
+            yield from plan.described.awkward
             return
         primes: dict[str, float] = {}
         for name, size in plan.params.items():

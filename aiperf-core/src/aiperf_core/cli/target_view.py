@@ -27,7 +27,7 @@ def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str])
     for name in sorted(names - known):
         hint = nearest(name, known) or f" There are: {', '.join(sorted(known))}"
         raise UsageError(f"{target.name!r} has no implementation {name!r}.{hint}")
-    everywhere = [one for device in benchmark.devices for one in benchmark.on(device)]
+    everywhere = [one for device in benchmark.devices for one in benchmark.implementations_on(device)]
     return [one for one in everywhere if not names or one.name in names]
 
 
@@ -41,7 +41,7 @@ def describe(
         "lesson": lesson(target),
         "clock": benchmark.clock,
         "cache": benchmark.cache,
-        "tolerance": str(benchmark.tolerance),
+        "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
@@ -62,7 +62,11 @@ def render_target(
     facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
-    facts.add_row("answer", look.text(str(benchmark.tolerance)))
+    by_size = benchmark.tolerances
+    if len({*by_size.values()}) == 1:
+        facts.add_row("answer", look.text(by_size["smoke"]))
+    else:
+        facts.add_row("answer", look.text("; ".join(f"{size}: {tolerance}" for size, tolerance in by_size.items())))
     for device, why in benchmark.no_gain_on.items():
         facts.add_row("no gain", no_gain(device, why))
     facts.add_row("package", f"{target.distribution} {target.version}")

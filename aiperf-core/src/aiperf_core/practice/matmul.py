@@ -49,9 +49,6 @@ def cost(m, n, k):
 
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
 class Library:
-    def prepare(self):
-        torch.set_float32_matmul_precision("highest")  # some images switch TF32 on for all
-
     def run(self, a, b):
         return a @ b
 
@@ -59,7 +56,6 @@ class Library:
 @bench.variant(device=("cpu", "cuda"), why="the result's memory is allocated once, not in every call")
 class KeptOutput:
     def prepare(self, a, b):
-        torch.set_float32_matmul_precision("highest")
         self.out = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)
 
     def run(self, a, b):
@@ -69,7 +65,6 @@ class KeptOutput:
 @bench.variant(device=("cpu", "cuda"), why="both operands lie along the summed dimension, in consecutive addresses")
 class Packed:
     def prepare(self, b):
-        torch.set_float32_matmul_precision("highest")
         self.packed = b.t().contiguous()
 
     def run(self, a):

@@ -72,7 +72,7 @@ class OneProcess(Service):
         """
         cpu.keep_freed_memory()
         self.benchmark, self.device, self.params = load_benchmark(TargetRef(**target)), device, params
-        here = {one.name: one for one in self.benchmark.on(device)}
+        here = {one.name: one for one in self.benchmark.implementations_on(device)}
         baseline = next(one for one in here.values() if one.role == "baseline")
         self.calls = 1
         self.gpu = Gpu() if device == "cuda" else None
@@ -104,7 +104,7 @@ class OneProcess(Service):
 
     def compared(self, out: Any, expected: Any) -> str | None:
         """What is wrong with an output."""
-        tolerance = self.benchmark.tolerance
+        tolerance = self.benchmark.tolerance_at(self.params)
         shape = pytree.describe(expected, pytree.Layout())
         for (path, node, one), (_, _, right) in zip(
             pytree.pairs(shape, out), pytree.pairs(shape, expected), strict=True
