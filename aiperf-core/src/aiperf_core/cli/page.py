@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def page(plugins: Plugins, patterns: tuple[str, ...], out: Path) -> None:
     """Write targets as a page in Markdown: what they teach, their implementations, goals and measured speedups.
 
-    The speedups are those that `aiperf expectations` stored in the package. Their figures are SVG files beside the page.
+    The speedups are those that 'aiperf expectations write' stored in the package. Their figures are SVG files beside
+    the page.
+
     A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory), a glob or 'all'.
     """
     if out.suffix != ".md":

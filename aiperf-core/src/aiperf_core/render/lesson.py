@@ -20,11 +20,13 @@ from aiperf_core.render.docstring import parts
 from aiperf_core.render.ladder import Rung
 from aiperf_core.render.svg import Picture
 from aiperf_core.stats import expectations
-from aiperf_core.stats.expectations import Expectation, Page, Source
+from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, Source
 from aiperf_core.targets import InstalledTarget
 
 # The key of a kind of machine that ran GPU targets: NVIDIA's driver names each of its GPUs "NVIDIA ...".
 _GPU = re.compile(r"nvidia-")
+# An underscore within a word is none of Markdown's.
+_SPECIAL = re.compile(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]")
 NOT_ON_A_GPU = "Not measured on a GPU yet."
 NOT_MEASURED = "No stored measurement."
 
@@ -37,10 +39,12 @@ class Stored:
 
     hardware: the key of the kind of machine.
     figures: the expectations by the names of the implementations.
+    runs: the runs that they were measured in, by the names of the implementations.
     """
 
     hardware: str
     figures: Mapping[str, Expectation]
+    runs: Mapping[str, MeasuredRun]
 
     @property
     def device(self) -> str:
@@ -50,23 +54,20 @@ class Stored:
     @property
     def date(self) -> str:
         """The date of the newest figure."""
-        return max(one.date for one in self.figures.values())
+        return max(one.date for one in self.runs.values())
 
 
 def stored(target: InstalledTarget, source: Source | None) -> list[Stored]:
     """The stored figures of a target: those of GPUs first, then the newest. Raises BundleError for a bad file."""
     found = []
     for file in sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else ():
-        page = expectations.read(file)
-        figures = _figures(page, target.name) if page else {}
-        if page and figures:
-            found.append(Stored(hardware=page.hardware, figures=figures))
+        page = expectations.read(file) or Page("")
+        names = {name.partition(":")[2]: name for name in page.expected if name.startswith(f"{target.name}:")}
+        if names:
+            figures = {own: page.expected[name] for own, name in names.items()}
+            runs = {own: page.run_of(name) for own, name in names.items()}
+            found.append(Stored(hardware=page.hardware, figures=figures, runs=runs))
     return sorted(sorted(found, key=lambda one: one.date, reverse=True), key=lambda one: one.device != "cuda")
-
-
-def _figures(page: Page, target: str) -> dict[str, Expectation]:
-    names = {name: name.partition(":") for name in page.expected}
-    return {own: page.expected[name] for name, (of, _, own) in names.items() if of == target}
 
 
 def lesson(target: InstalledTarget, benchmark: Benchmark, figure: Figure, heading: str = "##") -> Iterator[str]:
@@ -101,7 +102,7 @@ def _implementations(benchmark: Benchmark) -> Iterator[str]:
     yield "| device | implementation | what it is | needs |"
     yield "| --- | --- | --- | --- |"
     for device in benchmark.devices:
-        for one in benchmark.on(device):
+        for one in benchmark.implementations_on(device):
             needs = ", ".join(f"`{need}`" for need in one.requires)
             yield f"| {device} | `{one.name}` | {_cell(_what(one))} | {needs} |"
 
@@ -118,44 +119,48 @@ def _what(one: Implementation) -> str:
 def _goals(goals: Iterable[Goal]) -> Iterator[str]:
     for goal in goals:
         who = f"`{goal.implementation}`" if goal.implementation else "the fastest variant"
-        bound = "at most" if goal.at_most else "at least"
-        sizes = "".join(f", {name}={units.parameter(value)}" for name, value in goal.params)
-        where = f"{goal.device}, size `{goal.preset}`{sizes}"
         cause = f" Missed because {_plain(goal.cause)} (shown by `{goal.shown_by}`)." if goal.cause else ""
-        yield f"- **Goal.** `{goal.of}` {bound} {goal.bar:g} by {who} ({where}).{cause}"
+        yield f"- **Goal on {goal.device}.** {_plain(str(goal))}, by {who}.{cause}"
 
 
 def _measured(
     target: InstalledTarget, benchmark: Benchmark, found: Stored, source: Source | None, figure: Figure
 ) -> Iterator[str]:
     metric = expectations.metric_of(target.goal)
-    rungs = [_rung(one, found.figures.get(one.name)) for one in benchmark.on(found.device)]
+    rungs = [_rung(one, found.figures.get(one.name)) for one in benchmark.implementations_on(found.device)]
     yield figure(target.name, ladder.draw(rungs, metric))
-    yield "\n\n".join(dict.fromkeys(_provenance(found, one) for one in found.figures.values()))
+    yield "\n\n".join(
+        dict.fromkeys(_provenance(found.hardware, found.runs[name], one) for name, one in found.figures.items())
+    )
     digest = hashlib.sha256(source.file.read_bytes()).hexdigest() if source else None
-    if any(one.source != digest for one in found.figures.values()):
+    if any(one.sources.get(target.name) != digest for one in found.runs.values()):
         yield "*The source has changed since this measurement.*"
 
 
 def _rung(one: Implementation, found: Expectation | None) -> Rung:
     if one.role == "baseline":
         return Rung(name=one.name, role=one.role, ratio=Estimate(1.0, 1.0, 1.0))
-    ratio = Estimate(found.measured, found.low, found.high) if found else None
-    return Rung(name=one.name, role=one.role, ratio=ratio)
+    if found is None:
+        return Rung(name=one.name, role=one.role)
+    sol = found.sol.fraction if found.sol else None
+    return Rung(name=one.name, role=one.role, ratio=Estimate(found.measured, found.low, found.high), sol=sol)
 
 
-def _provenance(found: Stored, one: Expectation) -> str:
+def _provenance(hardware: str, run: MeasuredRun, one: Expectation) -> str:
     sizes = " ".join(f"{name}={units.parameter(value)}" for name, value in one.sizes.items())
-    versions = ", ".join(f"{name} {version}" for name, version in one.versions.items())
-    git = f"; git {one.git[:12]}" if one.git else ""
-    return f"Measured on `{found.hardware}`, {units.moment(one.date)}: {sizes}; {versions}{git}; run `{one.bundle}`."
+    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    tier = f", tier {run.tier}" if run.tier else ""
+    git = f"; git {run.git[:12]}" if run.git else ""
+    return f"Measured on `{hardware}`, {units.moment(run.date)}{tier}: {sizes}; {versions}{git}; run `{run.bundle}`."
 
 
 def _plain(text: str) -> str:
     """Text on one line, with the characters that Markdown and HTML would read escaped outside of code spans."""
     text = " ".join(text.split())
     spans = re.split(r"(`[^`]*`)", text)
-    return "".join(one if one.startswith("`") else re.sub(r"([\\*_\[\]<>$])", r"\\\1", one) for one in spans)
+    return "".join(
+        one if one.startswith("`") else re.sub(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]", r"\\\g<0>", one) for one in spans
+    )
 
 
 def _cell(text: str) -> str:
@@ -164,11 +169,11 @@ def _cell(text: str) -> str:
 
 def contents(targets: Iterable[InstalledTarget]) -> str:
     """A table of targets: name, devices, aim and summary."""
-    rows = [
-        f"| [`{one.name}`](#{_anchor(one.name)}) | {', '.join(one.devices)} | {one.goal} | {_cell(_plain(one.summary))} |"
-        for one in targets
-    ]
-    return "\n".join(["| target | devices | aim | lesson |", "| --- | --- | --- | --- |", *rows])
+    rows = ["| target | devices | aim | lesson |", "| --- | --- | --- | --- |"]
+    for one in targets:
+        link = f"[`{one.name}`](#{_anchor(one.name)})"
+        rows.append(f"| {link} | {', '.join(one.devices)} | {one.goal} | {_cell(_plain(one.summary))} |")
+    return "\n".join(rows)
 
 
 def _anchor(name: str) -> str:
