@@ -22,6 +22,7 @@ _COMMANDS = {
     "expectations": "Check for regressions against stored results.",
     "goals": "Show what targets are to reach, and what they reached.",
     "report": "Write a run as a report in HTML, Markdown or PDF.",
+    "page": "Write the targets of a package as a page to publish.",
     "export": "Export results for other programs.",
     "ceilings": "Measure the peak rates of this machine.",
     "roofline": "Draw results on the machine's roofline.",

@@ -1,7 +1,6 @@
 """The declaration of a target in a terminal: its lesson, its sizes with their cost, and its implementations."""
 
 import inspect
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,13 +15,11 @@ from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
 from aiperf_core.goal import Goal
 from aiperf_core.names import words
+from aiperf_core.render.docstring import parts
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
-
-# `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
-LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
 
 
 def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str]) -> list[Implementation]:
@@ -78,8 +75,8 @@ def render_target(
         facts.add_row("no gain", no_gain(device, why))
     facts.add_row("package", f"{target.distribution} {target.version}")
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
-    parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
-    return Group(*parts, Text(), _implementations(implementations, look), Text())
+    shown: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
+    return Group(*shown, Text(), _implementations(implementations, look), Text())
 
 
 def _goal(goal: Goal, look: Look) -> Text:
@@ -94,20 +91,17 @@ def _reflowed(docstring: str) -> Group:
 
     `Workload   text` and the indented lines below it become a label with a paragraph beside it.
     """
-    parts: list[RenderableType] = []
-    for block in docstring.split("\n\n"):
-        # A line at the margin with a label begins a section; every other line continues the section before.
-        sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
+    shown: list[RenderableType] = []
+    for block in parts(docstring):
         grid = labelled()
-        for section in sections:
-            match = LABELLED.fullmatch(section)
-            if match:
-                grid.add_row(Text(match["label"], "bold"), words(match["text"]))
+        for label, text in block:
+            if label:
+                grid.add_row(Text(label, "bold"), words(text))
             else:
-                parts += [Text(words(section)), Text()]
+                shown += [Text(words(text)), Text()]
         if grid.row_count:
-            parts += [grid, Text()]
-    return Group(*parts)
+            shown += [grid, Text()]
+    return Group(*shown)
 
 
 # Columns of a cost that few targets declare.
