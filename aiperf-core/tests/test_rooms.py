@@ -40,6 +40,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),
+    "distributed": ("distributed/*",),
     "authoring": (
         "benchmark",
         "launches",

@@ -52,6 +52,9 @@ def cost(n, folds):
     return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=2 * folds * n, precision="fp32")
 
 
+bench.reach(of="LAT", at_most=2.0)
+
+
 def offset(number):
     """The constant of a fold: 1, 1/2, 1/4, 1/8, 1/16 and again, all exact in any format."""
     return 0.5 ** (number % 5)

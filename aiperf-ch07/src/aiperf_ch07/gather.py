@@ -65,6 +65,9 @@ def cost(rows, table_rows, width, skew):
     return Cost(bytes_read=2 * width * read + 4 * rows, bytes_written=2 * width * rows)
 
 
+bench.reach(of="SOL", at_least=0.85)
+
+
 def popularity(table_rows, skew, device):
     """The probability of each row to be drawn, the most popular first."""
     weights = torch.arange(1, table_rows + 1, device=device, dtype=torch.float64) ** -skew

@@ -127,12 +127,23 @@ def test_one_implementation(acme):
     assert not any("shuffled  " in line or "torch" in line for line in table)
 
 
-def test_costs_that_only_some_targets_have(site):
+@pytest.mark.parametrize(
+    ("extra", "headings", "figures"),
+    [
+        (", wire_bytes=4 * n, tokens=n", ["wire", "tokens"], ["16.0", "KiB", "4,099"]),
+        (
+            ", disk_read_bytes=4 * n, disk_written_bytes=8 * n",
+            ["disk", "reads", "disk", "writes"],
+            ["16.0", "KiB", "32.0", "KiB"],
+        ),
+    ],
+)
+def test_costs_that_only_some_targets_have(site, extra, headings, figures):
     site.install("aiperf-acme", PLUGIN)
-    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", ", wire_bytes=4 * n, tokens=n"))
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", extra))
     table = show(site.load(), "acme.gather").stdout.partition("preset")[2].splitlines()
-    assert table[0].split() == ["sizes", "reads", "writes", "arithmetic", "wire", "tokens"]
-    assert table[2].split()[-3:] == ["16.0", "KiB", "4,099"]
+    assert table[0].split() == ["sizes", "reads", "writes", "arithmetic", *headings]
+    assert table[2].split()[-len(figures) :] == figures
 
 
 def test_a_target_that_is_not_there(acme):
