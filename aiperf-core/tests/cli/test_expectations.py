@@ -228,6 +228,9 @@ def test_the_limit_of_width(low, high, wide):
     result = attrs.evolve(example.result(), rows=[row])
     assert (rules.refusal(result, row, 1.05) is not None, rules.can_narrow(result, row, 1.05)) == (wide, wide)
     assert not rules.can_narrow(result, attrs.evolve(row, verdict=Verdict.INVALID, reason="x"), 1.05)
+    unsure = attrs.evolve(row, verdict=Verdict.INCONCLUSIVE, reason=None, speedup=Estimate(1.0, 0.98, 1.1))
+    assert rules.refusal(result, unsure, 1.05) == "INCONCLUSIVE: the interval is 0.98 to 1.1"
+    assert rules.can_narrow(result, unsure, 1.05)
 
 
 def test_a_check_names_intervals_that_are_too_wide(command, bundle, package):
@@ -513,7 +516,7 @@ def test_a_pattern_is_measured_until_its_intervals_are_narrow(command, package, 
         [(30.0, "standard", []), (60.0, "standard", ["wide"]), (120.0, "standard", ["wide"])],
     )
     assert found.stderr.splitlines() == [
-        f"too wide an interval: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
+        f"not sure yet: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
     ]
     written = page(package)
     rows = {name.rpartition(":")[2]: row for name, row in written["expected"].items()}
