@@ -252,7 +252,7 @@ MISTAKES = {
             "variant": PARTS["variant"].replace("why=", "builds_on='second', why="),
             "tail": SECOND.format("builds_on='added'"),
         },
-        "@bench.variant(device=\"cpu\"",
+        '@bench.variant(device="cpu"',
         "FILE:LINE (added): builds on itself, through 'added'.",
     ),
     "an unknown awkward size": (

@@ -114,7 +114,9 @@ def test_blocks_cover_sizes():
 
 
 def test_a_rule_and_a_kernel_that_are_not_there_name_the_line_of_the_implementation(module):
-    with pytest.raises(KernelError, match=r"test_launches.py:\d+ \(turned\): blocks\(m=4\) has no size 'm'; there are a"):
+    with pytest.raises(
+        KernelError, match=r"test_launches.py:\d+ \(turned\): blocks\(m=4\) has no size 'm'; there are a"
+    ):
         called(launch(module.cuda, grid=blocks(m=4))("turned"), a=torch.ones(2))
     with pytest.raises(KernelError, match=r"test_launches.py:\d+ \(scale\): no function 'scale' in work.c"):
         called(loop(module.host, out="a")("scale"), a=torch.ones(2))
