@@ -18,8 +18,7 @@ Breaks     Long kernels: a launch is then over before the kernel before it is, a
 
 import torch
 
-from aiperf_ch12 import graphs
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, graphs
 from aiperf_core.errors import KernelError
 from aiperf_core.kernels import cuda_source, host_source
 
@@ -159,17 +158,12 @@ class ProgrammaticGraph(Graph):
 )
 class TorchGraph:
     def prepare(self, start, drive, steps):
-        # Kept, because the graph works in its tensors.
-        self.chain = TorchChain()
-        self.chain.prepare(start, steps)
-        self.chain.run(start, drive)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.out = self.chain.run(start, drive)
+        chain = TorchChain()
+        chain.prepare(start, steps)
+        self.chain = graphs.captured(chain.run, start, drive)
 
     def run(self):
-        self.graph.replay()
-        return self.out
+        return self.chain.replay()
 
 
 @bench.variant(device="cuda", why="one launch, and between its operations the values stay in registers")

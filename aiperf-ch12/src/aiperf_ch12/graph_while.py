@@ -17,10 +17,9 @@ Breaks     Iterations far longer than a wait for the host. `cooperative` keeps t
 import numpy
 import torch
 
-from aiperf_ch12 import graphs
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, graphs
 from aiperf_core.errors import KernelError
-from aiperf_core.kernels import cuda_driver, cuda_source, host_source
+from aiperf_core.kernels import cuda_driver, cuda_source, grid_that_fills, host_source
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
 device_code = cuda_source("graph_while.cu")
@@ -216,7 +215,7 @@ class WhileGraph(OnDevice):
 @bench.variant(device="cuda", why="one launch: the blocks wait for each other on the chip, and each decides for itself")
 class Cooperative(OnDevice):
     def room(self):
-        self.blocks = min(self.blocks, self.kernels.blocks_at_once("whole", BLOCK))
+        self.blocks = min(self.blocks, grid_that_fills(device_code.kernel("whole"), BLOCK))
         return self.blocks
 
     def make_ready(self, b):

@@ -18,7 +18,7 @@ class Cost:
     bytes_read, bytes_written: compulsory traffic, every input and every output once.
     flops: operations, a multiply-add as two.
     precision: of the arithmetic; it chooses the ceiling for the speed of light.
-    wire_bytes: the bytes that each rank must send to others; of ranks that differ, those of the busiest.
+    wire_bytes: the bytes that a rank must send to others, on average over the ranks.
     disk_read_bytes: the bytes that a call must read from the disk.
     disk_written_bytes: the bytes that must be on the disk before a call returns.
     tokens: tokens, samples or requests that a call delivers.

@@ -43,6 +43,7 @@ class Described:
     tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
+    file: the path of the benchmark's file.
     """
 
     goal: str
@@ -63,6 +64,7 @@ class Described:
     goals: list[Goal] = field(factory=list)
     awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
+    file: str = ""
 
     def sizes_of(self, goal: Goal) -> dict[str, float]:
         """The sizes that a goal is about."""

@@ -476,7 +476,7 @@ class Measured:
     """In place of a run: makes bundles whose intervals are as wide as `widths` says, and notes what was asked."""
 
     def __init__(self, folder, package, widths):
-        self.folder, self.package, self.widths, self.asked = folder, package, list(widths), []
+        self.folder, self.package, self.widths, self.asked, self.servers = folder, package, list(widths), [], []
 
     def __call__(self, server, plugins, selections, name, options, out, reporter):
         run = SimpleNamespace(resumable=False, bundle=None, results=[])
@@ -484,6 +484,8 @@ class Measured:
         def execute(on_result):
             names = sorted(name for one in selections for name in one.implementations)
             self.asked.append((options.budget_s, options.tier, names))
+            assert server not in self.servers, "a run ends its server"
+            self.servers.append(server)
             width = self.widths.pop(0)
             if width is None:
                 raise KeyboardInterrupt
@@ -501,7 +503,7 @@ def measured_as(monkeypatch, tmp_path, package):
     def prepare(*widths):
         made = Measured(tmp_path, package, widths)
         monkeypatch.setattr(narrowing, "BundleRun", made)
-        monkeypatch.setattr(narrowing, "server_ahead", lambda: None)
+        monkeypatch.setattr(narrowing, "server_ahead", object)
         # What was written into the row does not follow from the samples.
         monkeypatch.setattr(rules, "refuse_bundle", lambda bundle, manifest: None)
         return made

@@ -271,7 +271,7 @@ class Problem:
     bytes_read, bytes_written, flops: the least traffic and arithmetic of a call.
     precision: the arithmetic that the work declares.
     tokens: tokens, samples or requests that a call delivers; 0 where none are declared.
-    wire_bytes: bytes that each rank must send in a call.
+    wire_bytes: bytes that a rank must send to others in a call, on average over the ranks.
     world_size: the number of ranks.
     nodes: the number of machines with ranks.
     disk_read_bytes: bytes that a call must read from the disk.

@@ -68,6 +68,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         goals=list(benchmark.goals),
         awkward=benchmark.awkward_sizes,
         accepted=dict(benchmark.accepted),
+        file=benchmark.where,
     )
 
 

@@ -39,7 +39,6 @@ from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.roles.judge import Judge, rank_name
 from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.loading import load_benchmark
-from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
@@ -179,7 +178,6 @@ class Linter(Judge):
         self._take_device(device)
         self._name, self._params = target["name"], params
         self._world = int(params.get(WORLD_SIZE, 0))
-        set_float32_precision("highest")
         self._benchmark = load_benchmark(TargetRef(**target))
         outcomes = [*self._test_workload(), *self._test_reference()]
         broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
