@@ -70,8 +70,14 @@ def store(package, hardware, figures, source=GATHER, date=RUN["date"]):
     """Write an expectations file with these figures of `ordered` and `halved`."""
     rows = {
         f"acme.gather:{name}": {
-            "metric": "speedup", "at_least": low, "measured": value, "low": low, "high": high,
-            "sizes": {"n": 33554432.0}, "run": 0, "sol": {"bound": "memory", "time_s": 0.1, "fraction": 0.94},
+            "metric": "speedup",
+            "at_least": low,
+            "measured": value,
+            "low": low,
+            "high": high,
+            "sizes": {"n": 33554432.0},
+            "run": 0,
+            "sol": {"bound": "memory", "time_s": 0.1, "fraction": 0.94},
         }
         for name, (value, low, high) in figures.items()
     }
