@@ -397,7 +397,7 @@ def test_a_sound_benchmark(load: Load, tmp_path: Path) -> None:
     assert bench.where == str(tmp_path / "acme_doubling.py")
     assert bench.task.presets == {"smoke": {"n": 4}, "cpu": {"n": 8}}
     assert bench.task.static is None
-    assert bench.tolerance is exact
+    assert bench.tolerance_at({}) is exact
     assert bench.work({"n": 3}) == Cost(bytes_read=12, bytes_written=12)
     assert [one.name for one in bench.implementations_on("cpu")] == ["doubled", "added"]
     assert bench.implementations_on("cuda") == []

@@ -145,7 +145,7 @@ class Benchmark:
     _workload: Workload | None = field(init=False, default=None)
     _static: Callable[..., dict[str, Any]] | None = field(init=False, default=None)
     _reference: Callable[..., Any] | None = field(init=False, default=None)
-    _tolerance: Tolerance | None = field(init=False, default=None)
+    _tolerance: Tolerance | Callable[..., Tolerance] | None = field(init=False, default=None)
     _cost: Callable[..., Cost] | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -224,16 +224,18 @@ class Benchmark:
         self._static = function
         return function
 
-    def reference(self, *, tolerance: Tolerance) -> Callable[[Decorated], Decorated]:
+    def reference(self, *, tolerance: Tolerance | Callable[..., Tolerance]) -> Callable[[Decorated], Decorated]:
         """Declare the right answer and the tolerance of outputs.
 
         The judge calls the function with inputs by name, floating-point inputs in float64 unless the tolerance is
         exact. It returns what an implementation must return, with the same structure and shapes. With several ranks
         each input is a list with an item for each rank, and so is the result.
+
+        tolerance: one for all sizes, or a function of the sizes, as where a size chooses the precision.
         """
 
         def declare(function: Decorated) -> Decorated:
-            if not isinstance(tolerance, Tolerance):
+            if not (isinstance(tolerance, Tolerance) or inspect.isfunction(tolerance)):
                 accepted = ", ".join(TOLERANCES)
                 self._mistake(function, f"has tolerance={tolerance!r}; accepted are {accepted}")
             self._only_one("reference", self._reference, function)
@@ -339,7 +341,7 @@ class Benchmark:
         """
         return On(self, as_names(device), as_names(requires))
 
-    def awkward(self, *sizes: Params, **values: Iterable[float]) -> None:
+    def awkward(self, *sizes: Mapping[str, float], **values: Iterable[float]) -> None:
         """Declare the sizes at which conformance tests every implementation besides `smoke`: those that break code.
 
         sizes: each replaces some sizes of `smoke`.
@@ -349,7 +351,7 @@ class Benchmark:
         """
         if self.awkward_sizes is not None:
             self._mistake(self.where, "declares its awkward sizes a second time; give them in one bench.awkward(...)")
-        self.awkward_sizes = [*sizes, *({name: value} for name, many in values.items() for value in many)]
+        self.awkward_sizes = [*map(dict, sizes), *({name: value} for name, many in values.items() for value in many)]
 
     def accept(self, test: str, *, because: str) -> None:
         """Accept a note of `aiperf lint` that is right for this benchmark, such as `cost.bytes_read`."""
@@ -399,11 +401,20 @@ class Benchmark:
         assert self._workload is not None
         return evolve(self._workload, static=self._static)
 
-    @property
-    def tolerance(self) -> Tolerance:
-        """The tolerance of outputs."""
+    def tolerance_at(self, params: Params) -> Tolerance:
+        """The tolerance of outputs at these sizes."""
         assert self._tolerance is not None
-        return self._tolerance
+        if isinstance(self._tolerance, Tolerance):
+            return self._tolerance
+        found = call_with(self._tolerance, params)
+        if not isinstance(found, Tolerance):
+            self._mistake(self._tolerance, f"returned {found!r}; accepted is a tolerance: {', '.join(TOLERANCES)}")
+        return found
+
+    @property
+    def tolerances(self) -> dict[str, str]:
+        """The tolerance at each preset of sizes, in words."""
+        return {name: str(self.tolerance_at(sizes)) for name, sizes in self.task.presets.items()}
 
     def work(self, params: Params) -> Cost:
         """The cost at one size."""

@@ -38,6 +38,7 @@ class DescribedImplementation:
 class Described:
     """A target's declarations, its module and the SHA-256 of the module's file.
 
+    tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
     """
@@ -47,7 +48,7 @@ class Described:
     cache: str
     threads: int | None
     presets: dict[str, dict[str, Any]]
-    tolerance: str
+    tolerances: dict[str, str]
     module: str
     sha256: str
     implementations: list[DescribedImplementation]
@@ -57,7 +58,7 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
-    awkward: list[dict[str, float]] | None = None
+    awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
 
     def on(self, device: str) -> list[DescribedImplementation]:

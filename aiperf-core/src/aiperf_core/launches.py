@@ -59,7 +59,7 @@ class Ready:
     args: the names of the arguments, in order; None takes the names of the kernel's parameters.
     returns: the name of what the implementation returns, or a function of made values.
     grid, block, shared_bytes, cluster: of a launch; numbers, tuples, or functions of inputs, sizes and made values.
-    options: further arguments of a Triton kernel's launch, such as `num_warps`.
+    options: further arguments of a Triton kernel's launch, such as `num_warps`, each as a grid.
     """
 
     source: CudaSource | HostSource | TritonSource
@@ -167,7 +167,8 @@ class ReadyImplementation:
             return lambda values: function(*values), list(function.signature.names)
         grid = self._rule(ready.grid, known)
         if isinstance(source, TritonSource):
-            jit, options = source.kernel(kernel), dict(ready.options)
+            jit = source.kernel(kernel)
+            options = {name: self._rule(option, known) for name, option in ready.options.items()}
             launcher = jit[grid if isinstance(grid, tuple) else (grid,)]
             return lambda values: launcher(*values, **options), list(jit.arg_names)
         loaded = source.kernel(kernel)

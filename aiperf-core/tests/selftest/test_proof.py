@@ -102,7 +102,7 @@ class Scripted:
             cache="warm",
             threads=None,
             presets={"smoke": {}},
-            tolerance="exact",
+            tolerances={"smoke": "exact"},
             module=selection.target.module,
             sha256="",
             implementations=[

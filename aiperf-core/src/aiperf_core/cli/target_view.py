@@ -44,7 +44,7 @@ def describe(
         "lesson": lesson(target),
         "clock": benchmark.clock,
         "cache": benchmark.cache,
-        "tolerance": str(benchmark.tolerance),
+        "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
@@ -65,7 +65,11 @@ def render_target(
     facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
-    facts.add_row("answer", look.text(str(benchmark.tolerance)))
+    by_size = benchmark.tolerances
+    if len({*by_size.values()}) == 1:
+        facts.add_row("answer", look.text(by_size["smoke"]))
+    else:
+        facts.add_row("answer", look.text("; ".join(f"{size}: {tolerance}" for size, tolerance in by_size.items())))
     for device, why in benchmark.no_gain_on.items():
         facts.add_row("no gain", no_gain(device, why))
     facts.add_row("package", f"{target.distribution} {target.version}")

@@ -104,7 +104,7 @@ class OneProcess(Service):
 
     def compared(self, out: Any, expected: Any) -> str | None:
         """What is wrong with an output."""
-        tolerance = self.benchmark.tolerance
+        tolerance = self.benchmark.tolerance_at(self.params)
         shape = pytree.describe(expected, pytree.Layout())
         for (path, node, one), (_, _, right) in zip(
             pytree.pairs(shape, out), pytree.pairs(shape, expected), strict=True

@@ -40,7 +40,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         cache=benchmark.cache,
         threads=benchmark.threads,
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
-        tolerance=str(benchmark.tolerance),
+        tolerances=benchmark.tolerances,
         module=module,
         sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
         implementations=[
