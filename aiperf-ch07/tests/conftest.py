@@ -24,7 +24,6 @@ def pytest_aiperf_awkward() -> dict[str, list[dict[str, float]]]:
             for n, bins, skew in ((1, 2, 0), (31, 256, 0), (65537, 4096, 0), (1000003, 256, 0.9), (100003, 12288, 1))
         ],
         "ch07.smem_matmul": [{"n": n} for n in (1, 31, 32, 100, 257)],
-        "ch07.warp_scan": [{"n": n} for n in (1, 2, 31, 1024, 1025, 4096, 65537, 1048577, 3000017)],
         "ch07.async_prefetch": [
             {"n": n, "degree": degree}
             for n, degree in ((1, 1), (4095, 4), (4096, 5), (4097, 96), (1000003, 7), (3145728, 3))
