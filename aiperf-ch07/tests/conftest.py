@@ -37,7 +37,6 @@ def pytest_aiperf_awkward() -> dict[str, list[dict[str, float]]]:
             for nx, ny, nz, steps in ((1, 1, 1, 1), (2, 1, 3, 2), (33, 17, 65, 2), (64, 48, 130, 3), (100, 61, 7, 4))
         ],
         "ch07.cache_hints": [{"n": n, "entries": entries} for n, entries in ((1, 1), (257, 3), (100003, 65537))],
-        "ch07.lowbit_unpack": [{"n": n, "bits": bits} for n in (1, 7, 8, 127, 129, 8192, 1000003) for bits in (4, 8)],
     }
 
 

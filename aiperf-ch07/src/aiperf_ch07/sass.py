@@ -104,6 +104,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
         "wide4": ("LDG.32", "STG.128"),
+        "unrolled4": ("LDG.32", "STG.128"),
         "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
