@@ -80,9 +80,10 @@ def test_two_servers_and_batches() -> None:
     assert (run.end_s, desk.batch, desk.utilisation) == (5.0, 5 / 3, 8 / 10)
 
 
-def test_a_server_that_holds_waits_for_more() -> None:
+def test_a_server_that_holds_waits_until_its_batch_is_full() -> None:
     times = trace([0.0, 0.4, 2.0])
-    assert one_station(times, lambda batch: 1.0, most=2, hold_s=0.5).run().latency_s == pytest.approx([1.5, 1.1, 1.5])
+    assert one_station(times, lambda batch: 1.0, most=2, hold_s=0.5).run().latency_s == pytest.approx([1.4, 1.0, 1.5])
+    assert one_station(times, lambda batch: 1.0, most=3, hold_s=0.5).run().latency_s == pytest.approx([1.5, 1.1, 1.5])
     assert one_station(times, lambda batch: 1.0, most=2).run().latency_s == pytest.approx([1.0, 1.6, 1.0])
 
 

@@ -150,10 +150,14 @@ class Station:
         environment, queue = self._environment, self._queue
         while True:
             batch = [(yield queue.get()).item]
-            if self.hold_s and len(queue.items) < self.most - 1:
-                yield environment.timeout(self.hold_s)
-            while queue.items and len(batch) < self.most:
-                batch.append((yield queue.get()).item)
+            deadline = environment.timeout(self.hold_s)
+            while len(batch) < self.most and (queue.items or self.hold_s):
+                more = queue.get()
+                yield more | deadline
+                if not more.triggered:
+                    more.cancel()
+                    break
+                batch.append(more.value.item)
             seconds = self._service_s([visit.request for visit, _ in batch])
             if not (math.isfinite(seconds) and seconds >= 0):
                 raise SimulationError(f"station {self.name!r}: a service time of {seconds!r} seconds; accepted is 0 on")
@@ -196,7 +200,7 @@ class Simulation:
         service_s: the seconds that a server needs for a batch of requests.
         servers: how many batches are served at once.
         most: requests of a batch. A free server takes what waits, up to this many.
-        hold_s: how long a server that found fewer waits for more.
+        hold_s: how long a free server waits for a batch to fill.
         order: the smaller its value, the earlier a request is served; None for the order of arrival.
         """
         if name in self._stations:

@@ -152,9 +152,15 @@ def test_figures_of_goals_are_stored_in_the_row_that_they_are_of(command, bundle
     assert found["goals"][1]["origin"]["file"] == f"{KEY}.json"
     assert found["goals"][1]["origin"]["bundle"] == bundle.path.name
     assert found["never_on_gpu"] == []
-    declared[:] = [make_goal(of="BW", at_least=0.2, at_most=None, size="cuda", params={"n": 4})]
+    # Without one at other sizes. The speedup of a row is kept anyway, and the best row counts.
+    declared[:] = [
+        make_goal(of="BW", at_least=0.2, at_most=None, size="cuda", params={"n": 4}),
+        make_goal(of="speedup", at_least=1.9, at_most=None),
+        make_goal(of="speedup", at_least=1.9, at_most=None, implementation="wide"),
+    ]
     found = json.loads(CliRunner().invoke(Shell(site.load()), arguments).stdout)
-    assert [one["state"] for one in found["goals"]] == ["not measured"]  # at other sizes
+    assert [one["state"] for one in found["goals"]] == ["not measured", "met", "missed"]
+    assert [one["implementation"] for one in found["goals"]] == [None, "coalesced", "wide"]
 
 
 def test_below_is_4_and_above_is_not(command, bundle, package, tmp_path):
@@ -228,6 +234,9 @@ def test_the_limit_of_width(low, high, wide):
     result = attrs.evolve(example.result(), rows=[row])
     assert (rules.refusal(result, row, 1.05) is not None, rules.can_narrow(result, row, 1.05)) == (wide, wide)
     assert not rules.can_narrow(result, attrs.evolve(row, verdict=Verdict.INVALID, reason="x"), 1.05)
+    unsure = attrs.evolve(row, verdict=Verdict.INCONCLUSIVE, reason=None, speedup=Estimate(1.0, 0.98, 1.1))
+    assert rules.refusal(result, unsure, 1.05) == "INCONCLUSIVE: the interval is 0.98 to 1.1"
+    assert rules.can_narrow(result, unsure, 1.05)
 
 
 def test_a_check_names_intervals_that_are_too_wide(command, bundle, package):
@@ -513,7 +522,7 @@ def test_a_pattern_is_measured_until_its_intervals_are_narrow(command, package, 
         [(30.0, "standard", []), (60.0, "standard", ["wide"]), (120.0, "standard", ["wide"])],
     )
     assert found.stderr.splitlines() == [
-        f"too wide an interval: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
+        f"not sure yet: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
     ]
     written = page(package)
     rows = {name.rpartition(":")[2]: row for name, row in written["expected"].items()}

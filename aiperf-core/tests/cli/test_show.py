@@ -146,6 +146,24 @@ def test_costs_that_only_some_targets_have(site, extra, headings, figures):
     assert table[2].split()[-len(figures) :] == figures
 
 
+def test_goals(site):
+    goals = """
+bench.reach(of="RBW", at_least=0.9, size="smoke", device="cpu")
+bench.reach(of="time:torch", at_most=1.1, implementation="halved", size="cpu", cause="late stores", shown_by="sass:STG")
+"""
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", "") + goals)
+    plugins = site.load()
+    shown = " ".join(show(plugins, "acme.gather").stdout.split())
+    assert "to reach at least 90 % of the rate of a read at size smoke (cpu)" in shown
+    assert (
+        "to reach at most 1.1x the time of torch at size cpu (cuda, by halved). Missed: late stores (sass:STG)" in shown
+    )
+    (found,) = json.loads(show(plugins, "acme.gather", "--json").stdout)["targets"]
+    assert [one["of"] for one in found["goals"]] == ["RBW", "time:torch"]
+    assert found["goals"][0]["params"] == {}
+
+
 def test_a_target_that_is_not_there(acme):
     result = show(acme, "acme.gahter")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -39,9 +39,14 @@ def test_worker_and_judge_compute_in_full(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("precision", "convolutions"), [("high", True), ("medium", True), ("highest", False)])
 def test_a_lower_precision_for_the_time_of_a_call(precision: str, convolutions: bool) -> None:
-    with pytest.raises(ZeroDivisionError), float32_precision(precision):
-        assert torch.get_float32_matmul_precision() == precision
-        assert torch.backends.cudnn.allow_tf32 == convolutions
-        raise ZeroDivisionError
+    def call() -> None:
+        with float32_precision(precision):
+            seen.append((torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
+            raise ZeroDivisionError
+
+    seen: list[tuple[str, bool]] = []
+    with pytest.raises(ZeroDivisionError):
+        call()
+    assert seen == [(precision, convolutions)]
     assert torch.get_float32_matmul_precision() == "highest"
     assert not torch.backends.cudnn.allow_tf32

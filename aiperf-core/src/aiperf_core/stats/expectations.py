@@ -354,7 +354,8 @@ def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
     if found is not None and found.high < min_speedup:
         return None
     if row.verdict in REFUSED:
-        return f"{row.verdict.value}{f': {row.reason}' if row.reason else ''}"
+        why = row.reason or (f"the interval is {found.low:.4g} to {found.high:.4g}" if found is not None else "")
+        return f"{row.verdict.value}: {why}" if why else row.verdict.value
     return too_wide(found.low, found.high) if found is not None and row.role == "variant" else None
 
 
