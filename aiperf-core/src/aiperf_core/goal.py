@@ -172,9 +172,8 @@ def make_goal(
         )
     launches = where.get("launches", 1)
     if type(launches) is not int or launches < 1 or (launches > 1 and of not in MULTIPLES):
-        raise BenchmarkError(
-            f"has a goal of {of!r} with launches={launches!r}; accepted is a whole number from 1, of {', '.join(MULTIPLES)}"
-        )
+        accepted = f"a whole number from 1, of {', '.join(MULTIPLES)}"
+        raise BenchmarkError(f"has a goal of {of!r} with launches={launches!r}; accepted is {accepted}")
     return Goal(
         of=of,
         bar=bars[0],
