@@ -42,7 +42,9 @@ JUDGED_FRACTION = 0.25
 FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
 # A sample is also judged after so many that were not.
 LONGEST_UNJUDGED = 12
-MIN_ISOLATED, MAX_ISOLATED, ISOLATED_S = 5, 200, 0.2
+# Samples of an implementation alone in one round, and their time: the smaller of the share of the round's budget and
+# the limit.
+MIN_ISOLATED, MAX_ISOLATED, ISOLATED_SHARE, ISOLATED_S = 5, 200, 0.1, 0.2
 # Samples that are taken of a suspect before a finding, and for about how long.
 LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S = 8, 128, 2.0
 _SEED_BITS = 62
@@ -177,11 +179,11 @@ class Sampler:
         else:
             one.findings.append(Finding("timing.timer_granularity", "warning", message, evidence))
 
-    def isolate(self, one: ImplementationRun) -> None:
+    def isolate(self, one: ImplementationRun, round_budget_s: float) -> None:
         """Take samples of one implementation without the others in between, to see whether taking turns disturbs it."""
-        until = time.monotonic() + ISOLATED_S
-        while one.active and len(one.isolated_samples_s) < MAX_ISOLATED:
-            if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
+        until = time.monotonic() + min(ISOLATED_S, ISOLATED_SHARE * round_budget_s)
+        for taken in range(MAX_ISOLATED):
+            if not one.active or (taken >= MIN_ISOLATED and time.monotonic() >= until):
                 return
             sample = self._sample(one, self._new_seed(), self.clock)
             if sample is None or not self._plausible(one, sample) or not self._inspect(one, None):
