@@ -87,7 +87,7 @@ def test_a_model_without_a_frozen_tensor_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["snapshot", "incremental_snapshot"])
 def test_a_snapshot_does_not_see_the_steps_that_follow(tmp_path: Path, name: str) -> None:
-    (one,) = (one for one in checkpoint_save.bench.on("cpu") if one.name == name)
+    (one,) = (one for one in checkpoint_save.bench.implementations_on("cpu") if one.name == name)
     frozen, trained = [torch.ones(4 * 64, dtype=torch.int8)], [torch.ones(64)]
     given = {"folder": str(tmp_path), "frozen": frozen, "trained": trained}
     instance = one.code()

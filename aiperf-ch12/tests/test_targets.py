@@ -29,7 +29,7 @@ def test_every_step_of_the_chain_counts() -> None:
     fresh = {name: values.double() for name, values in call_with(bench.task.inputs, draw).items()}
     right = bench.answer(sizes, fresh)
     less = bench.answer({**sizes, "steps": 99}, fresh)
-    assert (less - right).norm() / right.norm() > 100 * bench.tolerance.rel_l2
+    assert (less - right).norm() / right.norm() > 100 * bench.tolerance_at({}).rel_l2
 
 
 @pytest.mark.parametrize(("n", "strength"), [(13, 2.0), (64, 1000.0)])
@@ -38,7 +38,7 @@ def test_an_iteration_less_is_wrong_and_the_order_of_a_sum_is_not(
 ) -> None:
     b = torch.randn(n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     right = graph_while.reference(b, strength)
-    tolerance = graph_while.bench.tolerance
+    tolerance = graph_while.bench.tolerance_at({})
     turned = graph_while.reference(b.t().flip(0).contiguous(), strength).flip(0).t()
     assert compare_tensors("", turned, right, tolerance).worst < 1e-3
     solve, given = graph_while.CLoop(), {"b": b, "n": n, "strength": strength}
@@ -60,3 +60,17 @@ def test_the_reference_solves_the_equation() -> None:
     neighbours = around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2]
     left = (1 + 4 * k) * x - k * neighbours - b
     assert left.norm() / b.norm() < 1e-8
+
+
+@pytest.mark.parametrize(("n", "strength"), [(1, 2.0), (2, 0.0), (13, 2.0), (64, 1000.0), (128, 30.0), (128, 0.01)])
+def test_the_cost_counts_no_more_iterations_than_there_are(n: int, strength: float) -> None:
+    solve = graph_while.CLoop()
+    for seed in range(3):
+        b = torch.randn(n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        try:
+            solve.prepare(b)
+        except SkipError as error:
+            pytest.skip(str(error))
+        given = (b, n, strength, graph_while.ACCURACY, graph_while.MOST)
+        found = solve.solve(solve.x, solve.r, solve.p, solve.q, *given)
+        assert found / 3 - 1 <= graph_while.least_iterations(n, strength) <= found

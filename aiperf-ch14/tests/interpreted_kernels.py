@@ -3,6 +3,7 @@
 import torch
 
 from aiperf_ch14 import triton_softmax
+from aiperf_core.benchmark import call_with
 
 # A row that fills its block, that is a little longer than a chunk, that is one element; primes.
 SIZES = [(3, 1), (5, 64), (2, 521), (1, triton_softmax.CHUNK + 1), (2, 2 * triton_softmax.CHUNK)]
@@ -19,18 +20,21 @@ def drawn(rows: int, columns: int) -> torch.Tensor:
     return x.bfloat16()
 
 
+def ready(name: str) -> None:
+    (code,) = (one.code for one in triton_softmax.bench.implementations_on("cuda") if one.name == name)
+    for rows, columns in SIZES:
+        implementation, x = code(), drawn(rows, columns)
+        given = {"x": x, "rows": rows, "columns": columns}
+        call_with(implementation.prepare, given)
+        is_right(call_with(implementation.run, given), x)
+
+
 def one_block() -> None:
-    for size in SIZES:
-        implementation, x = triton_softmax.OneBlock(), drawn(*size)
-        implementation.prepare(x)
-        is_right(implementation.run(x), x)
+    ready("one_block")
 
 
 def online() -> None:
-    for size in SIZES:
-        implementation, x = triton_softmax.Online(), drawn(*size)
-        implementation.prepare(x)
-        is_right(implementation.run(x), x)
+    ready("online")
 
 
 def persistent() -> None:

@@ -35,7 +35,7 @@ def test_cases_name_what_there_is(module: str) -> None:
     benchmark = load_benchmark(TargetRef(module, module))
     for case in CASES:
         if case.module == module and not case.candidate:
-            there = {one.name: one for one in benchmark.on(case.device) if one.role == "variant"}
+            there = {one.name: one for one in benchmark.implementations_on(case.device) if one.role == "variant"}
             assert case.implementation in there, case
             assert there[case.implementation].why.startswith("honest: ") == case.honest, case
 

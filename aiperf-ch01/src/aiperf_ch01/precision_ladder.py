@@ -10,12 +10,11 @@ Breaks     Products too small to be limited by arithmetic: converting then costs
            outliers: a scale for a row of which one element is large leaves few bits for the others.
 """
 
-import contextlib
 import math
 
 import torch
 
-from aiperf_core import Benchmark, Cost, fp32_reduction, lossy
+from aiperf_core import Benchmark, Cost, float32_precision, fp32_reduction, lossy
 from aiperf_core.kernels import triton_ahead, triton_source
 
 # Whatever a rung reads of the weights, it is not what the float32 inputs have: bytes set no bound here.
@@ -78,6 +77,9 @@ def cost(tokens, width, hidden):
     )
 
 
+bench.reach(of="MM:bf16", at_least=0.9, implementation="bf16")
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="fp32")
 class Fp32:
     def prepare(self, x, up, down):
@@ -98,7 +100,7 @@ class Fp32:
 )
 class Tf32(Fp32):
     def run(self, x, up, down):
-        with tf32_products():
+        with float32_precision("high"):
             return super().run(x, up, down)
 
 
@@ -180,17 +182,6 @@ class Int8Rowwise:
         """The product left right^T in float32."""
         (a, a_scales), (b, b_scales) = left, right
         return torch._int_mm(a, b.t()).float().mul_(a_scales).mul_(b_scales.t())
-
-
-@contextlib.contextmanager
-def tf32_products():
-    """Let float32 products round their operands to TF32 meanwhile, and no longer."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def padded(weight, rows):

@@ -1,24 +1,28 @@
 """Huge pages: a random access is fast only as far as the TLB reaches.
 
 Workload   The sum of `reads` random words of a table of n 64-bit words; which words is new in every call.
-Baseline   The table in pages of 4 KiB: the TLB knows some thousand of them, a few MiB, and most reads first walk the
-           page tables, which are memory too.
-Variants   `huge`: the same table in pages of 2 MiB, of which a TLB entry reaches 512 times as far.  `huge_prefetched`:
-           and the words that come 16 reads later are asked for now.
-Breaks     Tables that the TLB reaches anyway, and reads in order, of which a page serves 512. Huge pages are cleared
-           and kept whole: memory that is used here and there takes more. A processor that has many reads under way by
-           itself leaves less to prefetching.
+Baseline   The table in memory as malloc gives it, in pages of 4 KiB: the TLB knows some thousand of them, a few MiB,
+           and most reads first walk the page tables, which are memory too.
+Variants   `huge`: the same table in pages of 2 MiB (MADV_HUGEPAGE), of which a TLB entry reaches 512 times as far;
+           skipped where the mapping gets none, by the kernel's own count (smaps).  `reserved`: in pages that the
+           administrator reserved (MAP_HUGETLB).  `huge_prefetched`: and the words that come 16 reads later are asked
+           for now.
+Breaks     Where the kernel gives huge pages to everybody (`always`), the baseline has them too. Tables that the TLB
+           reaches anyway, and reads in order, of which a page serves 512. Huge pages are cleared and kept whole: memory
+           that is used here and there takes more. A processor that has many reads under way by itself leaves less to
+           prefetching.
 """
 
 import mmap
 
 import torch
 
-from aiperf_ch03.pages import refuse_without_huge_pages
+from aiperf_ch03.pages import refuse_small_pages, refuse_without_huge_pages, reserved
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.kernels import host_source
 
 bench = Benchmark(goal="speed", clock="wall")
+cpu = bench.on("cpu", requires="compiler")
 host_code = host_source("huge_pages.c")
 
 WORD_BYTES = 8
@@ -45,47 +49,56 @@ def cost(reads, n):
     return Cost(bytes_read=min(64 * reads, WORD_BYTES * n) + 8 * reads, bytes_written=8, flops=reads)
 
 
-class Table:
+# Reads: fewer than are prefetched, exactly as many, and more than the table has words.
+sizes = ((1, 1), (15, 7), (16, 512), (17, 100_003), (5003, 11))
+bench.awkward(*({"reads": reads, "n": n} for reads, n in sizes))
+cpu.reach(of="speedup", at_least=1.3, implementation="huge")
+cpu.reach(of="speedup", at_least=2.0, implementation="huge_prefetched")
+
+
+@cpu.baseline(kind="naive")
+class OnDemand:
     """A copy of the table in pages of one kind, made once as an index built ahead, and a loop over it."""
 
-    loop, advice = "", 0
+    loop = "sum"
 
     def prepare(self, table, index):
-        self.table = mmap.mmap(-1, table.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.table.madvise(self.advice)
-        self.words = torch.frombuffer(self.table, dtype=torch.int64)
+        self.pages = self.mapped(table.nbytes)
+        self.words = torch.frombuffer(self.pages, dtype=torch.int64, count=len(table))
         self.words.copy_(table)
         self.out, self.sum = torch.empty(1, dtype=torch.int64), host_code.function(self.loop)
+
+    def mapped(self, length):
+        """Memory for the table."""
+        return mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
     def run(self, index):
         self.sum(self.words, index, self.out, len(index))
         return self.out
 
 
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="small")
-class Small(Table):
-    loop, advice = "sum", mmap.MADV_NOHUGEPAGE
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="huge",
-    why="an entry of the TLB reaches 2 MiB, and a walk is a level shorter",
-)
-class Huge(Table):
-    loop, advice = "sum", mmap.MADV_HUGEPAGE
-
+@cpu.variant(adds="huge pages", why="an entry of the TLB reaches 2 MiB, and a walk is a level shorter")
+class Huge(OnDemand):
     def prepare(self, table, index):
         refuse_without_huge_pages()
         super().prepare(table, index)
+        refuse_small_pages(self.pages)
+
+    def mapped(self, length):
+        pages = super().mapped(length)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+        return pages
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="huge_prefetched",
+@cpu.variant(adds="reserved huge pages", why="the same reach, from pages that were set aside and are never split")
+class Reserved(OnDemand):
+    def mapped(self, length):
+        return reserved(length)
+
+
+@cpu.variant(
     builds_on="huge",
+    adds="software prefetch",
     why="sixteen reads are under way at once, whatever the processor finds in its own window",
 )
 class HugePrefetched(Huge):

@@ -110,7 +110,7 @@ def access_report(plugins: Plugins, pattern: str, params: tuple[str, ...], as_js
 
 
 def _implementations(bench: Any, target: "InstalledTarget", asked: frozenset[str]) -> list[str]:
-    names = [one.name for one in bench.on("cuda") if one.role != "yardstick"]
+    names = [one.name for one in bench.implementations_on("cuda") if one.role != "yardstick"]
     unknown = sorted(asked - set(names))
     if unknown or not names:
         raise UsageError(

@@ -20,7 +20,7 @@ def main(target: str, module: str, name: str, *given: str) -> None:
         if size not in sizes:
             raise UsageError(f"{target!r} has no size {size!r}; it has {', '.join(sizes)}")
         sizes[size] = float(value) if "." in value else int(value)
-    found = {one.name: one for one in bench.on("cuda")}
+    found = {one.name: one for one in bench.implementations_on("cuda")}
     if name not in found:
         raise UsageError(f"{target!r} has no implementation {name!r} on cuda; it has {', '.join(found)}")
     draw = {**sizes, "device": "cuda", "generator": torch.Generator("cuda").manual_seed(0)}

@@ -133,7 +133,6 @@ class Blocked(HostLoop):
 @bench.yardstick(device=("cpu", "cuda"), name="mm", why="the library's product in full float32: oneDNN or MKL, cuBLAS")
 class Mm:
     def prepare(self, a):
-        torch.set_float32_matmul_precision("highest")  # some images switch TF32 on for all
         self.out = torch.empty_like(a)
 
     def run(self, a, b):

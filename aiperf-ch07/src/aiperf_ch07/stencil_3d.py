@@ -166,7 +166,6 @@ class TwoStepsLoop(OneStepLoop):
 )
 class Conv3d:
     def prepare(self, u):
-        torch.backends.cudnn.allow_tf32 = False
         self.weight = torch.zeros(1, 1, 3, 3, 3, device=u.device)
         self.weight[0, 0, 1, 1, 1] = CENTRE
         for dim in range(3):

@@ -13,19 +13,18 @@ Breaks     Matrices that fit in the last-level cache, which puts the pieces of a
 
 import torch
 
-from aiperf_ch07.tensor_map import tensor_map
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, host_source, tensor_map
+from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("transpose.cu")
-host_code = host_source("transpose.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("transpose.cu"), host_source("transpose.c")
 
 DTYPES = {4: torch.float32, 2: torch.bfloat16}
-# Sides of the tiles: of one word an access, and of 16 bytes or the copy engine.
-NARROW, WIDE = 32, 64
-BOX, BOXES_BYTES = 32, 8 * 32 * 32 * 4
+# Sides of the boxes that the copy engine moves, and of the tile that a block makes of them.
+BOX, TILE, BOXES_BYTES = 32, 64, 8 * 32 * 32 * 4
 
 
 @bench.workload(
@@ -49,83 +48,42 @@ def cost(rows, columns, word_bytes):
     return Cost(bytes_read=word_bytes * rows * columns, bytes_written=word_bytes * rows * columns)
 
 
+shapes = [(1, 1), (1, 97), (64, 64), (129, 67), (200, 328), (1024, 512)]
+bench.awkward(*({"rows": rows, "columns": columns, "word_bytes": size} for rows, columns in shapes for size in (4, 2)))
+bench.reach(of="BW", at_least=0.92)
+
+
 def turned(a):
     """Memory for the transpose."""
     return torch.empty(a.shape[1], a.shape[0], dtype=a.dtype, device=a.device)
 
 
-class Kernel:
-    """Launches the kernel for words of this size, a block for each square tile of the matrix."""
+turn = launch(device_code, kernel="{name}{word_bytes}", out=turned, grid=blocks(columns=32, rows=32), block=(32, 8))
+loops = loop(host_code, kernel="{name}{word_bytes}", out=turned)
 
-    name = ""
-    side = NARROW
-    block: tuple[int, ...] = (32, 8)
-
-    def prepare(self, a):
-        self.out, self.kernel = turned(a), device_code.kernel(f"{self.name}{a.element_size()}")
-        self.grid = (-(-a.shape[1] // self.side), -(-a.shape[0] // self.side))
-
-    def run(self, a):
-        self.kernel(a, self.out, *a.shape, grid=self.grid, block=self.block)
-        return self.out
-
-
-class HostLoop:
-    """Calls the loop for words of this size."""
-
-    name = ""
-
-    def prepare(self, a):
-        if f"{self.name}{a.element_size()}" not in host_code.names():
-            raise SkipError(f"is not written for words of {a.element_size()} bytes")
-        self.out, self.loop = turned(a), host_code.function(f"{self.name}{a.element_size()}")
-
-    def run(self, a):
-        self.loop(a, self.out, *a.shape)
-        return self.out
-
-
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="direct")
-class Direct(Kernel):
-    name = "direct"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="tiled",
+cuda.baseline(turn("direct"), kind="naive")
+cuda.variant(
+    turn("tiled"),
+    adds="shared memory tile",
     why="a tile turned in shared memory is read by rows and written by rows: both sides move whole lines",
 )
-class Tiled(Kernel):
-    name = "tiled"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="padded",
+cuda.variant(
+    turn("padded"),
     builds_on="tiled",
+    adds="padding",
     why="one word more a row puts the 32 words of a column into 32 banks, where they were read one after the other",
 )
-class Padded(Kernel):
-    name = "padded"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="swizzled",
+cuda.variant(
+    turn("swizzled", grid=blocks(columns=64, rows=64), block=256),
     builds_on="padded",
+    adds="wide accesses",
     why="16-byte accesses to memory; exchanged pieces keep banks apart where a padded row would not be aligned",
 )
-class Swizzled(Kernel):
-    name, side, block = "swizzled", WIDE, (256,)
 
 
-@bench.variant(
-    device="cuda",
+@cuda.variant(
     requires="sm_90",
-    name="tensor_map",
+    adds=("copy engine", "hardware swizzle"),
     why="the copy engine makes the addresses and swizzles both ways; threads only turn the tile in shared memory",
 )
 class TensorMap:
@@ -134,37 +92,26 @@ class TensorMap:
             raise SkipError(f"is not written for words of {a.element_size()} bytes")
         self.out, self.kernel = turned(a), device_code.kernel("tensor_map")
         self.maps = [tensor_map(one, (BOX, BOX), swizzle_bytes=128) for one in (a, self.out)]
-        self.grid = (-(-a.shape[1] // WIDE), -(-a.shape[0] // WIDE))
+        self.grid = (-(-a.shape[1] // TILE), -(-a.shape[0] // TILE))
 
     def run(self, a):
         self.kernel(*self.maps, grid=self.grid, block=256, shared_bytes=BOXES_BYTES)
         return self.out
 
 
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="direct")
-class DirectLoop(HostLoop):
-    name = "direct"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="blocked",
+cpu.baseline(loops("direct"), kind="naive")
+cpu.variant(
+    loops("blocked"),
+    adds="cache blocking",
     why="the lines of a 32 x 32 block stay in the cache until every word of them has been read or written",
 )
-class BlockedLoop(HostLoop):
-    name = "blocked"
-
-
-@bench.variant(
-    device="cpu",
-    requires=("compiler", "machine:x86_64"),
-    name="blocked_simd",
+cpu.variant(
+    loops("blocked_simd"),
+    requires="machine:x86_64",
     builds_on="blocked",
+    adds="registers",
     why="8 x 8 words change places in registers: 16 accesses to the cache for 64 words, not 128",
 )
-class BlockedSimdLoop(HostLoop):
-    name = "blocked_simd"
 
 
 @bench.yardstick(

@@ -18,6 +18,7 @@ import torch
 from aiperf_core import Benchmark, Cost, bf16
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import triton_ahead, triton_source
+from aiperf_core.launches import blocks, launch
 
 bench = Benchmark(
     goal="speed",
@@ -26,6 +27,7 @@ bench = Benchmark(
         "cpu": "exponentials take longer than the memory that is spared, and Triton has no kernels for processors"
     },
 )
+cuda = bench.on("cuda", requires=("sm_80", "package:triton"))
 
 SPIKE = 96.0  # exp(89) is beyond float32
 CHUNK = 4096  # columns of a row that `online` has in registers
@@ -80,6 +82,11 @@ def cost(rows, columns):
     return Cost(bytes_read=2 * rows * columns, bytes_written=2 * rows * columns, flops=5 * rows * columns)
 
 
+# The smallest; primes; a row around a power of two.
+bench.awkward({"rows": 1, "columns": 1}, {"rows": 101, "columns": 513}, {"rows": 3, "columns": 65521})
+cuda.reach(of="BW", at_least=0.90)
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="naive")
 def eager(x):
     x = x.float()  # in bfloat16 the difference below would lose the digits that exp needs
@@ -88,7 +95,9 @@ def eager(x):
 
 
 @bench.variant(
-    device="cpu", why="the float32 intermediates of a few rows stay in the cache, in memory that is used again"
+    device="cpu",
+    adds="cache blocking",
+    why="the float32 intermediates of a few rows stay in the cache, in memory that is used again",
 )
 class FewRows:
     def prepare(self, x):
@@ -106,43 +115,28 @@ class FewRows:
         return self.out
 
 
-@bench.variant(
-    device="cuda",
-    requires=("sm_80", "package:triton"),
+a_row = launch(kernels, out="x", grid=blocks(rows=1))
+
+cuda.variant(
+    a_row(
+        "one_block",
+        make={"BLOCK": lambda columns: block_of(columns)},
+        options={"num_warps": lambda columns: warps_of(block_of(columns))},
+    ),
+    adds="rows in registers",
     why="a row is loaded once, and waits in registers for its maximum and its sum",
 )
-class OneBlock:
-    def prepare(self, x):
-        self.out, self.kernel = torch.empty_like(x), kernels.kernel("one_block")
-        self.block = block_of(x.shape[1])
-        self.warps = warps_of(self.block)
-
-    def run(self, x):
-        rows, columns = x.shape
-        self.kernel[(rows,)](x, self.out, columns, BLOCK=self.block, num_warps=self.warps)
-        return self.out
-
-
-@bench.variant(
-    device="cuda",
-    requires=("sm_80", "package:triton"),
+cuda.variant(
+    a_row("online", make={"BLOCK": CHUNK}, options={"num_warps": 8}),
+    adds="online maximum",
     why="maximum and sum come from one pass, so a row too long for registers is read twice, the second time from the "
     "cache",
 )
-class Online:
-    def prepare(self, x):
-        self.out, self.kernel = torch.empty_like(x), kernels.kernel("online")
-
-    def run(self, x):
-        rows, columns = x.shape
-        self.kernel[(rows,)](x, self.out, columns, BLOCK=CHUNK, num_warps=8)
-        return self.out
 
 
-@bench.variant(
-    device="cuda",
-    requires=("sm_80", "package:triton"),
+@cuda.variant(
     builds_on="one_block",
+    adds="persistent programs",
     why="programs stay for many rows, and the next rows are on their way while one is computed",
 )
 class Persistent:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiperf_core.benchmark import Benchmark, lossy
 from aiperf_core.cost import Cost
+from aiperf_core.precision import float32_precision
 from aiperf_core.tolerance import Tolerance, bf16, exact, fp8, fp32, fp32_reduction, tf32
 from aiperf_core.version import __version__
 
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "bf16",
     "exact",
+    "float32_precision",
     "fp8",
     "fp32",
     "fp32_reduction",

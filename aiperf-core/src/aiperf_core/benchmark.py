@@ -36,7 +36,7 @@ from attrs import Factory, define, evolve, field, frozen
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.goal import Goal, goal
+from aiperf_core.goal import Goal, make_goal
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
@@ -45,6 +45,8 @@ CLOCKS = ("device", "wall")
 CACHES = ("cold", "warm")
 KINDS = ("reasonable", "naive", "antipattern")
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
+
+_MECHANISM = re.compile(r"[a-z0-9][a-z0-9_ -]*")
 
 Params = dict[str, float]
 # The place of a mistake: a file and line, or the code.
@@ -82,7 +84,7 @@ class Implementation:
     requires: tuple[str, ...] = ()
     builds_on: str | None = None
     lossy: Lossy | None = None
-    mechanisms: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -137,11 +139,13 @@ class Benchmark:
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
     goals: list[Goal] = field(init=False, factory=list)
+    awkward_sizes: list[Params] | None = field(init=False, default=None)
+    accepted: dict[str, str] = field(init=False, factory=dict)
     where: str = field(init=False, default=Factory(lambda: _caller()))
     _workload: Workload | None = field(init=False, default=None)
     _static: Callable[..., dict[str, Any]] | None = field(init=False, default=None)
     _reference: Callable[..., Any] | None = field(init=False, default=None)
-    _tolerance: Tolerance | None = field(init=False, default=None)
+    _tolerance: Tolerance | Callable[..., Tolerance] | None = field(init=False, default=None)
     _cost: Callable[..., Cost] | None = field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -220,16 +224,18 @@ class Benchmark:
         self._static = function
         return function
 
-    def reference(self, *, tolerance: Tolerance) -> Callable[[Decorated], Decorated]:
+    def reference(self, *, tolerance: Tolerance | Callable[..., Tolerance]) -> Callable[[Decorated], Decorated]:
         """Declare the right answer and the tolerance of outputs.
 
         The judge calls the function with inputs by name, floating-point inputs in float64 unless the tolerance is
         exact. It returns what an implementation must return, with the same structure and shapes. With several ranks
         each input is a list with an item for each rank, and so is the result.
+
+        tolerance: one for all sizes, or a function of the sizes, as where a size chooses the precision.
         """
 
         def declare(function: Decorated) -> Decorated:
-            if not isinstance(tolerance, Tolerance):
+            if not (isinstance(tolerance, Tolerance) or inspect.isfunction(tolerance)):
                 accepted = ", ".join(TOLERANCES)
                 self._mistake(function, f"has tolerance={tolerance!r}; accepted are {accepted}")
             self._only_one("reference", self._reference, function)
@@ -273,15 +279,16 @@ class Benchmark:
         name: str | None = None,
         requires: str | Iterable[str] = (),
         builds_on: str | None = None,
+        adds: str | Iterable[str] = (),
         lossy: Lossy | None = None,
-        mechanisms: str | Iterable[str] = (),
     ) -> Callable[[Decorated], Decorated]:
         """Declare an implementation that should be better than the baseline.
 
         why: the mechanism that makes it better, in one sentence.
         builds_on: the variant that it extends by one mechanism; the result then shows the gain of that step too.
+        adds: that mechanism in a few words, such as `double buffering`. A variant that builds on none may list several
+            mechanisms; analyses separate their effects.
         lossy: the error budget of a variant that changes the answer by design.
-        mechanisms: what it combines, such as `("tiling", "double_buffering")`, so that analyses can separate effects.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -289,9 +296,15 @@ class Benchmark:
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
                 self._mistake(code, f"has lossy={lossy!r}; accepted is lossy('rel_l2', at_most=0.01)")
-            names = as_names(mechanisms)
-            if not all(isinstance(one, str) and is_name(one) for one in names) or len({*names}) < len(names):
-                self._mistake(code, f"has mechanisms={mechanisms!r}; accepted are different names such as 'tiling'")
+            names = as_names(adds)
+            known = all(isinstance(name, str) and _MECHANISM.fullmatch(name) for name in names)
+            if not known or len({*names}) < len(names):
+                self._mistake(code, f"has adds={adds!r}; accepted are different names in lower case, as 'wide loads'")
+            if builds_on is not None and len(names) > 1:
+                added = ", ".join(names)
+                self._mistake(
+                    code, f"adds {len(names)} mechanisms to {builds_on!r} ({added}); a step adds one: make two"
+                )
             self._add(
                 code,
                 "variant",
@@ -301,7 +314,7 @@ class Benchmark:
                 why=why,
                 builds_on=builds_on,
                 lossy=lossy,
-                mechanisms=names,
+                adds=names,
             )
             return code
 
@@ -318,6 +331,34 @@ class Benchmark:
 
         return declare
 
+    def on(self, device: str | Iterable[str], *, requires: str | Iterable[str] = ()) -> "On":
+        """Declare several implementations of a device, or of several, with what all of them require.
+
+        cuda = bench.on("cuda", requires="sm_80")
+
+        @cuda.variant(why="...")
+        class Wide: ...
+        """
+        return On(self, as_names(device), as_names(requires))
+
+    def awkward(self, *sizes: Mapping[str, float], **values: Iterable[float]) -> None:
+        """Declare the sizes at which conformance tests every implementation besides `smoke`: those that break code.
+
+        sizes: each replaces some sizes of `smoke`.
+        values: of a single size, as in `awkward(n=(1, 31, 4099))`.
+
+        Without them, and without `awkward()` for none, conformance tries primes just above the sizes of `smoke`.
+        """
+        if self.awkward_sizes is not None:
+            self._mistake(self.where, "declares its awkward sizes a second time; give them in one bench.awkward(...)")
+        self.awkward_sizes = [*map(dict, sizes), *({name: value} for name, many in values.items() for value in many)]
+
+    def accept(self, test: str, *, because: str) -> None:
+        """Accept a note of `aiperf lint` that is right for this benchmark, such as `cost.bytes_read`."""
+        if not because.strip():
+            self._mistake(self.where, f"accepts {test!r} without a reason; say it in because='...'")
+        self.accepted[test] = because
+
     def reach(
         self,
         *,
@@ -328,6 +369,7 @@ class Benchmark:
         implementation: str | None = None,
         size: str | None = None,
         params: Mapping[str, float] | None = None,
+        launches: int = 1,
         cause: str = "",
         shown_by: str = "",
     ) -> None:
@@ -336,15 +378,18 @@ class Benchmark:
         Give one of `at_least` and `at_most`. A goal that is missed needs a `cause`, and in `shown_by` the measurement
         that shows it.
         """
+        if params is not None and not isinstance(params, Mapping):
+            self._mistake(self.where, f"has a goal with params={params!r}; accepted are sizes, such as {{'n': 4096}}")
         try:
-            declared = goal(
+            declared = make_goal(
                 of=of,
                 at_least=at_least,
                 at_most=at_most,
                 device=device,
                 implementation=implementation,
                 size=size,
-                params=tuple(sorted((params or {}).items())),
+                params=dict(params or {}),
+                launches=launches,
                 cause=cause,
                 shown_by=shown_by,
             )
@@ -360,11 +405,20 @@ class Benchmark:
         assert self._workload is not None
         return evolve(self._workload, static=self._static)
 
-    @property
-    def tolerance(self) -> Tolerance:
-        """The tolerance of outputs."""
+    def tolerance_at(self, params: Params) -> Tolerance:
+        """The tolerance of outputs at these sizes."""
         assert self._tolerance is not None
-        return self._tolerance
+        if isinstance(self._tolerance, Tolerance):
+            return self._tolerance
+        found = call_with(self._tolerance, params)
+        if not isinstance(found, Tolerance):
+            self._mistake(self._tolerance, f"returned {found!r}; accepted is a tolerance: {', '.join(TOLERANCES)}")
+        return found
+
+    @property
+    def tolerances(self) -> dict[str, str]:
+        """The tolerance at each preset of sizes, in words."""
+        return {name: str(self.tolerance_at(sizes)) for name, sizes in self.task.presets.items()}
 
     def work(self, params: Params) -> Cost:
         """The cost at one size."""
@@ -389,12 +443,24 @@ class Benchmark:
         assert self._reference is not None
         return _where(self._reference)
 
+    def mechanisms_of(self, implementation: Implementation) -> tuple[str, ...]:
+        """The mechanisms that an implementation combines: what it adds, and what those before it on the ladder add."""
+        below = next(
+            (
+                other
+                for other in self.implementations_on(implementation.device)
+                if other.name == implementation.builds_on and other is not implementation
+            ),
+            None,
+        )
+        return (*(self.mechanisms_of(below) if below else ()), *implementation.adds)
+
     @property
     def devices(self) -> list[str]:
         """The names of the devices with implementations, sorted."""
         return sorted({one.device for one in self.implementations})
 
-    def on(self, device: str) -> list[Implementation]:
+    def implementations_on(self, device: str) -> list[Implementation]:
         """The implementations for a device: baseline, variants in the file's order, yardsticks."""
         here = [one for one in self.implementations if one.device == device]
         return sorted(here, key=lambda one: ("baseline", "variant", "yardstick").index(one.role))
@@ -417,15 +483,16 @@ class Benchmark:
             if device not in self.devices:
                 found = ", ".join(self.devices) or "none"
                 self._mistake(self.where, f"has no_gain_on {device!r}, and no implementation for it; there are {found}")
-        for goal in self.goals:
-            self._check_goal(goal)
+        for declared in self.goals:
+            self._check_goal(declared)
+        self._check_awkward()
         if not self.implementations:
             self._mistake(self.where, "has no implementation; declare a @bench.baseline and a @bench.variant")
 
     # --- mistakes
 
     def _add(self, code: Callable[..., Any], role: str, device: str | Iterable[str], **declared: Any) -> None:
-        name = declared.pop("name") or snake_case(code.__name__)
+        name = declared.pop("name") or getattr(code, "declared_name", "") or snake_case(code.__name__)
         if not is_name(name):
             self._mistake(code, f"cannot be named {name!r}; accepted is a Python identifier, such as 'coalesced'")
         requires = as_names(declared.pop("requires"))
@@ -453,7 +520,7 @@ class Benchmark:
             self.implementations.append(Implementation(name, role, one, code, requires=requires, **declared))
 
     def _check_device(self, device: str) -> None:
-        here = self.on(device)
+        here = self.implementations_on(device)
         baselines = [one for one in here if one.role == "baseline"]
         if not baselines:
             self._mistake(
@@ -467,12 +534,27 @@ class Benchmark:
             names = [other.name for other in here if other is not one]
             if one.builds_on is not None and one.builds_on not in names:
                 self._mistake(one.where, f"builds on {one.builds_on!r}; known on {device!r} are {', '.join(names)}")
+            steps, step = {one.name}, one
+            while step.builds_on is not None:
+                step = next(other for other in here if other.name == step.builds_on)
+                if step.name in steps:
+                    self._mistake(one.where, f"builds on itself, through {step.name!r}")
+                steps.add(step.name)
             if one.lossy and one.lossy.metric not in (*BUILT_IN_METRICS, *self.metrics):
                 accepted = ", ".join((*BUILT_IN_METRICS, *self.metrics))
                 self._mistake(one.where, f"has the metric {one.lossy.metric!r}; accepted are {accepted}")
 
+    def _check_awkward(self) -> None:
+        known = self.task.presets["smoke"]
+        for sizes in self.awkward_sizes or ():
+            for name, value in sizes.items():
+                if name not in known:
+                    self._mistake(self.where, f"has an awkward size {name!r}; sizes are {', '.join(known)}")
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    self._mistake(self.where, f"has the awkward size {name}={value!r}; accepted are numbers")
+
     def _check_goal(self, goal: Goal) -> None:
-        here = [one.name for one in self.on(goal.device)]
+        here = [one.name for one in self.implementations_on(goal.device)]
         if not here:
             found = ", ".join(self.devices) or "none"
             self._mistake(self.where, f"has a goal on {goal.device!r}, and no implementation for it; there are {found}")
@@ -482,10 +564,13 @@ class Benchmark:
         presets = self.task.presets
         if goal.preset not in presets:
             self._mistake(self.where, f"has a goal at the size {goal.preset!r}; there are {', '.join(presets)}")
-        unknown = [name for name, _ in goal.params if name not in presets[goal.preset]]
+        unknown = [name for name in goal.params if name not in presets[goal.preset]]
         if unknown:
             sizes = ", ".join(presets[goal.preset])
             self._mistake(self.where, f"has a goal with params {unknown}; sizes are {sizes}")
+        for name, value in goal.params.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self._mistake(self.where, f"has a goal with {name}={value!r}; accepted are numbers")
 
     def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
         if present is not None:
@@ -531,6 +616,40 @@ class Benchmark:
         raise BenchmarkError(f"{where if isinstance(where, str) else _where(where)}: {what}.")
 
 
+@frozen
+class On:
+    """The declarations of a benchmark for some devices. Each method takes code, or decorates it."""
+
+    benchmark: Benchmark
+    devices: tuple[str, ...]
+    requires: tuple[str, ...]
+
+    def baseline(self, code: Any = None, /, **declared: Any) -> Any:
+        """See `Benchmark.baseline`."""
+        return self._declare(self.benchmark.baseline, code, declared)
+
+    def variant(self, code: Any = None, /, **declared: Any) -> Any:
+        """See `Benchmark.variant`."""
+        return self._declare(self.benchmark.variant, code, declared)
+
+    def yardstick(self, code: Any = None, /, **declared: Any) -> Any:
+        """See `Benchmark.yardstick`."""
+        return self._declare(self.benchmark.yardstick, code, declared)
+
+    def reach(self, **declared: Any) -> None:
+        """See `Benchmark.reach`."""
+        for device in self.devices:
+            self.benchmark.reach(device=device, **declared)
+
+    def _declare(self, role: Callable[..., Any], code: Any, declared: dict[str, Any]) -> Any:
+        more = as_names(declared.pop("requires", ()))
+        # An architecture in place of the common one, not besides it.
+        replaced = "sm_" if any(text.startswith("sm_") for text in more) else "\0"
+        common = [text for text in self.requires if not text.startswith(replaced)]
+        declare = role(device=self.devices, requires=(*common, *more), **declared)
+        return declare if code is None else declare(code)
+
+
 def _given_to_draw(sizes: Iterable[str]) -> set[str]:
     """The names of arguments that the functions of a workload may take."""
     return {*sizes, "device", "generator", *(("rank",) if WORLD_SIZE in sizes else ())}
@@ -574,6 +693,8 @@ def snake_case(name: str) -> str:
 def _where(code: Callable[..., Any]) -> str:
     """File and line of a function or class, and its name."""
     source = inspect.unwrap(code)
+    if declared_at := getattr(source, "declared_at", ""):
+        return f"{declared_at} ({code.declared_name})"  # type: ignore[attr-defined]
     module = inspect.getmodule(source)
     file = getattr(module, "__file__", None) or getattr(getattr(source, "__code__", None), "co_filename", "?")
     line = getattr(getattr(source, "__code__", None), "co_firstlineno", None)

@@ -8,52 +8,25 @@ Each item has processes of its own, so that a crash or a hang fails that item al
 is missing; what else this machine cannot run is listed with its reason at the end. Items of `cuda` have the marker
 `gpu`.
 
-A `conftest.py` gives the awkward sizes of its targets, and an empty list for none:
-
-    def pytest_aiperf_awkward():
-        return {"acme.gather": [{"rows": 1}, {"rows": 1009, "width": 37}]}
-
-With the ini option `aiperf_strict` notes of `aiperf lint` fail too. A `conftest.py` accepts those that are right:
-
-    def pytest_aiperf_accepted():
-        return {"acme.gather": ["cost.bytes_read"]}
+The benchmark declares its awkward sizes with `bench.awkward(...)`. With the ini option `aiperf_strict` notes of `aiperf
+lint` fail too, unless the benchmark accepts them with `bench.accept(...)`.
 
 The fixture `aiperf_measure` is for tests that an author writes. `@pytest.mark.aiperf_gpus(2)` skips a test on a machine
 with fewer GPUs. Without `--aiperf` and without the fixture neither
 torch nor any benchmark is imported.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from aiperf_core.target_check import Sizes
     from aiperf_core.targets import Selection
     from aiperf_core.testing import Measure, Measuring
 
 _SKIPPED = "aiperf_skipped"
-
-
-class Hooks:
-    """The hooks that this plugin adds to pytest."""
-
-    @pytest.hookspec
-    def pytest_aiperf_awkward(self) -> "Mapping[str, Sequence[Sizes]]":
-        """The awkward sizes of targets, by the target's name; sizes that are not named are those of `smoke`."""
-        return {}
-
-    @pytest.hookspec
-    def pytest_aiperf_accepted(self) -> Mapping[str, Sequence[str]]:
-        """The tests of `aiperf lint` whose notes are right, by the target's name."""
-        return {}
-
-
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hooks."""
-    pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,8 +85,6 @@ class Conformance:
     def __init__(self, config: pytest.Config) -> None:
         self.pattern = str(config.getoption("--aiperf"))
         self.strict = bool(config.getini("aiperf_strict"))
-        self.awkward: Mapping[str, Sequence[Sizes]] = {}
-        self.accepted: Mapping[str, Sequence[str]] = {}
         self._measuring: Measuring | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -127,9 +98,6 @@ class Conformance:
             selections = plugins.select([self.pattern])
         except UsageError as error:
             raise pytest.UsageError(f"--aiperf: {error}") from None
-        hook, known = session.config.hook, {one.name for one in plugins.targets}
-        self.awkward = _by_target(known, "pytest_aiperf_awkward", hook.pytest_aiperf_awkward())
-        self.accepted = _by_target(known, "pytest_aiperf_accepted", hook.pytest_aiperf_accepted())
         for selection in selections:
             for device in selection.target.devices:
                 name = f"{selection.target.name}[{device}]"
@@ -159,14 +127,6 @@ class Conformance:
         return self._measuring
 
 
-def _by_target(known: Collection[str], hook: str, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answers of a hook in one. Raises `pytest.UsageError` where a name is not a target's."""
-    found = {name: value for answer in answers for name, value in answer.items()}
-    if unknown := sorted(found.keys() - known):
-        raise pytest.UsageError(f"{hook} names {', '.join(map(repr, unknown))}, which is not a target here")
-    return found
-
-
 class TargetItem(pytest.Item):
     """The test of a target on a device; it stands in no file."""
 
@@ -186,9 +146,7 @@ class TargetItem(pytest.Item):
             raise Wrong(f"no plugin provides the device {self.device!r}; known are {', '.join(sorted(known))}")
         if self.device not in measuring.devices:
             pytest.skip(f"needs a device {self.device!r}; here is {', '.join(measuring.devices)}")
-        name = self.selection.target.name
-        accepted = self.conformance.accepted.get(name, ()) if self.conformance.strict else None
-        check = TargetCheck(measuring, self.selection, self.device, self.conformance.awkward.get(name), accepted)
+        check = TargetCheck(measuring, self.selection, self.device, self.conformance.strict)
         check.run()
         if check.problems:
             raise Wrong("\n".join(check.problems))

@@ -253,7 +253,7 @@ def _case(case: Case, plugins: Plugins) -> Iterator[str]:
     if case.candidate:
         return
     try:
-        here = load_benchmark(TargetRef(name, case.module)).on(case.device)
+        here = load_benchmark(TargetRef(name, case.module)).implementations_on(case.device)
     except AiperfError as error:
         yield f"case {name!r} cannot be tried: {error}"
         return

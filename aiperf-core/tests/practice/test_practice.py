@@ -264,11 +264,11 @@ def test_declared_implementations_are_right(judged: Judged, target: str) -> None
     bench = import_module(f"aiperf_core.practice.{target}").bench
     assert bench.task.presets.keys() == {"smoke", "cpu", "cuda"}
     for device in ("cpu", "cuda"):
-        roles = [one.role for one in bench.on(device)]
+        roles = [one.role for one in bench.implementations_on(device)]
         assert roles.count("baseline") == 1
         assert "variant" in roles
 
-    for one in bench.on("cpu"):
+    for one in bench.implementations_on("cpu"):
         for seed, sizes in enumerate(SIZES[target]):
             assert judged(target, prepared(one.code), sizes, seed).error is None, one.name
 

@@ -8,41 +8,41 @@
 
 // Reads by rows, writes by columns: each store goes to a line of its own, and before the next word of that line is
 // written a whole column has passed through the cache.
-void direct4(const void* restrict from, void* restrict to, int64_t rows, int64_t columns) {
-  const uint32_t* in = from;
-  uint32_t* out = to;
+void direct4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
+  const uint32_t* in = a;
+  uint32_t* to = out;
 #pragma omp parallel for
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = in[r * columns + c];
+    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = in[r * columns + c];
 }
-void direct2(const void* restrict from, void* restrict to, int64_t rows, int64_t columns) {
-  const uint16_t* in = from;
-  uint16_t* out = to;
+void direct2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
+  const uint16_t* in = a;
+  uint16_t* to = out;
 #pragma omp parallel for
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = in[r * columns + c];
+    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = in[r * columns + c];
 }
 
 static inline int64_t end_of(int64_t start, int64_t length) { return start + BLOCK < length ? start + BLOCK : length; }
 
 // By blocks of 32 x 32, whose lines on both sides stay in the first-level cache until they are used up.
-void blocked4(const void* restrict from, void* restrict to, int64_t rows, int64_t columns) {
-  const uint32_t* in = from;
-  uint32_t* out = to;
+void blocked4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
+  const uint32_t* in = a;
+  uint32_t* to = out;
 #pragma omp parallel for
   for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
     for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
       for (int64_t c = c0; c < end_of(c0, columns); ++c)
-        for (int64_t r = r0; r < end_of(r0, rows); ++r) out[c * rows + r] = in[r * columns + c];
+        for (int64_t r = r0; r < end_of(r0, rows); ++r) to[c * rows + r] = in[r * columns + c];
 }
-void blocked2(const void* restrict from, void* restrict to, int64_t rows, int64_t columns) {
-  const uint16_t* in = from;
-  uint16_t* out = to;
+void blocked2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
+  const uint16_t* in = a;
+  uint16_t* to = out;
 #pragma omp parallel for
   for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
     for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
       for (int64_t c = c0; c < end_of(c0, columns); ++c)
-        for (int64_t r = r0; r < end_of(r0, rows); ++r) out[c * rows + r] = in[r * columns + c];
+        for (int64_t r = r0; r < end_of(r0, rows); ++r) to[c * rows + r] = in[r * columns + c];
 }
 
 #ifdef __AVX__
@@ -67,21 +67,21 @@ static inline void eight_by_eight(const float* in, float* out, int64_t columns, 
 }
 
 // The same blocks, moved by eight loads and eight stores of 32 bytes for 64 words.
-void blocked_simd4(const void* restrict from, void* restrict to, int64_t rows, int64_t columns) {
-  const float* in = from;
-  float* out = to;
+void blocked_simd4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
+  const float* in = a;
+  float* to = out;
 #pragma omp parallel for
   for (int64_t c0 = 0; c0 < columns; c0 += BLOCK) {
     for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) {
       int64_t c = c0, c_end = end_of(c0, columns), r_end = end_of(r0, rows);
       for (; c + 8 <= c_end; c += 8) {
         int64_t r = r0;
-        for (; r + 8 <= r_end; r += 8) eight_by_eight(in + r * columns + c, out + c * rows + r, columns, rows);
+        for (; r + 8 <= r_end; r += 8) eight_by_eight(in + r * columns + c, to + c * rows + r, columns, rows);
         for (; r < r_end; ++r)
-          for (int64_t k = c; k < c + 8; ++k) out[k * rows + r] = in[r * columns + k];
+          for (int64_t k = c; k < c + 8; ++k) to[k * rows + r] = in[r * columns + k];
       }
       for (; c < c_end; ++c)
-        for (int64_t r = r0; r < r_end; ++r) out[c * rows + r] = in[r * columns + c];
+        for (int64_t r = r0; r < r_end; ++r) to[c * rows + r] = in[r * columns + c];
     }
   }
 }

@@ -1,6 +1,6 @@
 // out[c][r] = in[r][c]; what differs is which of the two sides is coalesced, and where shared memory makes lanes wait. Words
 // are of 4 bytes (float) or of 2 (bfloat16), of which only the bits count.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define TILE 32  // of the kernels with one word an access: 32 x 32, by 32 x 8 threads
 #define ROWS 8
@@ -15,11 +15,11 @@ __device__ void direct(const T* in, T* out, int rows, int columns) {
     if (r < rows && c < columns) out[(long long)c * rows + r] = in[(long long)r * columns + c];
   }
 }
-extern "C" __global__ void direct4(const void* in, void* out, int rows, int columns) {
-  direct(static_cast<const unsigned int*>(in), static_cast<unsigned int*>(out), rows, columns);
+extern "C" __global__ void direct4(const void* a, void* out, int rows, int columns) {
+  direct(static_cast<const unsigned int*>(a), static_cast<unsigned int*>(out), rows, columns);
 }
-extern "C" __global__ void direct2(const void* in, void* out, int rows, int columns) {
-  direct(static_cast<const unsigned short*>(in), static_cast<unsigned short*>(out), rows, columns);
+extern "C" __global__ void direct2(const void* a, void* out, int rows, int columns) {
+  direct(static_cast<const unsigned short*>(a), static_cast<unsigned short*>(out), rows, columns);
 }
 
 // Both sides coalesced: a tile is read by rows and written by columns. With PITCH = 32 words of 4 bytes the 32 words of a
@@ -40,18 +40,18 @@ __device__ void tiled(const T* in, T* out, int rows, int columns) {
     if (r < rows && c < columns) out[(long long)c * rows + r] = tile[threadIdx.x][threadIdx.y + k];
   }
 }
-extern "C" __global__ void tiled4(const void* in, void* out, int rows, int columns) {
-  tiled<unsigned int, TILE>(static_cast<const unsigned int*>(in), static_cast<unsigned int*>(out), rows, columns);
+extern "C" __global__ void tiled4(const void* a, void* out, int rows, int columns) {
+  tiled<unsigned int, TILE>(static_cast<const unsigned int*>(a), static_cast<unsigned int*>(out), rows, columns);
 }
-extern "C" __global__ void tiled2(const void* in, void* out, int rows, int columns) {
-  tiled<unsigned short, TILE>(static_cast<const unsigned short*>(in), static_cast<unsigned short*>(out), rows, columns);
+extern "C" __global__ void tiled2(const void* a, void* out, int rows, int columns) {
+  tiled<unsigned short, TILE>(static_cast<const unsigned short*>(a), static_cast<unsigned short*>(out), rows, columns);
 }
-extern "C" __global__ void padded4(const void* in, void* out, int rows, int columns) {
-  tiled<unsigned int, TILE + 1>(static_cast<const unsigned int*>(in), static_cast<unsigned int*>(out), rows, columns);
+extern "C" __global__ void padded4(const void* a, void* out, int rows, int columns) {
+  tiled<unsigned int, TILE + 1>(static_cast<const unsigned int*>(a), static_cast<unsigned int*>(out), rows, columns);
 }
 // Of words of 2 bytes two share a bank's word, so the pitch is odd in those: 34 halves are 17 words.
-extern "C" __global__ void padded2(const void* in, void* out, int rows, int columns) {
-  tiled<unsigned short, TILE + 2>(static_cast<const unsigned short*>(in), static_cast<unsigned short*>(out), rows,
+extern "C" __global__ void padded2(const void* a, void* out, int rows, int columns) {
+  tiled<unsigned short, TILE + 2>(static_cast<const unsigned short*>(a), static_cast<unsigned short*>(out), rows,
                                   columns);
 }
 
@@ -110,11 +110,11 @@ __device__ void swizzled(const T* in, T* out, int rows, int columns) {
     __stcs(reinterpret_cast<uint4*>(out + (long long)(c0 + c) * rows + r0 + r), part[k].all);
   }
 }
-extern "C" __global__ void __launch_bounds__(256) swizzled4(const void* in, void* out, int rows, int columns) {
-  swizzled(static_cast<const unsigned int*>(in), static_cast<unsigned int*>(out), rows, columns);
+extern "C" __global__ void __launch_bounds__(256) swizzled4(const void* a, void* out, int rows, int columns) {
+  swizzled(static_cast<const unsigned int*>(a), static_cast<unsigned int*>(out), rows, columns);
 }
-extern "C" __global__ void __launch_bounds__(256) swizzled2(const void* in, void* out, int rows, int columns) {
-  swizzled(static_cast<const unsigned short*>(in), static_cast<unsigned short*>(out), rows, columns);
+extern "C" __global__ void __launch_bounds__(256) swizzled2(const void* a, void* out, int rows, int columns) {
+  swizzled(static_cast<const unsigned short*>(a), static_cast<unsigned short*>(out), rows, columns);
 }
 
 #if __CUDA_ARCH__ >= 900

@@ -6,7 +6,7 @@ produces. Unknown types count as structs passed by value.
 
 import re
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 # Whether a type is signed, and its width in bits in NVRTC and on 64-bit Linux.
 _INTEGERS = {
@@ -47,6 +47,7 @@ class Parameter:
     """One parameter.
 
     text: as in the source.
+    name: empty where the source gives none.
     kind: `pointer`, `integer`, `float`, `bool` or `struct`.
     base: the type that is passed, or that a pointer addresses.
     bits: the width of a scalar; 0 for others.
@@ -58,6 +59,7 @@ class Parameter:
     base: str
     bits: int = 0
     signed: bool = False
+    name: str = ""
 
 
 @frozen
@@ -68,6 +70,11 @@ class Signature:
     parameters: tuple[Parameter, ...]
     returns: str = "void"
     extern_c: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(parameter.name for parameter in self.parameters)
 
     def __str__(self) -> str:
         return f"({', '.join(parameter.text for parameter in self.parameters)})"
@@ -170,7 +177,14 @@ def _signature(declarator: str, extern_c: bool) -> Signature | None:
     returned = [word for word in re.findall(r"[\w:]+|\*", match["before"]) if word not in _QUALIFIERS]
     parameters = [part for part in _split(match["parameters"]) if part.strip() not in ("", "void")]
     returns = "pointer" if "*" in returned else _base(returned)
-    return Signature(match["name"], tuple(parameter_of(part) for part in parameters), returns, extern_c)
+    named = tuple(evolve(parameter_of(part), name=_name_of(part)) for part in parameters)
+    return Signature(match["name"], named, returns, extern_c)
+
+
+def _name_of(text: str) -> str:
+    """The name in `const float* __restrict__ a[4] = 0`: the last word before brackets and a default."""
+    words = re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text.partition("=")[0]))
+    return words[-1] if len(words) > 1 and words[-1] not in _BUILTIN_WORDS | _QUALIFIERS else ""
 
 
 def _stripped(source: str) -> str:

@@ -30,6 +30,7 @@ from aiperf_core.devices.timing import TimingDevice, in_a_row
 from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
 from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.loading import load_benchmark
+from aiperf_core.precision import set_float32_precision
 from aiperf_core.profiler import Job, Tool
 from aiperf_core.serving import at_desk
 
@@ -49,6 +50,7 @@ def profile(job: Job, kind: DeviceKind, tool: Tool, folder: Path) -> dict[str, A
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: job.threads])
         torch.set_num_threads(job.threads)
     kind.preload()
+    set_float32_precision("highest")
     benchmark = load_benchmark(TargetRef(job.target, job.module))
     values = _draw(benchmark, job, kind.torch_device)
     call, finish, restore = _prepared(benchmark, job, values, folder)
@@ -98,7 +100,7 @@ def _prepared(
     benchmark: Benchmark, job: Job, values: dict[str, Any], folder: Path
 ) -> tuple[Callable[[], Any], Callable[[], Any], Callable[[], None]]:
     """The call, a function that waits for deferred work, and one that restores the inputs that a call may change."""
-    code = next(one for one in benchmark.on(job.device) if one.name == job.implementation)
+    code = next(one for one in benchmark.implementations_on(job.device) if one.name == job.implementation)
     files = {name: InputFile() for name in benchmark.task.files}
     for name, file in files.items():
         file.write(values[name])

@@ -287,7 +287,7 @@ def error_of(bench: Benchmark, text: str, seed: int = 3) -> str | None:
         out = call_with(instance.run, given)
         right = bench.answer({}, {name: wide(one) for name, one in given.items()})
         assert right.dtype == torch.float64
-        if error := compare_tensors("", out, right, bench.tolerance).error:
+        if error := compare_tensors("", out, right, bench.tolerance_at({})).error:
             return error
     return None
 

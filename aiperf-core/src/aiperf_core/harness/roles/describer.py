@@ -40,7 +40,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         cache=benchmark.cache,
         threads=benchmark.threads,
         presets={name: dict(sizes) for name, sizes in benchmark.task.presets.items()},
-        tolerance=str(benchmark.tolerance),
+        tolerances=benchmark.tolerances,
         module=module,
         sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
         implementations=[
@@ -54,10 +54,10 @@ def describe(benchmark: Benchmark, module: str) -> Described:
                 requires=list(one.requires),
                 builds_on=one.builds_on,
                 lossy=asdict(one.lossy) if one.lossy else None,
-                mechanisms=list(one.mechanisms),
+                mechanisms=list(benchmark.mechanisms_of(one)),
             )
             for device in benchmark.devices
-            for one in benchmark.on(device)
+            for one in benchmark.implementations_on(device)
         ],
         folder=benchmark.folder,
         files=list(benchmark.task.files),
@@ -65,6 +65,10 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         prepare_timeout_s=benchmark.prepare_timeout_s,
         served=list(benchmark.task.served),
         no_gain_on=dict(benchmark.no_gain_on),
+        goals=list(benchmark.goals),
+        awkward=benchmark.awkward_sizes,
+        accepted=dict(benchmark.accepted),
+        file=benchmark.where,
     )
 
 

@@ -31,8 +31,10 @@ from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.kernelbench import KERNELBENCH
 from aiperf_core.loading import load_benchmark
+from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
+from aiperf_core.tolerance import Tolerance
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 _SEEDS = 1 << 63
@@ -110,6 +112,7 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
+            "tolerance": str(self._tolerance),
             "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
             + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
@@ -118,7 +121,8 @@ class Judge(Service):
         }
 
     def _take_device(self, device: Message) -> None:
-        """Load the kind of the device that holds the data."""
+        """Load the kind of the device that holds the data, and compute float32 products in full, as workers do."""
+        set_float32_precision("highest")
         self._kind, self._device_name = Device(**device).resolve(), device["name"]
         self._device = self._kind.torch_device
 
@@ -212,8 +216,12 @@ class Judge(Service):
         return {"worst": worst if math.isfinite(worst) else None, "error": error, "quality": None}
 
     @property
+    def _tolerance(self) -> Tolerance:
+        return self._benchmark.tolerance_at(self._params)
+
+    @property
     def _exact(self) -> bool:
-        return self._benchmark.tolerance.is_exact
+        return self._tolerance.is_exact
 
     def _compare_leaf(self, path: str, node: pytree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
         found = self._out(node).to(right.device) if node["type"] == "tensor" else _claimed(numbers, path)
@@ -221,7 +229,7 @@ class Judge(Service):
 
     def _compare_value(self, path: str, node: pytree.Shape, found: Any, right: Any) -> Comparison:
         compare: Any = {"tensor": compare_tensors, "number": compare_numbers}.get(node["type"])
-        return compare(path, found, right, self._benchmark.tolerance) if compare else Comparison(0.0)
+        return compare(path, found, right, self._tolerance) if compare else Comparison(0.0)
 
     def _grade(self, lossy: Message, numbers: dict[str, float]) -> Message:
         metric, budget = lossy["metric"], lossy["budget"]
@@ -341,7 +349,7 @@ class Judge(Service):
         finally:
             self._fresh = drawn
         pairs = zip(pytree.pairs(self._output_shape, answer), pytree.pairs(self._output_shape, other), strict=True)
-        tolerance = self._benchmark.tolerance
+        tolerance = self._tolerance
         if all(
             node["type"] == "tensor" and compare_tensors(path, one, right, tolerance).error is None
             for (path, node, one), (_, _, right) in pairs

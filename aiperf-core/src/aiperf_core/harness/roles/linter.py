@@ -188,12 +188,17 @@ class Linter(Judge):
             self._opened = self.do_open(target, device, params, 0, 0)
             outcomes += [*self._test_judge(), self._test_flops(), self._test_read(), self._test_written()]
         outcomes += self._test_form(target["module"], listed)
-        return [asdict(one) for one in outcomes]
+        return [asdict(self._accepted(outcome)) for outcome in outcomes]
+
+    def _accepted(self, outcome: Outcome) -> Outcome:
+        """The outcome, or `ok` in place of a note that the author accepts."""
+        reason = self._benchmark.accepted.get(outcome.test)
+        return outcome if outcome.verdict != "note" or reason is None else Outcome(outcome.test, found=reason)
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""
         self.do_open(target, device, params, 0, 0)
-        code = next(one for one in self._benchmark.on(device["name"]) if one.name == implementation)
+        code = next(one for one in self._benchmark.implementations_on(device["name"]) if one.name == implementation)
         self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
         inputs, static = (pytree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
         arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
@@ -398,7 +403,7 @@ class Linter(Judge):
 
     def _test_budgets(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[Outcome]:
         """Whether the metric of each lossy variant refuses grossly wrong answers, for one draw."""
-        for one in self._benchmark.on(self._device_name):
+        for one in self._benchmark.implementations_on(self._device_name):
             if one.lossy is None:
                 continue
             believed = []
@@ -577,9 +582,17 @@ class Linter(Judge):
         vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
         remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
         yield _verdict("form.names", vague, "named for no mechanism: {}", remedy, "note")
-        silent = sorted({one.name for one in bench.on(self._device_name) if one.role == "yardstick" and not one.why})
+        here = bench.implementations_on(self._device_name)
+        silent = sorted({one.name for one in here if one.role == "yardstick" and not one.why})
         remedy = "Say which library does what."
         yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
+        wanted = {"cuda"} & devices or devices
+        without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
+        remedy = "Declare the figure that the best variant is to reach, with bench.reach."
+        yield _verdict("form.goals", without, "no goal on {}", remedy, "note")
+        steps = [f"{one.name} on {one.builds_on}" for one in here if one.builds_on and not one.adds]
+        remedy = "Name in adds='...' the mechanism by which it differs from what it builds on."
+        yield _verdict("form.steps", steps, "a step that adds no mechanism: {}", remedy, "note")
         sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
         even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
         remedy = "Take a prime: the last block then overhangs."

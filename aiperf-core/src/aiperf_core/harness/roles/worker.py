@@ -30,9 +30,9 @@ from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import rank, shared_buffers
 from aiperf_core.harness.roles.describer import describe
-from aiperf_core.kernelbench import KERNELBENCH
 from aiperf_core.loading import load_benchmark
 from aiperf_core.measurements import Memory
+from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import at_desk
 from aiperf_core.validity.checks.global_state import INTEGRITY_PROBES_IN_256
 
@@ -78,9 +78,7 @@ class Worker(Service):
             torch.set_num_threads(len(processors))
         self._candidate, self._kind = candidate, Device(**device).resolve()
         confined = self._confine(candidate, device["name"]) if candidate and "sandbox" not in self._off else None
-        if target["module"].startswith(KERNELBENCH):  # its references are in full float32
-            torch.set_float32_matmul_precision("highest")
-            torch.backends.cudnn.allow_tf32 = False
+        set_float32_precision("highest")
         rank.join(self._kind)
         self._kind.preload()
         before, declared = snapshot(), None
@@ -88,7 +86,7 @@ class Worker(Service):
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
             benchmark = load_benchmark(TargetRef(**target))
             declared = asdict(describe(benchmark, target["module"]))
-            self._code = next(one for one in benchmark.on(device["name"]) if one.name == implementation)
+            self._code = next(one for one in benchmark.implementations_on(device["name"]) if one.name == implementation)
         self._kind.wake()
         return {"confined": confined, "state": before, "declared": declared}
 
