@@ -20,6 +20,7 @@ _COMMANDS = {
     "recheck": "Recompute a run's verdicts from its samples.",
     "reproduce": "Repeat a stored run and compare the verdicts.",
     "expectations": "Check for regressions against stored results.",
+    "goals": "Show what targets are to reach, and what they reached.",
     "report": "Write a run as a report in HTML, Markdown or PDF.",
     "page": "Write the targets of a package as a page to publish.",
     "export": "Export results for other programs.",

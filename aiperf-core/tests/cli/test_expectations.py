@@ -11,10 +11,14 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aiperf_core.cli import expectations as expectations_command
+from aiperf_core.cli import goals as goals_command
 from aiperf_core.cli import narrowing
 from aiperf_core.cli.main import Shell
+from aiperf_core.described import Described
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.git import git_commit as commit_of
+from aiperf_core.goal import make_goal
 from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
@@ -74,6 +78,20 @@ def command(site):
     return call
 
 
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The goals of `lesson.memory_access`, whose source is no benchmark; none unless a test adds some."""
+    goals = []
+    found = Described("speed", "device", "cold", None, {"cuda": {"n": 1 << 28}}, "exact", "m", "0", [], goals=goals)
+
+    def declarations(_, targets):
+        return [(one, found) for one in targets if one.name == "lesson.memory_access"], []
+
+    for module in (expectations_command, goals_command):
+        monkeypatch.setattr(module, "declarations", declarations)
+    return goals
+
+
 def page(package):
     return json.loads((package / f"expectations/{KEY}.json").read_text())
 
@@ -113,6 +131,36 @@ def test_a_write_and_a_check(command, bundle, package):
     assert [line.count('"metric"') for line in lines if '"metric"' in line] == [1, 1]
     found = command("check", bundle.path)
     assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "0 of 2 below expectation")
+
+
+def test_figures_of_goals_are_stored_in_the_row_that_they_are_of(command, bundle, package, site, declared):
+    declared.append(make_goal(of="BW", at_least=0.2, at_most=None))
+    declared.append(make_goal(of="time:memcpy", at_least=None, at_most=1, implementation="wide"))
+    declared.append(make_goal(of="LAT", at_least=None, at_most=1))  # its ceiling was not measured
+    assert command("write", bundle.path).exit_code == 0
+    rows = {name: row.get("goals") for name, row in page(package)["expected"].items()}
+    (best,), (other,) = rows["lesson.memory_access:coalesced"], rows["lesson.memory_access:wide"]
+    assert (best["of"], other["of"]) == ("BW", "time:memcpy")
+    assert best["value"] == pytest.approx((2 << 30) / 2e-3 / 4.34e12, rel=0.01)
+    assert other["value"] == pytest.approx(2, rel=0.01)
+    assert other["low"] < other["value"] < other["high"]
+    # `aiperf goals` reads them where no bundle is stored.
+    arguments = ["goals", "lesson", "--in", str(site.folder / "none"), "--json"]
+    found = json.loads(CliRunner().invoke(Shell(site.load()), arguments).stdout)
+    assert [one["state"] for one in found["goals"]] == ["met", "missed", "not measured"]
+    assert found["goals"][1]["figure"] == {name: other[name] for name in ("value", "low", "high")}
+    assert found["goals"][1]["origin"]["file"] == f"{KEY}.json"
+    assert found["goals"][1]["origin"]["bundle"] == bundle.path.name
+    assert found["never_on_gpu"] == []
+    # Without one at other sizes. The speedup of a row is kept anyway, and the best row counts.
+    declared[:] = [
+        make_goal(of="BW", at_least=0.2, at_most=None, size="cuda", params={"n": 4}),
+        make_goal(of="speedup", at_least=1.9, at_most=None),
+        make_goal(of="speedup", at_least=1.9, at_most=None, implementation="wide"),
+    ]
+    found = json.loads(CliRunner().invoke(Shell(site.load()), arguments).stdout)
+    assert [one["state"] for one in found["goals"]] == ["not measured", "met", "missed"]
+    assert [one["implementation"] for one in found["goals"]] == [None, "coalesced", "wide"]
 
 
 def test_below_is_4_and_above_is_not(command, bundle, package, tmp_path):
@@ -186,6 +234,9 @@ def test_the_limit_of_width(low, high, wide):
     result = attrs.evolve(example.result(), rows=[row])
     assert (rules.refusal(result, row, 1.05) is not None, rules.can_narrow(result, row, 1.05)) == (wide, wide)
     assert not rules.can_narrow(result, attrs.evolve(row, verdict=Verdict.INVALID, reason="x"), 1.05)
+    unsure = attrs.evolve(row, verdict=Verdict.INCONCLUSIVE, reason=None, speedup=Estimate(1.0, 0.98, 1.1))
+    assert rules.refusal(result, unsure, 1.05) == "INCONCLUSIVE: the interval is 0.98 to 1.1"
+    assert rules.can_narrow(result, unsure, 1.05)
 
 
 def test_a_check_names_intervals_that_are_too_wide(command, bundle, package):
@@ -428,7 +479,7 @@ class Measured:
     """In place of a run: makes bundles whose intervals are as wide as `widths` says, and notes what was asked."""
 
     def __init__(self, folder, package, widths):
-        self.folder, self.package, self.widths, self.asked = folder, package, list(widths), []
+        self.folder, self.package, self.widths, self.asked, self.servers = folder, package, list(widths), [], []
 
     def __call__(self, server, plugins, selections, name, options, out, reporter):
         run = SimpleNamespace(resumable=False, bundle=None, results=[])
@@ -436,6 +487,8 @@ class Measured:
         def execute(on_result):
             names = sorted(name for one in selections for name in one.implementations)
             self.asked.append((options.budget_s, options.tier, names))
+            assert server not in self.servers, "a run ends its server"
+            self.servers.append(server)
             width = self.widths.pop(0)
             if width is None:
                 raise KeyboardInterrupt
@@ -453,7 +506,7 @@ def measured_as(monkeypatch, tmp_path, package):
     def prepare(*widths):
         made = Measured(tmp_path, package, widths)
         monkeypatch.setattr(narrowing, "BundleRun", made)
-        monkeypatch.setattr(narrowing, "server_ahead", lambda: None)
+        monkeypatch.setattr(narrowing, "server_ahead", object)
         # What was written into the row does not follow from the samples.
         monkeypatch.setattr(rules, "refuse_bundle", lambda bundle, manifest: None)
         return made
@@ -469,7 +522,7 @@ def test_a_pattern_is_measured_until_its_intervals_are_narrow(command, package, 
         [(30.0, "standard", []), (60.0, "standard", ["wide"]), (120.0, "standard", ["wide"])],
     )
     assert found.stderr.splitlines() == [
-        f"too wide an interval: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
+        f"not sure yet: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
     ]
     written = page(package)
     rows = {name.rpartition(":")[2]: row for name, row in written["expected"].items()}

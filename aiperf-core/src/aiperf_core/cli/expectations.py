@@ -9,6 +9,7 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.cli.goals import declarations
 from aiperf_core.cli.measuring import TIERS, device_option, quiet_option, seconds_option, together
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
@@ -17,9 +18,11 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.targets import GOALS
 
 if TYPE_CHECKING:
+    from aiperf_core.described import Described
     from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import TargetResult
-    from aiperf_core.stats.expectations import Change, Checked, Page, Source
+    from aiperf_core.stats.expectations import Change, Checked, GoalFigure, Page, Source
 
 
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -155,7 +158,13 @@ def _write(
     afters: dict[Path, Page] = {}
     changes: dict[Path, tuple[_Group, dict[str, Change]]] = {}
     checked = set()
-    for address in found:
+    addresses = list(found)
+    wanted = {target for address in addresses for target in address.targets}
+    described, unusable = declarations(plugins, [one for one in plugins.targets if one.name in wanted])
+    for reason in unusable:
+        click.echo(f"no figures of goals are stored: {words(reason)}", err=True)
+    declared = {target.name: one for target, one in described}
+    for address in addresses:
         manifest = address.bundle.manifest
         groups = list(_groups(plugins, address, hardware, goal, file))
         for group in groups:
@@ -173,7 +182,14 @@ def _write(
             }
             before = befores[group.path] if group.path in befores else _page(group)
             befores[group.path] = before
-            after, made = rules.update(afters.get(group.path, before), address, group.results, sources, min_speedup)
+            goals = {
+                name: figures
+                for target in group.sources
+                if target in declared
+                for name, figures in _goal_figures(address.bundle, target, declared[target]).items()
+            }
+            page = afters.get(group.path, before)
+            after, made = rules.update(page, address, group.results, sources, min_speedup, goals)
             afters[group.path] = rules.compacted(after)
             # Of a row that was measured again, the last change counts.
             changes.setdefault(group.path, (group, {}))[1].update({one.name: one for one in made})
@@ -182,6 +198,25 @@ def _write(
             rules.write(path, after)
         group, found_changes = changes[path]
         _print_changes(group, list(found_changes.values()), dry_run)
+
+
+def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[str, list["GoalFigure"]]:
+    """The figures of a target's goals in a bundle, by `target:implementation`."""
+    from aiperf_core.stats.expectations import GoalFigure
+    from aiperf_core.stats.goals import NoFigureError, figure_of
+
+    if not declared.goals:
+        return {}
+    result, found = bundle.target(target), dict[str, list[GoalFigure]]()
+    for goal in declared.goals:
+        try:
+            reached = figure_of(goal, declared.sizes_of(goal), result, bundle.manifest.ceilings.get(goal.device))
+        except NoFigureError:
+            continue
+        of = reached.figure
+        kept = GoalFigure(of=goal.of, value=of.value, low=of.low, high=of.high)
+        found.setdefault(f"{target}:{reached.implementation}", []).append(kept)
+    return found
 
 
 def _report(

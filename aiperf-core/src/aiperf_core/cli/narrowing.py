@@ -79,8 +79,9 @@ class Narrowing:
             waiting, budget_s = self._wide(waiting, run.results), 2 * budget_s
             if not waiting or budget_s > LONGEST * first:
                 break
+            server = server_ahead()  # a run ends the server that it was given
             names = ", ".join(words(one.target.name) for one in waiting)
-            click.echo(f"too wide an interval: measuring for {budget_s:g} s a target: {names}", err=True)
+            click.echo(f"not sure yet: measuring for {budget_s:g} s a target: {names}", err=True)
         return exit_code(results, interrupted=False) or (ExitCode.INCONCLUSIVE if waiting else ExitCode.OK)
 
     def _wide(self, selections: Sequence[Selection], results: Sequence[Finished]) -> list[Selection]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
+from aiperf_core.goal import Goal
 from aiperf_core.names import words
 from aiperf_core.render.docstring import parts
 from aiperf_core.render.grid import labelled
@@ -43,6 +44,7 @@ def describe(
         "cache": benchmark.cache,
         "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
+        "goals": [asdict(one) for one in benchmark.goals],
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
             asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
@@ -61,6 +63,8 @@ def render_target(
     """The whole declaration of a target."""
     facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
+    for goal in benchmark.goals:
+        facts.add_row("to reach", _goal(goal, look))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     by_size = benchmark.tolerances
     if len({*by_size.values()}) == 1:
@@ -73,6 +77,13 @@ def render_target(
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
     shown: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
     return Group(*shown, Text(), _implementations(implementations, look), Text())
+
+
+def _goal(goal: Goal, look: Look) -> Text:
+    """A goal in words, with its device, its implementation and the cause of a miss."""
+    parts = [goal.device, f"by {goal.implementation}" if goal.implementation else ""]
+    text = f"{goal} ({', '.join(filter(None, parts))})"
+    return look.text(f"{text}. Missed: {goal.cause} ({goal.shown_by})" if goal.cause else text)
 
 
 def _reflowed(docstring: str) -> Group:
@@ -93,6 +104,15 @@ def _reflowed(docstring: str) -> Group:
     return Group(*shown)
 
 
+# Columns of a cost that few targets declare.
+_EXTRAS = {
+    "wire_bytes": "wire",
+    "disk_read_bytes": "disk reads",
+    "disk_written_bytes": "disk writes",
+    "tokens": "tokens",
+}
+
+
 def _presets(benchmark: Benchmark, look: Look) -> Table:
     costs = {name: benchmark.work(sizes) for name, sizes in benchmark.task.presets.items()}
     table = _table(look)
@@ -100,15 +120,17 @@ def _presets(benchmark: Benchmark, look: Look) -> Table:
     table.add_column("sizes", overflow="fold")
     for heading in ("reads", "writes", "arithmetic"):
         table.add_column(heading, justify="right", no_wrap=True)
-    extras = [name for name in ("wire_bytes", "tokens") if any(getattr(cost, name) for cost in costs.values())]
+    extras = [name for name in _EXTRAS if any(getattr(cost, name) for cost in costs.values())]
     for name in extras:
-        table.add_column({"wire_bytes": "wire", "tokens": "tokens"}[name], justify="right", no_wrap=True)
-    for name, sizes in benchmark.task.presets.items():
-        cost = costs[name]
+        table.add_column(_EXTRAS[name], justify="right", no_wrap=True)
+    for preset, sizes in benchmark.task.presets.items():
+        cost = costs[preset]
         shown = " ".join(f"{key}={units.parameter(value)}" for key, value in sizes.items())
-        more = [units.size(cost.wire_bytes) if extra == "wire_bytes" else f"{cost.tokens:,.0f}" for extra in extras]
+        more = [f"{cost.tokens:,.0f}" if name == "tokens" else units.size(getattr(cost, name)) for name in extras]
         arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
-        table.add_row(name, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more)
+        table.add_row(
+            preset, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more
+        )
     return table
 
 

@@ -354,7 +354,8 @@ def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
     if found is not None and found.high < min_speedup:
         return None
     if row.verdict in REFUSED:
-        return f"{row.verdict.value}{f': {row.reason}' if row.reason else ''}"
+        why = row.reason or (f"the interval is {found.low:.4g} to {found.high:.4g}" if found is not None else "")
+        return f"{row.verdict.value}: {why}" if why else row.verdict.value
     return too_wide(found.low, found.high) if found is not None and row.role == "variant" else None
 
 
@@ -400,9 +401,17 @@ def refuse_changes(source: Source) -> None:
 
 
 def update(
-    page: Page, address: Address, results: list[TargetResult], sources: Mapping[str, str | None], min_speedup: float
+    page: Page,
+    address: Address,
+    results: list[TargetResult],
+    sources: Mapping[str, str | None],
+    min_speedup: float,
+    goals: Mapping[str, list[GoalFigure]],
 ) -> tuple[Page, list[Change]]:
-    """The page with the figures of a bundle's rows, and the changes. `sources` are hashes by target.
+    """The page with the figures of a bundle's rows, and the changes.
+
+    sources: hashes by target.
+    goals: the figures of goals by `target:implementation`.
 
     A variant whose interval does not lie above `min_speedup` gets no entry, and loses an existing one. A variant that
     gives no expectation for another reason keeps an existing entry; the change says why.
@@ -423,12 +432,12 @@ def update(
                 expected.pop(name, None)
                 changes.append(Change(name, old, None, f"{found.low:.4g} is below {min_speedup:g}"))
             else:
-                expected[name] = _expectation(result, row, found, run)
+                expected[name] = _expectation(result, row, found, run, goals.get(name, []))
                 changes.append(Change(name, old, expected[name].at_least))
     return evolve(page, runs=runs, expected=expected), changes
 
 
-def _expectation(result: TargetResult, row: Row, found: Estimate, run: int) -> Expectation:
+def _expectation(result: TargetResult, row: Row, found: Estimate, run: int, goals: list[GoalFigure]) -> Expectation:
     return Expectation(
         metric=metric_of(result.goal),
         at_least=found.low * (1 - result.floor),
@@ -439,6 +448,7 @@ def _expectation(result: TargetResult, row: Row, found: Estimate, run: int) -> E
         run=run,
         time_s=row.time_s,
         sol=row.speed_of_light,
+        goals=goals,
     )
 
 
