@@ -391,6 +391,70 @@ MISTAKES = {
         "",
         "FILE: has no_gain_on 'cuda', and no implementation for it; there are cpu.",
     ),
+    "a goal of an unknown figure": (
+        {"tail": "bench.reach(of='RW', at_least=0.9)\n"},
+        "",
+        "FILE: has a goal of 'RW'; accepted are SOL, BW, RBW, WBW, SMBW, CACHE, P2P, ALLREDUCE, PCI, DISK, LAT, GRAPH, speedup, "
+        "MM:PRECISION or FMA:PRECISION with fp64, fp32, tf32, fp16, bf16, fp8, int8, and time:IMPLEMENTATION or "
+        "memory:IMPLEMENTATION.",
+    ),
+    "a goal with two bars": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, at_most=1)\n"},
+        "",
+        "FILE: has a goal with at_least=0.9 and at_most=1; give one of them, a number above 0.",
+    ),
+    "a goal without a bar": (
+        {"tail": "bench.reach(of='BW')\n"},
+        "",
+        "FILE: has a goal with at_least=None and at_most=None; give one of them, a number above 0.",
+    ),
+    "a cause that nothing shows": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks')\n"},
+        "",
+        "FILE: has a goal with cause='banks' and shown_by=''; a cause needs the measurement that shows it: counter:..., sass:..., "
+        "trace:..., variant:....",
+    ),
+    "a cause that is shown by a guess": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks', shown_by='guess:1')\n"},
+        "",
+        "FILE: has a goal with cause='banks' and shown_by='guess:1'; a cause needs the measurement that shows it: counter:..., "
+        "sass:..., trace:..., variant:....",
+    ),
+    "a goal where nothing runs": (
+        {"tail": "bench.reach(of='BW', at_least=0.9)\n"},
+        "",
+        "FILE: has a goal on 'cuda', and no implementation for it; there are cpu.",
+    ),
+    "a goal of an implementation that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', implementation='fused')\n"},
+        "",
+        "FILE: has a goal about 'fused'; known on 'cpu' are doubled, added.",
+    ),
+    "a goal relative to an implementation that is not there": (
+        {"tail": "bench.reach(of='time:doubled,library', at_most=1, device='cpu')\n"},
+        "",
+        "FILE: has a goal about 'library'; known on 'cpu' are doubled, added.",
+    ),
+    "a goal at a size that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', size='large')\n"},
+        "",
+        "FILE: has a goal at the size 'large'; there are smoke, cpu.",
+    ),
+    "a goal with a param that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params={'rows': 2})\n"},
+        "",
+        "FILE: has a goal with params ['rows']; sizes are n.",
+    ),
+    "a goal with a param that is no number": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params={'n': '2'})\n"},
+        "",
+        "FILE: has a goal with n='2'; accepted are numbers.",
+    ),
+    "a goal with params that are no sizes": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params='n')\n"},
+        "",
+        "FILE: has a goal with params='n'; accepted are sizes, such as {'n': 4096}.",
+    ),
     "deferred without an end": (
         {"bench": 'bench = Benchmark(goal="latency", deferred=True)\n'},
         '@bench.baseline(device="cpu"',

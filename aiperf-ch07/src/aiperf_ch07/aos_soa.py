@@ -43,6 +43,9 @@ def cost(n):
     return Cost(bytes_read=4 * FIELDS * whole(n), bytes_written=4 * FIELDS * whole(n), flops=2 * FIELDS * whole(n))
 
 
+bench.reach(of="SOL", at_least=0.9)
+
+
 def whole(n):
     """The number of particles: n, filled up to whole tiles."""
     return -(-n // TILE) * TILE

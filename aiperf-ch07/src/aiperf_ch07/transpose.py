@@ -13,10 +13,9 @@ Breaks     Matrices that fit in the last-level cache, which puts the pieces of a
 
 import torch
 
-from aiperf_ch07.tensor_map import tensor_map
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, host_source, tensor_map
 from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
@@ -59,9 +58,7 @@ def turned(a):
     return torch.empty(a.shape[1], a.shape[0], dtype=a.dtype, device=a.device)
 
 
-turn = launch(
-    device_code, kernel="{name}{word_bytes}", out=turned, grid=blocks(columns=32, rows=32), block=(32, 8)
-)
+turn = launch(device_code, kernel="{name}{word_bytes}", out=turned, grid=blocks(columns=32, rows=32), block=(32, 8))
 loops = loop(host_code, kernel="{name}{word_bytes}", out=turned)
 
 cuda.baseline(turn("direct"), kind="naive")

@@ -34,6 +34,8 @@ from aiperf_core.testing import Measuring, problems, short_run
 Sizes = Mapping[str, float]
 
 TIMEOUT_S = 300.0
+# The note on a missing goal never fails conformance: `aiperf goals` ends with an error for it.
+GOALS_TEST = "form.goals"
 
 
 @define(eq=False)
@@ -90,7 +92,7 @@ class TargetCheck:
             self.problems.append(f"{target.name!r} could not be linted on {self.device}: {error}")
             return
         refused = ("problem", "note") if self.strict else ("problem",)
-        wrong = [one for one in outcomes if one["verdict"] in refused]
+        wrong = [one for one in outcomes if one["verdict"] in refused and one["test"] != GOALS_TEST]
         self.problems += [f"{one['test']}: {one['found']}\n    {one['remedy']}" for one in wrong]
 
     def _measure(self, plan: Plan, sizes: Sizes, keep: bool = False) -> None:

@@ -1,6 +1,6 @@
 // out[c][r] = in[r][c]; what differs is which of the two sides is coalesced, and where shared memory makes lanes wait. Words
 // are of 4 bytes (float) or of 2 (bfloat16), of which only the bits count.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define TILE 32  // of the kernels with one word an access: 32 x 32, by 32 x 8 threads
 #define ROWS 8

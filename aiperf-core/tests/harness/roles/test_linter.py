@@ -247,9 +247,10 @@ def test_elementwise_work_is_not_counted(lint: Any) -> None:
 
 def test_form_is_noted_and_a_false_contents_page_is_a_problem(lint: Any) -> None:
     outcomes = lint("untidy", n=64)
-    assert noted(outcomes) == {"form.docstring", "form.names", "form.yardsticks", "form.sizes"}
+    assert noted(outcomes) == {"form.docstring", "form.names", "form.yardsticks", "form.goals", "form.sizes"}
     assert problems(outcomes) == {"form.contents"}
     assert outcomes["form.contents"]["found"] == "the contents page says the goal 'speed', the file 'latency'"
+    assert outcomes["form.goals"]["found"] == "no goal on cpu"
     assert outcomes["form.docstring"]["found"] == "the file's docstring has no Workload, Baseline, Variants, Breaks"
     devices = lint("untidy", {"goal": "latency", "devices": ["cpu", "cuda"]}, n=64)
     assert devices["form.contents"]["found"] == "the contents page says the devices cpu, cuda, the file cpu"

@@ -586,6 +586,10 @@ class Linter(Judge):
         silent = sorted({one.name for one in here if one.role == "yardstick" and not one.why})
         remedy = "Say which library does what."
         yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
+        wanted = {"cuda"} & devices or devices
+        without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
+        remedy = "Declare the figure that the best variant is to reach, with bench.reach."
+        yield _verdict("form.goals", without, "no goal on {}", remedy, "note")
         steps = [f"{one.name} on {one.builds_on}" for one in here if one.builds_on and not one.adds]
         remedy = "Name in adds='...' the mechanism by which it differs from what it builds on."
         yield _verdict("form.steps", steps, "a step that adds no mechanism: {}", remedy, "note")

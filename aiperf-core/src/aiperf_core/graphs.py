@@ -1,12 +1,16 @@
-"""CUDA graphs made by hand: kernels as nodes, what follows what, and a loop that the device decides about.
+"""CUDA graphs: captured from a callable, or made by hand of kernels, edges and loops.
 
-torch captures what is launched on a stream. Edges that let a kernel start early, and loops, it does not offer; so these
-are built through the CUDA driver.
+`captured` records what a callable launches, as torch does, and names the line where that is impossible. Edges that let
+a kernel start early, and loops that the device decides about, cannot be captured; `Kernels` and `Graph` build these
+through the CUDA driver.
 """
 
 import ctypes
-from collections.abc import Iterable, Sequence
-from typing import Any
+import inspect
+import linecache
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import torch
 from attrs import field, frozen
@@ -14,10 +18,108 @@ from attrs import field, frozen
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaSource, cuda_driver
 
+__all__ = ["Call", "Captured", "Graph", "Kernels", "Prepared", "captured", "done", "launcher", "require_loops"]
+
+Output = TypeVar("Output")
+
 # Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts.
 CONDITIONAL_DRIVER = 12040
 
 Argument = torch.Tensor | int | float
+
+
+# --- captured graphs
+
+
+@frozen(eq=False)
+class Captured(Generic[Output]):
+    """A captured call. The graph works in the memory of its arguments and of `out`.
+
+    out: what the call returned; a replay overwrites it.
+    graph: torch's graph.
+    run: the callable, which keeps the memory that it works in.
+    arguments: those of the call, which the graph reads.
+    """
+
+    out: Output
+    graph: torch.cuda.CUDAGraph
+    run: Callable[..., Output] = field(repr=False)
+    arguments: tuple[Any, ...] = field(repr=False)
+
+    def replay(self) -> Output:
+        """Launch the graph on torch's current stream, and return `out`."""
+        self.graph.replay()
+        return self.out
+
+
+def captured(run: Callable[..., Output], *arguments: Any, warmups: int = 1) -> Captured[Output]:
+    """Call `run(*arguments)` and capture a further call of it in a CUDA graph. Belongs in `prepare`.
+
+    run: a function, or a method such as `implementation.run`. It launches on torch's current stream. It must not wait
+        for the GPU (`.item()`, `.cpu()`, a branch on a tensor's value), and must have the same shapes in each call.
+    arguments: tensors at fixed addresses, such as the harness's inputs. A replay reads their current values.
+    warmups: the number of calls before the capture, on a stream of their own. In them libraries allocate workspaces,
+        and kernels are compiled and loaded, which is not possible in a capture.
+
+    All calls change what `run` changes in place, also the captured one when it is replayed. Raises `SkipError` without
+    a GPU, and `KernelError` that names the file and the line where the capture fails. An error of a call before the
+    capture is raised as it is.
+    """
+    _require_gpu()
+    current, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
+        for _ in range(warmups):
+            run(*arguments)
+    current.wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            out = run(*arguments)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, KernelError) as error:
+        raise KernelError(_not_captured(run, _first(error))) from error
+    return Captured(out, graph, run, arguments)
+
+
+def _require_gpu() -> None:
+    cuda_driver()
+    if not torch.cuda.is_available():
+        raise SkipError("needs a CUDA GPU; torch finds none")
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error that broke the capture; the end of a broken capture raises another."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _not_captured(run: Callable[..., Any], error: BaseException) -> str:
+    """The message: module and name of the callable, its line that failed, CUDA's reason, and the remedy."""
+    function = inspect.unwrap(getattr(run, "__func__", run))
+    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(run).__name__)}"
+    reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(".")
+    return (
+        f"'{name}' cannot be captured in a CUDA graph{_line_of(function, error)}: {reason}. Captured code must not "
+        "wait for the GPU (.item(), .cpu(), synchronize, printing a tensor), allocate outside of torch, or load a "
+        "kernel: do that in prepare"
+    )
+
+
+def _line_of(function: Any, error: BaseException) -> str:
+    """` (softmax.py:12: total = x.sum().item())`: the innermost line in the file of the callable; else empty."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" ({Path(file).name}:{line}: {linecache.getline(file, line).strip()})" if file and line else ""
+
+
+# --- graphs made by hand
 
 
 @frozen
@@ -70,11 +172,6 @@ class Kernels:
         values = [*map(_in_c, call.arguments), *map(ctypes.c_uint64, call.wide)]
         addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(one) for one in values))
         return Prepared(self.function(call.kernel), addresses, call.grid, [values, call.arguments])
-
-    def blocks_at_once(self, name: str, block: int) -> int:
-        """How many blocks of a kernel the GPU holds at the same time."""
-        each = done(self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(self.function(name), block, 0))
-        return int(each) * torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
 
 
 class Graph:
