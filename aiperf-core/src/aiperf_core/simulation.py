@@ -157,7 +157,8 @@ class Station:
                 if not more.triggered:
                     more.cancel()
                     break
-                batch.append(more.value.item)
+                found: Any = more.value
+                batch.append(found.item)
             seconds = self._service_s([visit.request for visit, _ in batch])
             if not (math.isfinite(seconds) and seconds >= 0):
                 raise SimulationError(f"station {self.name!r}: a service time of {seconds!r} seconds; accepted is 0 on")

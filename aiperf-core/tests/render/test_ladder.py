@@ -41,6 +41,19 @@ def test_places_follow_the_figures():
     assert all(0 <= at <= ladder.WIDE for at in x.values())
 
 
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        (Estimate(1.56, 1.55, 1.57), ["1x", "1.2x", "1.4x", "1.6x"]),
+        (Estimate(10.0, 9.0, 11.0), ["1x", "2x", "5x", "10x"]),
+        (Estimate(563.0, 560.0, 566.0), ["1x", "10x", "100x"]),
+    ],
+)
+def test_the_axis_has_round_values(ratio, expected):
+    shapes = drawn(BASE, Rung(name="wide", role="variant", ratio=ratio)).shapes
+    assert [shape.content for shape in shapes if shape.kind == "tick"] == expected
+
+
 def test_kinds_are_told_apart():
     shapes = drawn(BASE, SLOW, FAST, YARD, LATER).shapes
     kinds = [shape.kind for shape in shapes if shape.kind.startswith("mark")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
@@ -14,6 +14,7 @@ EDGE = 8.0
 LANE = 34.0  # height of a rung
 NAME, BAR = 15.0, 26.0  # of the text and of the mark, below the top of a rung
 AXIS = 32.0
+STEEP = 4.0  # ratio of the ends of a scale, below which powers give fewer than two ticks
 MARKS = {"baseline": "square", "yardstick": "diamond"}
 NO_FIGURE = "no stored figure"
 
@@ -38,7 +39,7 @@ def draw(rungs: Sequence[Rung], metric: str) -> Picture:
     scale = _scale(measured)
     best = _best(rungs)
     bottom = LANE * len(rungs) + 6
-    ticks = [(tick, f"{tick:g}x") for tick in scale.ticks(6)]
+    ticks = [(tick, f"{tick:g}x") for tick in _ticks(scale)]
     shapes: list[Shape] = axis_below(scale, 0, bottom, ticks, _title(rungs, metric))
     shapes.append(line(scale(1), 0, scale(1), bottom, "one"))
     for index, rung in enumerate(rungs):
@@ -50,6 +51,11 @@ def draw(rungs: Sequence[Rung], metric: str) -> Picture:
 def _scale(measured: Sequence[Estimate]) -> Scale:
     low, high = min(one.low for one in measured), max(one.high for one in measured)
     return log_scale(min(low / 1.1, 0.9), max(high * 1.1, 1.2), EDGE, WIDE - EDGE)
+
+
+def _ticks(scale: Scale) -> list[float]:
+    """Round values: powers and their parts, or equal steps where the scale is too short for these."""
+    return (evolve(scale, log=False) if scale.high < STEEP * scale.low else scale).ticks(5)
 
 
 def _best(rungs: Sequence[Rung]) -> Rung | None:
