@@ -34,6 +34,7 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import TARGETS
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
 
 ROWS = {"strided": 1.0, "control": 1.0, "coalesced": 0.5, "wide": 1.03, "memcpy": 0.45}
@@ -109,7 +110,7 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
         [of_row(found, row, ceilings[device]) for row in rows],
         clock=clock,
         cache=found.cache,
-        cost={name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")},
+        cost=cost_of(problem),
         tolerance=problem.tolerance,
         floor=found.floor,
         ceilings=lambda _: ceilings[device],

@@ -27,7 +27,7 @@ import secrets
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from statistics import NormalDist, median
 from typing import Any
@@ -93,9 +93,9 @@ class RunLine:
 class TrustSession(Planner):
     """A planner that measures no ceilings of a CPU. A run needs the cost of a GPU's events, kept on disk."""
 
-    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
+    def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """The ceilings of a GPU; None for a CPU, whose results then carry no fraction of light."""
-        return super().ceilings(device, again) if device == "cuda" else None
+        return super().ceilings(device, again, groups) if device == "cuda" else None
 
 
 def results(options: Options, logs: Path) -> Iterator[TargetResult]:

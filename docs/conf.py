@@ -30,12 +30,14 @@ HERE = Path(__file__).parent
 
 
 def setup(app: Sphinx) -> None:
-    """Replace `<!-- generated: NAME -->` in a page by what the code says now."""
+    """Replace `<!-- generated: NAME -->` in a page by what the code says now; see `chapters.py` for chapters."""
     # What is made from the code, and the list of what the code promises, which the tests keep.
     sys.path += [str(HERE), str(HERE.parent / "aiperf-core" / "tests")]
+    import chapters
     from reference import GENERATED
 
     def read(app: Sphinx, page: str, source: list[str]) -> None:
+        source[0] = chapters.page(source[0])
         for name, make in GENERATED.items():
             mark = f"<!-- generated: {name} -->"
             if mark in source[0]:

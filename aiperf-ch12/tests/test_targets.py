@@ -60,3 +60,17 @@ def test_the_reference_solves_the_equation() -> None:
     neighbours = around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2]
     left = (1 + 4 * k) * x - k * neighbours - b
     assert left.norm() / b.norm() < 1e-8
+
+
+@pytest.mark.parametrize(("n", "strength"), [(1, 2.0), (2, 0.0), (13, 2.0), (64, 1000.0), (128, 30.0), (128, 0.01)])
+def test_the_cost_counts_no_more_iterations_than_there_are(n: int, strength: float) -> None:
+    solve = graph_while.CLoop()
+    for seed in range(3):
+        b = torch.randn(n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        try:
+            solve.prepare(b)
+        except SkipError as error:
+            pytest.skip(str(error))
+        given = (b, n, strength, graph_while.ACCURACY, graph_while.MOST)
+        found = solve.solve(solve.x, solve.r, solve.p, solve.q, *given)
+        assert found / 3 - 1 <= graph_while.least_iterations(n, strength) <= found

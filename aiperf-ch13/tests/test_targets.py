@@ -1,6 +1,11 @@
 """What is computed again is the same, and less is kept; `pytest --aiperf` tests every target at the smallest and at awkward sizes."""
 
 import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +111,37 @@ def test_recomputed_keeps_no_logits() -> None:
     assert kept[0] > logits_bytes > 5 * kept[1]
 
 
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_the_fused_kernel_is_right_when_interpreted() -> None:
+    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("interpreted_kernels.py"))],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout) == (0, "loss_and_slope is right\n"), done.stderr
+
+
+def test_what_a_compiler_fuses_is_the_same() -> None:
+    logits, wanted, losses = torch.randn(5, 61).bfloat16(), torch.randint(61, (5,)), torch.empty(5)
+    slope = chunked_cross_entropy.slope_of(logits, wanted, losses, 0.2)
+    found, fused = chunked_cross_entropy.fused_slope_of(logits, wanted, 0.2)
+    torch.testing.assert_close(found, losses)
+    torch.testing.assert_close(fused, slope)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the compiler imports
+def test_compiled_blocks_are_right() -> None:
+    given = drawn(SIZE)
+    compiled, full = activation_memory.FullCompiled(), activation_memory.Full()
+    for instance in (compiled, full):
+        call_with(instance.prepare, given)
+    assert error(bind(compiled.run, given)(), bind(full.run, given)()) < 1e-2
+
+
 class Queue:
     """A stream of a GPU that is not there: what is put into it is done at once, and what waits for it is noted."""
 
@@ -131,7 +167,9 @@ def test_offloaded_blocks_come_back_one_ahead(monkeypatch: pytest.MonkeyPatch) -
     given = drawn(SIZE)
     ahead, full = activation_memory.OffloadedAhead(), activation_memory.Full()
     for one in (ahead, full):
-        activation_memory.Recomputing.prepare(one, *(given[name] for name in ("stream", "weights", "head", "every")))
+        activation_memory.Recomputing.prepare(
+            one, *(given[name] for name in ("stream", "weights", "head", "every", "heads"))
+        )
     # What `prepare` makes on a GPU.
     ahead.device, ahead.copies = given["stream"].device, copies  # type: ignore[assignment]
     ahead.host = [torch.empty_like(given["stream"]) for _ in given["weights"]]

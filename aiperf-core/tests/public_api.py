@@ -27,7 +27,12 @@ FILE = Path(__file__).with_suffix(".txt")
 OFFERED = {
     "aiperf_core": (),
     "aiperf_core.kernels": (),
+    "aiperf_core.distributed": (),
+    "aiperf_core.graphs": (),
+    "aiperf_core.launches": ("launch", "loop", "blocks"),
+    "aiperf_core.goal": ("Goal",),
     "aiperf_core.models": (),
+    "aiperf_core.simulation": (),
     "aiperf_core.serving": ("Request", "Desk"),
     "aiperf_core.loading": ("load_benchmark",),
     "aiperf_core.benchmark": ("bind", "call_with"),

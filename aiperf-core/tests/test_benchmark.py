@@ -63,6 +63,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def load(**parts: str) -> Benchmark:
+        sys.modules.pop("acme_doubling", None)
         (tmp_path / "acme_doubling.py").write_text("".join({**PARTS, **parts}.values()))
         return load_benchmark(Ref("acme.doubling", "acme_doubling"))
 
@@ -231,14 +232,68 @@ MISTAKES = {
         "FILE:LINE (second): has the metric 'los'; accepted are rel_l2, max_abs_error, one_minus_cosine, loss.",
     ),
     "a mechanism that is no name": (
-        {"tail": SECOND.format("mechanisms=('tiling', 'two words')")},
+        {"tail": SECOND.format("adds=('tiling', 'Two words')")},
         "@bench.variant(device='cpu'",
-        "FILE:LINE (second): has mechanisms=('tiling', 'two words'); accepted are different names such as 'tiling'.",
+        "FILE:LINE (second): has adds=('tiling', 'Two words'); "
+        "accepted are different names in lower case, as 'wide loads'.",
     ),
     "a mechanism given twice": (
-        {"tail": SECOND.format("mechanisms=['tiling', 'tiling']")},
+        {"tail": SECOND.format("adds=['tiling', 'tiling']")},
         "@bench.variant(device='cpu'",
-        "FILE:LINE (second): has mechanisms=['tiling', 'tiling']; accepted are different names such as 'tiling'.",
+        "FILE:LINE (second): has adds=['tiling', 'tiling']; accepted are different names in lower case, as 'wide loads'.",
+    ),
+    "a step of two mechanisms": (
+        {"tail": SECOND.format("builds_on='added', adds=('tiling', 'wide loads')")},
+        "@bench.variant(device='cpu'",
+        "FILE:LINE (second): adds 2 mechanisms to 'added' (tiling, wide loads); a step adds one: make two.",
+    ),
+    "steps in a circle": (
+        {
+            "variant": PARTS["variant"].replace("why=", "builds_on='second', why="),
+            "tail": SECOND.format("builds_on='added'"),
+        },
+        '@bench.variant(device="cpu"',
+        "FILE:LINE (added): builds on itself, through 'added'.",
+    ),
+    "an unknown awkward size": (
+        {"tail": "bench.awkward({'n': 31}, {'m': 3})\n"},
+        "",
+        "FILE: has an awkward size 'm'; sizes are n.",
+    ),
+    "an awkward size that is no number": (
+        {"tail": "bench.awkward({'n': '3'})\n"},
+        "",
+        "FILE: has the awkward size n='3'; accepted are numbers.",
+    ),
+    "an awkward size that is a boolean": (
+        {"tail": "bench.awkward(n=[True])\n"},
+        "",
+        "FILE: has the awkward size n=True; accepted are numbers.",
+    ),
+    "awkward sizes twice": (
+        {"tail": "bench.awkward(n=[1])\nbench.awkward(n=[2])\n"},
+        "",
+        "FILE: declares its awkward sizes a second time; give them in one bench.awkward(...).",
+    ),
+    "a note accepted without a reason": (
+        {"tail": "bench.accept('cost.bytes_read', because=' ')\n"},
+        "",
+        "FILE: accepts 'cost.bytes_read' without a reason; say it in because='...'.",
+    ),
+    "a common requirement that is none": (
+        {"tail": "cpu = bench.on('cpu', requires='sm90')\n@cpu.variant(why='w')\ndef second(a):\n    return a\n"},
+        "@cpu.variant",
+        f"FILE:LINE (second): requires 'sm90'; accepted are {REQUIREMENTS}.",
+    ),
+    "a declaration on no device": (
+        {"tail": "@bench.on(()).variant(why='w')\ndef second(a):\n    return a\n"},
+        "@bench.on",
+        "FILE:LINE (second): names no device; accepted are cpu, cuda and those of plugins.",
+    ),
+    "a goal of a variant on another device": (
+        {"tail": "bench.on('cpu').reach(of='speedup', at_least=2, implementation='addde')\n"},
+        "",
+        "FILE: has a goal about 'addde'; known on 'cpu' are doubled, added.",
     ),
     "lossy without a budget": (
         {"tail": SECOND.format("lossy='rel_l2'")},
@@ -336,6 +391,70 @@ MISTAKES = {
         "",
         "FILE: has no_gain_on 'cuda', and no implementation for it; there are cpu.",
     ),
+    "a goal of an unknown figure": (
+        {"tail": "bench.reach(of='RW', at_least=0.9)\n"},
+        "",
+        "FILE: has a goal of 'RW'; accepted are SOL, BW, RBW, WBW, SMBW, CACHE, P2P, ALLREDUCE, PCI, DISK, LAT, GRAPH, speedup, "
+        "MM:PRECISION or FMA:PRECISION with fp64, fp32, tf32, fp16, bf16, fp8, int8, and time:IMPLEMENTATION or "
+        "memory:IMPLEMENTATION.",
+    ),
+    "a goal with two bars": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, at_most=1)\n"},
+        "",
+        "FILE: has a goal with at_least=0.9 and at_most=1; give one of them, a number above 0.",
+    ),
+    "a goal without a bar": (
+        {"tail": "bench.reach(of='BW')\n"},
+        "",
+        "FILE: has a goal with at_least=None and at_most=None; give one of them, a number above 0.",
+    ),
+    "a cause that nothing shows": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks')\n"},
+        "",
+        "FILE: has a goal with cause='banks' and shown_by=''; a cause needs the measurement that shows it: counter:..., sass:..., "
+        "trace:..., variant:....",
+    ),
+    "a cause that is shown by a guess": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks', shown_by='guess:1')\n"},
+        "",
+        "FILE: has a goal with cause='banks' and shown_by='guess:1'; a cause needs the measurement that shows it: counter:..., "
+        "sass:..., trace:..., variant:....",
+    ),
+    "a goal where nothing runs": (
+        {"tail": "bench.reach(of='BW', at_least=0.9)\n"},
+        "",
+        "FILE: has a goal on 'cuda', and no implementation for it; there are cpu.",
+    ),
+    "a goal of an implementation that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', implementation='fused')\n"},
+        "",
+        "FILE: has a goal about 'fused'; known on 'cpu' are doubled, added.",
+    ),
+    "a goal relative to an implementation that is not there": (
+        {"tail": "bench.reach(of='time:doubled,library', at_most=1, device='cpu')\n"},
+        "",
+        "FILE: has a goal about 'library'; known on 'cpu' are doubled, added.",
+    ),
+    "a goal at a size that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', size='large')\n"},
+        "",
+        "FILE: has a goal at the size 'large'; there are smoke, cpu.",
+    ),
+    "a goal with a param that is not there": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params={'rows': 2})\n"},
+        "",
+        "FILE: has a goal with params ['rows']; sizes are n.",
+    ),
+    "a goal with a param that is no number": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params={'n': '2'})\n"},
+        "",
+        "FILE: has a goal with n='2'; accepted are numbers.",
+    ),
+    "a goal with params that are no sizes": (
+        {"tail": "bench.reach(of='BW', at_least=0.9, device='cpu', params='n')\n"},
+        "",
+        "FILE: has a goal with params='n'; accepted are sizes, such as {'n': 4096}.",
+    ),
     "deferred without an end": (
         {"bench": 'bench = Benchmark(goal="latency", deferred=True)\n'},
         '@bench.baseline(device="cpu"',
@@ -431,6 +550,53 @@ def test_one_implementation_may_stand_for_two_devices_and_names_come_from_classe
     assert wide.lossy == Lossy("rel_l2", 0.5)
     assert not bench.implementations_on("cpu")[0].is_class
     assert first_version(3) == library(3) == 3
+
+
+def test_devices_with_what_their_implementations_share() -> None:
+    bench = Benchmark(goal="speed")
+    both, cpu = bench.on(("cpu", "cuda"), requires="package:numpy"), bench.on("cpu")
+
+    @both.baseline(kind="naive")
+    def plain(a: float) -> float:
+        return a
+
+    @cpu.variant(why="w", adds="unrolling")
+    def unrolled(a: float) -> float:
+        return a
+
+    cpu.variant(lambda a: a, name="wide", why="w", builds_on="unrolled", adds="wide loads", requires="compiler")
+    both.yardstick(plain, name="library")
+    both.reach(of="speedup", at_least=2)
+    assert plain(3) == unrolled(3) == 3
+    found = {(one.name, one.device): one for one in bench.implementations}
+    assert list(found) == [
+        *[("plain", "cpu"), ("plain", "cuda"), ("unrolled", "cpu")],
+        *[("wide", "cpu"), ("library", "cpu"), ("library", "cuda")],
+    ]
+    assert found["plain", "cuda"].requires == found["library", "cpu"].requires == ("package:numpy",)
+    assert (found["wide", "cpu"].requires, found["unrolled", "cpu"].requires) == (("compiler",), ())
+    assert [one.device for one in bench.goals] == ["cpu", "cuda"]
+
+
+def test_mechanisms_are_those_of_the_steps_below_and_its_own() -> None:
+    bench = Benchmark(goal="speed")
+    cuda = bench.on("cuda")
+    for name, below, adds in (("c", "b", "swizzle"), ("b", "a", ()), ("a", None, ("tiling", "wide loads"))):
+        cuda.variant(call_with, name=name, builds_on=below, adds=adds, why="w")
+    assert {one.name: bench.mechanisms_of(one) for one in bench.implementations} == {
+        "c": ("tiling", "wide loads", "swizzle"),
+        "b": ("tiling", "wide loads"),
+        "a": ("tiling", "wide loads"),
+    }
+
+
+def test_awkward_sizes_and_accepted_notes(load: Load) -> None:
+    assert load().awkward_sizes is None
+    tail = "bench.awkward({'n': 7}, n=(1, 31))\nbench.accept('form.sizes', because='one size')\n"
+    bench = load(tail=tail)
+    assert bench.awkward_sizes == [{"n": 7}, {"n": 1}, {"n": 31}]
+    assert bench.accepted == {"form.sizes": "one size"}
+    assert load(tail="bench.awkward()\n").awkward_sizes == []
 
 
 def test_a_name_may_be_used_again_on_another_device() -> None:

@@ -6,7 +6,7 @@ from aiperf_core import Cost
 from aiperf_core.cost import PRECISIONS
 from aiperf_core.errors import BenchmarkError
 
-AMOUNTS = ("bytes_read", "bytes_written", "flops", "wire_bytes", "tokens")
+AMOUNTS = ("bytes_read", "bytes_written", "flops", "wire_bytes", "disk_read_bytes", "disk_written_bytes", "tokens")
 
 
 def test_a_cost_keeps_what_was_declared() -> None:
@@ -43,4 +43,7 @@ def test_a_precision_that_no_ceiling_has() -> None:
 def test_no_work_at_all(tokens: int) -> None:
     with pytest.raises(BenchmarkError) as caught:
         Cost(tokens=tokens)
-    assert str(caught.value) == ("a cost of nothing was declared; give bytes_read, bytes_written, flops or wire_bytes")
+    assert str(caught.value) == (
+        "a cost of nothing was declared; give bytes_read, bytes_written, flops, wire_bytes, disk_read_bytes or "
+        "disk_written_bytes"
+    )

@@ -1,5 +1,6 @@
 """The example package, installed as a stranger would, offline."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,23 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "aiperf-example"
+
+# Runs the Triton variant of `rms_norm` by Triton's interpreter, for which no GPU is needed.
+INTERPRETED = """
+import torch
+from aiperf_core.benchmark import bind, call_with
+from aiperf_example import rms_norm
+
+for rows, columns in ((1, 1), (3, 31), (5, 1021)):
+    given = rms_norm.inputs(rows, columns, "cpu", torch.Generator().manual_seed(rows))
+    given.update(rows=rows, columns=columns)
+    (code,) = (one.code for one in rms_norm.bench.implementations if one.name == "row_in_registers")
+    instance = code()
+    call_with(instance.prepare, given)
+    out = bind(instance.run, given)()
+    torch.testing.assert_close(out, rms_norm.reference(given["x"], given["weight"]))
+print("right")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +53,7 @@ def test_the_example_is_found_by_its_entry_point(example):
 def test_the_example_runs_is_observed_and_has_a_command(example, tmp_path):
     environment, folder = example
     notes = tmp_path / "notes.txt"
-    line = f"aiperf run example --device cpu --size smoke --budget 0.2 --quiet --out '{tmp_path}/bundle'"
+    line = f"aiperf run example.row_norms --device cpu --size smoke --budget 0.2 --quiet --out '{tmp_path}/bundle'"
     assert "two_passes" in environment.run(line, folder, AIPERF_EXAMPLE_NOTES=str(notes))
     assert re.fullmatch(
         r"example\.row_norms:two_passes MEASURED\nexample\.row_norms:one_pass [A-Z]+\n", notes.read_text()
@@ -62,4 +80,25 @@ def test_the_example_conforms(example):
     code = "from aiperf_core.testing import conformance; print(conformance('aiperf-example'))"
     assert environment.run(f'python -c "{code}"', folder) == "[]\n"
     told = environment.run("pytest --aiperf=example -q", folder)
-    assert re.search(r"^(1 passed, 1 skipped|2 passed)", told, re.MULTILINE)
+    assert re.search(r"^(2 passed, 2 skipped|4 passed)", told, re.MULTILINE)
+
+
+def test_the_kernels_of_the_docs_example(example):
+    environment, folder = example
+    told = environment.run("aiperf kernels example", folder)
+    for name in ("rms_norm.c ", "rms_norm.cu ", "rms_norm_triton.py "):
+        assert re.search(rf"^example\.rms_norm +{re.escape(name)}.* ok$", told, re.MULTILINE), told
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_the_triton_kernel_of_the_docs_example_when_interpreted(example):
+    environment, folder = example
+    (folder / "interpreted.py").write_text(INTERPRETED)
+    assert environment.run("python interpreted.py", folder, TRITON_INTERPRET="1") == "right\n"
+
+
+def test_the_docs_example_fits_on_a_page():
+    source = EXAMPLE / "src" / "aiperf_example"
+    assert len((source / "rms_norm.py").read_text().splitlines()) <= 120
+    kernels = sorted(path.name for path in (source / "kernels").iterdir() if path.is_file())
+    assert kernels == ["rms_norm.c", "rms_norm.cu", "rms_norm_triton.py"]

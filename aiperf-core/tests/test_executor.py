@@ -48,7 +48,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
         with Planner(Options(), folder) as planner:
             planner._probed["cuda"] = "the tests hide it"
             planner._ceilings["cpu"] = None
-            patch.setattr(Planner, "ceilings", lambda *_: None)
+            patch.setattr(Planner, "ceilings", lambda *_, **__: None)
             yield planner
 
 

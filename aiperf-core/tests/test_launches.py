@@ -113,6 +113,15 @@ def test_blocks_cover_sizes():
         blocks(n=4)(rows=1)
 
 
+def test_a_rule_and_a_kernel_that_are_not_there_name_the_line_of_the_implementation(module):
+    with pytest.raises(
+        KernelError, match=r"test_launches.py:\d+ \(turned\): blocks\(m=4\) has no size 'm'; there are a"
+    ):
+        called(launch(module.cuda, grid=blocks(m=4))("turned"), a=torch.ones(2))
+    with pytest.raises(KernelError, match=r"test_launches.py:\d+ \(scale\): no function 'scale' in work.c"):
+        called(loop(module.host, out="a")("scale"), a=torch.ones(2))
+
+
 def test_a_launch_has_the_shape_of_its_rules(module, monkeypatch):
     seen = []
 

@@ -185,25 +185,22 @@ def run(site, *arguments):
 def conformed(tmp_path_factory, make_site):
     """One run of pytest over targets that are right, wrong, broken and of several ranks: what it says, and the site."""
     site = make_site(tmp_path_factory.mktemp("conformed"))
-    names = ("double", "good", "priced", "broken", "ranked", "lost")
+    names = ("double", "good", "refused", "priced", "broken", "ranked", "lost")
     lines = "".join(f"    yield Target({name!r}, {name!r}, 'speed', 'cpu')\n" for name in names)
     both = "    yield Target('both', 'both', 'speed', ('cpu', 'cuda'))\n    yield Target('odd', 'odd', 'speed', 'abacus')\n"
     site.install("aiperf-acme", f"@hookimpl\ndef aiperf_targets():\n{lines}{both}")
     on_cpu = HEAD.replace('device=("cpu", "cuda")', 'device="cpu"')
     site.write("aiperf_acme/double.py", on_cpu + VARIANTS)
-    site.write("aiperf_acme/good.py", on_cpu + FEW)
+    site.write("aiperf_acme/good.py", on_cpu + FEW + "\nbench.awkward(n=(1, 4099))\n")
+    site.write("aiperf_acme/refused.py", on_cpu + "\nbench.awkward({'n': 1}, {'n': 5, 'bits': 3})\n")
     site.write("aiperf_acme/priced.py", on_cpu.replace("bytes_read=4 * n", "bytes_read=40 * n"))
     site.write("aiperf_acme/broken.py", "1 / 0\n")
-    site.write("aiperf_acme/ranked.py", RANKS)
+    site.write("aiperf_acme/ranked.py", RANKS + "\nbench.awkward({'n': 3, 'world_size': 3})\n")
     site.write(
         "aiperf_acme/lost.py", on_cpu.replace('device="cpu"', 'device="cpu", requires="package:no_such_package"')
     )
     site.write("aiperf_acme/both.py", HEAD)
     site.write("aiperf_acme/odd.py", on_cpu)
-    site.write(
-        "conftest.py",
-        "def pytest_aiperf_awkward():\n    return {'acme.good': [{'n': 1}, {'n': 4099}], 'acme.ranked': [{'n': 3, 'world_size': 3}]}\n",
-    )
     site.write("test_own.py", OWN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
@@ -218,6 +215,7 @@ def test_every_target_is_a_test_on_each_of_its_devices(conformed):
         "test_own.py::test_measured[3]": "PASSED",
         "acme.double[cpu]": "FAILED",
         "acme.good[cpu]": "PASSED",
+        "acme.refused[cpu]": "FAILED",
         "acme.priced[cpu]": "FAILED",
         "acme.broken[cpu]": "FAILED",
         "acme.ranked[cpu]": "FAILED",
@@ -242,6 +240,13 @@ def test_a_failure_says_what_is_wrong_and_where_without_our_frames(conformed):
     assert "cost.bytes_read: declares 163,840 bytes read; the inputs have 16,384\n" in said
     assert f"ZeroDivisionError at {site.folder}/aiperf_acme/broken.py:1: division by zero" in said
     assert "no plugin provides the device 'abacus'; known are cpu, cuda" in said
+    # A size that the workload refuses is told once, not once for each implementation.
+    (refused,) = (line for line in said.splitlines() if line.startswith("acme.refused on cpu at "))
+    assert refused == (
+        "acme.refused on cpu at n=5, bits=3: the workload refuses this awkward size: raised ValueError: bits must be 4"
+    )
+    assert f"{refused}\n    {site.folder}/aiperf_acme/refused.py\n" in said
+    assert "acme.refused:" not in said
     # Ranks are measured together, at the awkward sizes too.
     assert re.search(r"acme\.ranked:alone on cpu at n=8, world_size=2: INVALID: ", said)
     assert re.search(r"acme\.ranked:alone on cpu at n=3, world_size=3: INVALID: ", said)
@@ -263,16 +268,9 @@ def test_one_implementation_chosen_by_name_beside_an_author_s_tests(acme):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("pattern", "awkward", "message"),
-    [
-        ("acme.duble", "acme.double", "--aiperf: 'acme.duble' is not a target. Did you mean 'acme.double'?"),
-        ("acme", "acme.duble", "pytest_aiperf_awkward names 'acme.duble', which is not a target here"),
-    ],
-)
-def test_what_is_not_there(acme, pattern, awkward, message):
-    acme.write("conftest.py", f"def pytest_aiperf_awkward():\n    return {{{awkward!r}: []}}\n")
-    done, _ = run(acme, f"--aiperf={pattern}")
+def test_a_target_that_is_not_there(acme):
+    done, _ = run(acme, "--aiperf=acme.duble")
+    message = "--aiperf: 'acme.duble' is not a target. Did you mean 'acme.double'?"
     assert (done.returncode, done.stderr) == (4, f"ERROR: {message}\n\n")
 
 
@@ -289,8 +287,8 @@ def test_a_note_fails_where_it_is_not_accepted(acme):
     done, told = run(acme, "--aiperf=acme", "-k", "cpu")
     assert told == {"acme.double[cpu]": "FAILED"}
     assert "form.docstring: the file's docstring has no Breaks\n" in done.stdout
-    accepted = {"acme.double": ["form.docstring", "form.sizes"]}
-    acme.write("conftest.py", f"def pytest_aiperf_accepted():\n    return {accepted}\n")
+    accepted = "bench.accept('form.docstring', because='a test')\nbench.accept('form.sizes', because='a test')\n"
+    acme.write("aiperf_acme/double.py", f"{HEAD.replace('Breaks ', 'Limits ')}\n{accepted}")
     assert run(acme, "--aiperf=acme", "-k", "cpu")[1] == {"acme.double[cpu]": "PASSED"}
 
 
@@ -315,6 +313,19 @@ def test_it_costs_nothing_when_it_is_not_asked_for(site):
     assert told == {"test_own.py::test_one[1]": "PASSED"}, done.stdout + done.stderr
     asked, _ = run(site, "--aiperf=practice.softmax")
     assert "was imported" in asked.stdout + asked.stderr
+
+
+def test_a_test_that_needs_more_gpus_than_there_are_is_skipped(site):
+    site.write("torch.py", "from types import SimpleNamespace\ncuda = SimpleNamespace(device_count=lambda: 1)\n")
+    site.write(
+        "test_own.py",
+        "import pytest\n"
+        "NEEDED = [pytest.param(n, marks=pytest.mark.aiperf_gpus(n)) for n in (1, 2)]\n"
+        "@pytest.mark.parametrize('n', NEEDED)\ndef test_on(n): pass\n",
+    )
+    done, told = run(site)
+    wanted = {"test_own.py::test_on[1]": "PASSED", "test_own.py::test_on[2]": "SKIPPED (needs 2 GPUs (1 here))"}
+    assert told == wanted, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("size", "prime"), [(0, 2), (1, 2), (2, 3), (4, 5), (8, 11), (4096, 4099), (4099, 4111)])

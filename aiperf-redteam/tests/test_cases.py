@@ -119,6 +119,22 @@ def test_kernels_compile_without_a_gpu(arch: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
     from aiperf_redteam import child_grids, cuda
 
-    assert set(cuda.source.names()) == {"relax", "linger", "rows"}
+    assert set(cuda.source.names()) == {"relax", "linger", "rows", "running_sums"}
     assert cuda.source.compile(arch)
     assert child_grids.relocatable(arch)
+
+
+def test_the_host_and_the_kernel_walk_the_same_chain() -> None:
+    """The kernel `running_sums`, step by step as its one thread walks it."""
+    import torch
+
+    from aiperf_redteam import spillover
+
+    x = torch.randint(spillover.MASK, (997,), generator=torch.Generator().manual_seed(5))
+    values = x.tolist()
+    for _ in range(7):
+        total = 0
+        for index, value in enumerate(values):
+            total += value
+            values[index] = total & spillover.MASK
+    assert spillover.running_sums(x, 7).tolist() == values

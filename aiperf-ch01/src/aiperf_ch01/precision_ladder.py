@@ -77,6 +77,9 @@ def cost(tokens, width, hidden):
     )
 
 
+bench.reach(of="MM:bf16", at_least=0.9, implementation="bf16")
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="fp32")
 class Fp32:
     def prepare(self, x, up, down):

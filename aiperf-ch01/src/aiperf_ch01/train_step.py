@@ -18,6 +18,7 @@ import math
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32_reduction, lossy
+from aiperf_core.graphs import captured
 from aiperf_core.kernels import triton_ahead, triton_source
 
 bench = Benchmark(goal="throughput", clock="wall")
@@ -178,27 +179,18 @@ class FusedBf16(Training):
     autocast, at_once = True, True
 
 
-class Captured:
+class GraphOf:
     """The steps of another implementation in a CUDA graph."""
 
     steps: type[Training] = FusedBf16
 
     def prepare(self, x, labels, weights, momenta, micro_batch):
-        # Kept, because the graph works in its tensors.
-        self.training = training = self.steps()
+        training = self.steps()
         training.prepare(x, weights, micro_batch)
-        arguments = (x, labels, weights, momenta)
-        self.graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # autograd and cuBLAS set themselves up, which a capture may not see
-            training.run(*arguments)
-        torch.cuda.current_stream().wait_stream(side)
-        with torch.cuda.graph(self.graph):
-            self.new_state = training.run(*arguments)
+        self.training = captured(training.run, x, labels, weights, momenta)
 
     def run(self):
-        self.graph.replay()
-        return self.new_state
+        return self.training.replay()
 
 
 @bench.variant(
@@ -208,7 +200,7 @@ class Captured:
     why="forward, backward and update of all steps are launched as one, without Python and autograd in between",
     lossy=bf16_gradients,
 )
-class Graph(Captured):
+class Graph(GraphOf):
     pass
 
 
@@ -240,7 +232,7 @@ class OneKernelUpdates(Training):
     why="one pass over gradient, momentum and weight updates them and makes the next step's bfloat16 copy",
     lossy=bf16_gradients,
 )
-class FusedUpdate(Captured):
+class FusedUpdate(GraphOf):
     steps = OneKernelUpdates
 
 

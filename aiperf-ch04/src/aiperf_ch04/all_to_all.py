@@ -14,8 +14,8 @@ Breaks     Few tokens: telling the sizes is a meeting of its own, for which on G
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.peers import open_peers, register
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.distributed import register_peer_operation, symmetric_buffers
 
 bench = Benchmark(
     goal="latency",
@@ -61,8 +61,9 @@ def cost(tokens, width, experts, world_size):
         bytes_written=2 * rows * width,
         flops=rows * width,
         precision="bf16",
-        # There and back, but for what stays at home; half of the tokens could go there once for two experts.
-        wire_bytes=2 * rows * width * 2 * (world_size - 1) / world_size,
+        # A row comes back for each choice of an expert on another rank. A token goes there at least once for all its
+        # choices: they may be on the same rank.
+        wire_bytes=(rows + tokens) * 2 * width * (world_size - 1) / world_size,
         tokens=tokens,
     )
 
@@ -151,12 +152,12 @@ def send_once(x, chosen, scales, experts, world_size):
     return out.view(*chosen.shape, -1)
 
 
-put = register(
+put = register_peer_operation(
     "ch04_put_rows(Tensor x, Tensor rows, Tensor(a!) there) -> ()",
     lambda x, rows, there: torch.index_select(x, 0, rows, out=there),
 )
 
-send_product = register(
+send_product = register_peer_operation(
     "ch04_put_products(Tensor rows, Tensor scales, Tensor(a!) there) -> ()",
     lambda rows, scales, there: torch.mul(rows, scales, out=there),
 )
@@ -171,7 +172,7 @@ send_product = register(
 class Puts:
     def prepare(self, x, chosen, world_size):
         shape = world_size, chosen.numel(), x.shape[1]
-        self.there, self.back = (open_peers(*shape, dtype=x.dtype) for _ in range(2))
+        self.there, self.back = (symmetric_buffers(*shape, dtype=x.dtype) for _ in range(2))
 
     def run(self, x, chosen, scales, experts, rank, world_size):
         counts, order, _ = in_queues(chosen, world_size * experts)

@@ -45,6 +45,9 @@ def cost(count, n, world_size):
         bytes_written=4 * count * n,
         flops=count * n * (world_size - 1) / world_size,
         precision="fp32",
+        # The least that a rank sends in an all-reduce (Patarasuk and Yuan, Bandwidth Optimal All-reduce Algorithms for
+        # Clusters of Workstations, 2009).
+        wire_bytes=2 * (world_size - 1) / world_size * 4 * count * n,
     )
 
 

@@ -19,11 +19,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.collectives import all_gather, exchange, wait_for
-from aiperf_ch04.peers import everyone, open_peers, register
 from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core.distributed import (
+    all_gather,
+    exchange,
+    register_peer_operation,
+    symmetric_buffers,
+    wait_all,
+    world_group,
+)
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import cuda_source
+from aiperf_core.kernels import cuda_source, grid_that_fills
 
 bench = Benchmark(
     goal="latency",
@@ -66,7 +72,13 @@ def cost(n, world_size):
     # Of each sum a rank computes its share (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
     # Operations in MPICH, 2005).
     share = (world_size - 1) / world_size
+    # The least that a rank sends is 2 (n - 1) / n of its data (Patarasuk and Yuan, Bandwidth Optimal All-reduce
+    # Algorithms for Clusters of Workstations, 2009).
     return Cost(bytes_read=2 * n, bytes_written=2 * n, flops=n * share, precision="bf16", wire_bytes=4 * n * share)
+
+
+bench.reach(of="time:library", at_most=0.6)
+bench.reach(of="P2P", at_least=0.8, implementation="auto", size="large")
 
 
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
@@ -83,7 +95,7 @@ class OneShotMessages:
 
     def run(self, x, rank):
         self.parts[rank] = x
-        wait_for(exchange(dict.fromkeys(self.others, x), {one: self.parts[one] for one in self.others}))
+        wait_all(exchange(dict.fromkeys(self.others, x), {one: self.parts[one] for one in self.others}))
         return x.copy_(add_up(self.parts))
 
 
@@ -129,7 +141,7 @@ class PeerKernel:
         rounds = -(-share // (blocks * THREADS))
         self.place = rank, world_size, blocks, rounds
         # Two inboxes; of 16 bytes that a thread sends half are data.
-        self.inboxes = open_peers(2, world_size, blocks * THREADS, 2, dtype=torch.int64)
+        self.inboxes = symmetric_buffers(2, world_size, blocks * THREADS, 2, dtype=torch.int64)
         self.inbox = self.inboxes.mine[0]
         for name in source.names():
             source.kernel(name)  # compiled here, not in the first call
@@ -149,13 +161,15 @@ def launch(kernel, x, addresses, rank, world, blocks, rounds, number):
 PLACE = "Tensor addresses, int rank, int world, int blocks, int rounds, int number) -> ()"
 # `inbox` is what one exchange fills.
 one_shot_kernel, two_shot_kernel = (
-    register(
+    register_peer_operation(
         f"ch04_{name}(Tensor(a!) x, Tensor(b!) inbox, {PLACE}",
         lambda x, inbox, *place, name=name: launch(name, x, *place),
     )
     for name in ("one_shot", "two_shot")
 )
-pipelined_kernel = register(f"ch04_pipelined(Tensor(a!) x, {PLACE}", lambda *given: launch("pipelined", *given))
+pipelined_kernel = register_peer_operation(
+    f"ch04_pipelined(Tensor(a!) x, {PLACE}", lambda *given: launch("pipelined", *given)
+)
 
 
 @bench.variant(
@@ -191,13 +205,13 @@ class Pipelined:
         refuse_many_ranks(world_size)
         per_part, lines = PIECES * THREADS, -(-x.numel() // (2 * WORD))
         share = -(-lines // world_size)
-        at_once = BLOCKS_PER_SM * torch.cuda.get_device_properties(x.device).multi_processor_count
+        kernel = source.kernel("pipelined")  # compiled here, not in the first call
+        at_once = grid_that_fills(kernel, THREADS, per_multiprocessor=BLOCKS_PER_SM)
         blocks = min(at_once, -(-share // per_part))
         self.place = rank, world_size, blocks, -(-share // (blocks * per_part))
         # Parts of 16 bytes a line that were scattered and gathered, and flags of four bytes.
         parts = 2 * AHEAD * world_size * blocks * per_part
-        self.peers = open_peers(2 * parts + world_size * blocks, dtype=torch.int64)
-        source.kernel("pipelined")  # compiled here, not in the first call
+        self.peers = symmetric_buffers(2 * parts + world_size * blocks, dtype=torch.int64)
         self.number = 1  # of the next step, as all ranks count them
 
     def run(self, x, rank):
@@ -243,11 +257,11 @@ class AutoKernel(Auto):
 class SymmMem:
     def prepare(self, x):
         # The operation wants whole accesses of 16 bytes.
-        self.peers = open_peers(-(-x.numel() // 8) * 8, dtype=x.dtype)
+        self.peers = symmetric_buffers(-(-x.numel() // 8) * 8, dtype=x.dtype)
         self.mine = self.peers.mine[: x.numel()]
 
     def run(self, x):
         self.mine.copy_(x)
-        x.copy_(torch.ops.symm_mem.one_shot_all_reduce(self.peers.mine, "sum", everyone().group_name)[: x.numel()])
+        x.copy_(torch.ops.symm_mem.one_shot_all_reduce(self.peers.mine, "sum", world_group().group_name)[: x.numel()])
         self.peers.barrier()  # the next call overwrites what a slow peer may still read
         return x

@@ -54,6 +54,7 @@ def cost(n, m, products, world_size):
         bytes_written=2 * (n + products * m**2),
         flops=2 * products * m**3 + n * share,
         precision="bf16",
+        # An all-reduce of bfloat16: 2 (n - 1) / n of the data (Patarasuk and Yuan, 2009).
         wire_bytes=2 * share * 2 * n,
     )
 

@@ -12,8 +12,8 @@ import torch.distributed as dist
 from attrs import frozen
 from torch.multiprocessing.spawn import spawn
 
-from aiperf_ch04.collectives import all_gather, exchange, reduce_scatter, wait_for
 from aiperf_core.devices.probe import has_cuda_device
+from aiperf_core.distributed import all_gather, exchange, reduce_scatter, wait_all
 from aiperf_core.errors import UsageError
 
 SAMPLES, WARM_UP = 9, 2
@@ -134,7 +134,7 @@ def _call(name: str, size: int, device: torch.device) -> Callable[[], object]:
         "reduce_scatter": lambda: reduce_scatter(part, whole),
         "all_to_all": lambda: dist.all_to_all_single(other, whole),
         "broadcast": lambda: dist.broadcast(whole, 0),
-        "send_recv": lambda: wait_for(exchange({after: whole}, {before: other})),
+        "send_recv": lambda: wait_all(exchange({after: whole}, {before: other})),
     }
     return calls[name]
 

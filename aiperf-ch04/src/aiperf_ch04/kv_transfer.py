@@ -14,9 +14,8 @@ Breaks     Blocks of a megabyte: then a message each is bandwidth already.
 
 import torch
 
-from aiperf_ch04.collectives import exchange, wait_for
-from aiperf_ch04.peers import open_peers, register
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.distributed import exchange, register_peer_operation, symmetric_buffers, wait_all
 
 bench = Benchmark(goal="latency", clock="wall")
 
@@ -47,7 +46,7 @@ def reference(cache, held, pool, wanted, world_size):
 @bench.cost
 def cost(layers, blocks, block_bytes, world_size):
     size = layers * blocks * block_bytes
-    # The pool's other blocks need not be touched. Of one rank alone nothing travels.
+    # The pool's other blocks need not be touched. Each rank sends its whole cache; a rank that is alone sends nothing.
     return Cost(bytes_read=size + 16 * blocks, bytes_written=size, wire_bytes=size if world_size > 1 else 0)
 
 
@@ -74,7 +73,7 @@ class PerBlock(Handing):
         for source, place in zip(held.tolist(), wanted.tolist(), strict=True):
             for sent, received in zip(cache[:, source], pool[:, place], strict=True):
                 works += self.hand(sent, received)
-        wait_for(works)
+        wait_all(works)
         return pool
 
 
@@ -87,7 +86,7 @@ class ThroughHosts(Handing):
 
     def run(self, cache, held, pool, wanted):
         self.out.copy_(cache[:, held])
-        wait_for(self.hand(self.out, self.incoming))
+        wait_all(self.hand(self.out, self.incoming))
         pool[:, wanted] = self.incoming.to(pool.device)
         return pool
 
@@ -102,7 +101,7 @@ class Gathering(Handing):
 class Gathered(Gathering):
     def run(self, cache, held, pool, wanted):
         torch.index_select(cache, 1, held, out=self.out)
-        wait_for(self.hand(self.out, self.incoming))
+        wait_all(self.hand(self.out, self.incoming))
         return pool.index_copy_(1, wanted, self.incoming)
 
 
@@ -114,12 +113,12 @@ class ByLayer(Gathering):
             torch.index_select(layer, 0, held, out=out)
             works.append(self.hand(out, incoming))
         for work, layer, incoming in zip(works, pool, self.incoming, strict=True):
-            wait_for(work)
+            wait_all(work)
             layer.index_copy_(0, wanted, incoming)
         return pool
 
 
-put = register(
+put = register_peer_operation(
     "ch04_put_blocks(Tensor cache, Tensor held, Tensor(a!) there) -> ()",
     lambda cache, held, there: torch.index_select(cache, 1, held, out=there),
 )
@@ -134,7 +133,7 @@ put = register(
 class Puts(Handing):
     def prepare(self, cache, held, rank, world_size):
         super().prepare(cache, held, rank, world_size)
-        self.incoming = open_peers(len(cache), len(held), cache.shape[2], dtype=cache.dtype)
+        self.incoming = symmetric_buffers(len(cache), len(held), cache.shape[2], dtype=cache.dtype)
 
     def run(self, cache, held, pool, wanted):
         put(cache, held, self.incoming.all[self.after])

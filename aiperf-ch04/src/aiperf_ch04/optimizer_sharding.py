@@ -18,8 +18,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from aiperf_ch04.collectives import all_gather, reduce_scatter
 from aiperf_core import Benchmark, Cost, fp32_reduction
+from aiperf_core.distributed import all_gather, reduce_scatter
 
 bench = Benchmark(goal="memory", clock="wall")
 
@@ -63,8 +63,9 @@ def cost(layers, n, steps, world_size):
         bytes_read=4 * layers * n + 4 * steps * parameters,
         bytes_written=4 * parameters,
         flops=12 * steps * parameters / world_size,
-        # Gradients to where they are summed and parameters to where they are used, in every step.
-        wire_bytes=2 * (world_size - 1) / world_size * 4 * steps * parameters,
+        # A reduce-scatter of the gradients in each step, and a gather of the parameters after the last: (n - 1) / n of
+        # the data each. The gradients of all steps are given, so no other step needs the parameters of other ranks.
+        wire_bytes=(world_size - 1) / world_size * 4 * (steps + 1) * parameters,
     )
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch.nn.functional import gelu
 
-from aiperf_ch04.collectives import exchange, wait_for
 from aiperf_ch04.rounding import rounded_layers
 from aiperf_core import Benchmark, Cost
+from aiperf_core.distributed import exchange, wait_all
 
 bench = Benchmark(goal="throughput", clock="wall")
 
@@ -59,7 +59,7 @@ def reference(x, upstream, weights, blocks, world_size):
 @bench.cost
 def cost(blocks, width, rows, micro, world_size):
     parameters = blocks * width**2
-    border = micro * rows * width * 2 * (world_size - 1) / world_size  # bytes that a rank sends forward, or back
+    border = micro * rows * width * 2 * (world_size - 1) / world_size  # bytes to one neighbour, on average over ranks
     return Cost(
         bytes_read=2 * parameters + 2 * 2 * micro * rows * width / world_size,
         bytes_written=4 * parameters,
@@ -151,14 +151,14 @@ class GPipe(Stage):
     def schedule(self):
         for _ in range(self.micro):
             x, _, works = self.talk(want_x=True)
-            wait_for(works)
-            wait_for(self.talk(forward=self.forward(x))[2])
+            wait_all(works)
+            wait_all(self.talk(forward=self.forward(x))[2])
         for _ in range(self.micro):
             _, upstream, works = self.talk(want_upstream=True)
-            wait_for(works)
+            wait_all(works)
             back, factors = self.backward_to_inputs(upstream)
             self.add_to_weights(factors)
-            wait_for(self.talk(back=back)[2])
+            wait_all(self.talk(back=back)[2])
 
 
 @bench.variant(
@@ -171,18 +171,18 @@ class OneForwardOneBackward(Stage):
         ahead = min(self.behind, self.micro)
         for _ in range(ahead):
             x, _, works = self.talk(want_x=True)
-            wait_for(works)
-            wait_for(self.talk(forward=self.forward(x))[2])
+            wait_all(works)
+            wait_all(self.talk(forward=self.forward(x))[2])
         if ahead < self.micro:
             x, _, works = self.talk(want_x=True)
-            wait_for(works)
+            wait_all(works)
         for done in range(ahead, self.micro):
             _, upstream, works = self.talk(forward=self.forward(x), want_upstream=True)
-            wait_for(works)
+            wait_all(works)
             x = self.go_back(upstream, want_x=done < self.micro - 1)
         for _ in range(ahead):
             _, upstream, works = self.talk(want_upstream=True)
-            wait_for(works)
+            wait_all(works)
             self.go_back(upstream, want_x=False)
 
     def go_back(self, upstream, want_x):
@@ -193,7 +193,7 @@ class OneForwardOneBackward(Stage):
         x, _, works = self.talk(back=back, want_x=want_x)
         if self.inputs_first:
             self.add_to_weights(factors)
-        wait_for(works)
+        wait_all(works)
         return x
 
 

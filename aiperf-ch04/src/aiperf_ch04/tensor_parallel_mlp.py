@@ -18,10 +18,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import gelu
 
-from aiperf_ch04.collectives import all_gather, reduce_scatter
-from aiperf_ch04.peers import everyone, without_multicast
 from aiperf_ch04.rounding import ONE_ROUNDING
 from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core.distributed import all_gather, disable_multicast, reduce_scatter, world_group
 from aiperf_core.errors import SkipError
 
 bench = Benchmark(
@@ -74,7 +73,8 @@ def cost(tokens, width, hidden, world_size):
         bytes_written=2 * tokens * width,
         flops=4 * world_size * tokens * width * hidden,
         precision="bf16",
-        # Tokens to all others, and partial sums to those whose tokens they are.
+        # All other ranks need the tokens of a rank, and a rank sends its partial sums of all other ranks' tokens: a
+        # gather and a reduce-scatter, (n - 1) / n of the data of all ranks each.
         wire_bytes=2 * (world_size - 1) * tokens * width * 2,
         tokens=world_size * tokens,
     )
@@ -151,13 +151,13 @@ class SymmMem:
         sizes = (*x.shape, up.shape[1])
         if any(one % WHOLE for one in sizes):
             raise SkipError(f"needs tokens, width and hidden to be multiples of {WHOLE}; these are {sizes}")
-        without_multicast()
+        disable_multicast()
         importlib.import_module("torch.distributed._symmetric_memory")  # registers them
         missing = [one for one in FUSED if not hasattr(torch.ops.symm_mem, one)]
         if missing:
             raise SkipError(f"needs a torch with {' and '.join(missing)} of symm_mem; this is {torch.__version__}")
 
     def run(self, x, up, down):
-        group = everyone().group_name
+        group = world_group().group_name
         _, (hidden,) = torch.ops.symm_mem.fused_all_gather_matmul(x, [up], 0, group)
         return torch.ops.symm_mem.fused_matmul_reduce_scatter(gelu(hidden), down, "sum", 0, group)

@@ -65,7 +65,8 @@ def words_of(frozen, trained):
 
 @bench.cost
 def cost(trained_tensors, elements):
-    # At least a copy of what changes: what does not may have been saved before.
+    # At least a copy of what changes: what does not may have been saved before. The disk is no part of the least cost:
+    # a call may end before the checkpoint is on it.
     changed = 4 * trained_tensors * elements
     return Cost(bytes_read=changed, bytes_written=changed)
 

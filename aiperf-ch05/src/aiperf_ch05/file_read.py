@@ -45,7 +45,7 @@ def reference(file):
 
 @bench.cost
 def cost(n):
-    return Cost(bytes_read=n, bytes_written=8 * -(-n // PIECE_BYTES), flops=n / 8)
+    return Cost(bytes_read=n, bytes_written=8 * -(-n // PIECE_BYTES), flops=n / 8, disk_read_bytes=n)
 
 
 class Reading:

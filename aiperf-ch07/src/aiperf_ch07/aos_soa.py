@@ -57,7 +57,7 @@ def whole(n):
 
 bench.awkward(n=(1, 33, 255, 8192, 65537))
 bench.accept("cost.bytes_read", because="an implementation reads one layout of three, and three of its sixteen fields")
-cuda.reach(of="BW", at_least=0.90)
+cuda.reach(of="SOL", at_least=0.90)
 
 # What a step returns: a view of its layout, without a copy, as (tile, field, particle).
 as_structures = {"view": lambda structures: structures.view(-1, TILE, FLOATS).transpose(1, 2)}

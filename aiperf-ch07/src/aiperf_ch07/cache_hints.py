@@ -13,13 +13,12 @@ Breaks     Tables that are small against the cache, which stay there anyway, and
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
-from aiperf_core.kernels import cuda_source
+from aiperf_core.kernels import cuda_source, grid_that_fills
 
 bench = Benchmark(goal="speed", clock="device")
 device_code = cuda_source("cache_hints.cu")
 
 LOOKUPS, THREADS = 8, 256
-RESIDENT = 8  # blocks a multiprocessor, which go on until the stream ends
 MIB = (1 << 20) // 4  # elements
 
 
@@ -56,8 +55,8 @@ class Kernel:
 
     def prepare(self, index):
         self.out, self.kernel = index.new_empty(index.shape[0]), device_code.kernel(self.name)
-        multiprocessors = torch.cuda.get_device_properties(index.device).multi_processor_count
-        self.blocks = min(-(-index.shape[0] // THREADS), RESIDENT * multiprocessors)
+        # Blocks go on until the stream ends.
+        self.blocks = min(-(-index.shape[0] // THREADS), grid_that_fills(self.kernel, THREADS))
 
     def run(self, table, index):
         self.kernel(table, index, self.out, index.shape[0], grid=self.blocks, block=THREADS)

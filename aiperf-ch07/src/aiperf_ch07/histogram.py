@@ -21,19 +21,19 @@ import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
 from aiperf_core.launches import launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
 cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
 device_code, host_code = cuda_source("histogram.cu"), host_source("histogram.c")
 
-# Two blocks fill a multiprocessor: fewer blocks, fewer additions at the end.
-THREADS, RESIDENT, WARPS = 1024, 2, 32
+# Large blocks: fewer of them, and fewer additions at the end.
+THREADS, WARPS = 1024, 32
 SHARED_BYTES = 48 << 10  # what a kernel has without asking
 MOST_BINS = SHARED_BYTES // 4
-# Of `by_thread`: threads of a block, with 256 byte counters each.
-OWNERS, OWNER_BYTES = 256, 256
+# Of `by_thread`: threads of a block, and their counters, 256 bytes each.
+OWNERS, OWNED_BYTES = 256, 256 * 256
 
 
 @bench.workload(
@@ -91,17 +91,14 @@ def counters(keys, bins):
     return torch.empty(bins, dtype=torch.int32, device=keys.device)
 
 
-def filling(keys, copies):
-    """Blocks that fill the chip, if there is a key for each thread."""
-    multiprocessors = torch.cuda.get_device_properties(keys.device).multi_processor_count
-    return min(-(-keys.numel() // THREADS), RESIDENT * multiprocessors)
+def filling(n):
+    """Blocks that fill the chip, if there is a key for each thread. All kernels but one have these launch bounds."""
+    return min(-(-n // THREADS), grid_that_fills(device_code.kernel("by_block1"), THREADS, SHARED_BYTES))
 
 
-def filling_with_owners(keys):
-    """Blocks of `by_thread` that fill the chip: their counters are all of its shared memory."""
-    properties = torch.cuda.get_device_properties(keys.device)
-    resident = properties.shared_memory_per_multiprocessor // (OWNERS * OWNER_BYTES + 1024)
-    return min(-(-keys.numel() // OWNERS), resident * properties.multi_processor_count)
+def filling_by_thread(n):
+    """Blocks of `by_thread` that fill the chip: their counters take most of its shared memory."""
+    return min(-(-n // OWNERS), grid_that_fills(device_code.kernel("by_thread1"), OWNERS, OWNED_BYTES))
 
 
 def many(bins):
@@ -158,7 +155,7 @@ cuda.variant(
     why="counters of lane l lie in bank l: the lanes of a warp never meet, whatever their keys are",
 )
 cuda.variant(
-    count("by_thread", grid=filling_with_owners, block=OWNERS, shared_bytes=OWNERS * OWNER_BYTES),
+    count("by_thread", grid=filling_by_thread, block=OWNERS, shared_bytes=OWNED_BYTES),
     adds=("counters for threads", "wide loads"),
     why="a counter that only one thread writes needs no atomic, and as a byte 256 of them have place for each thread",
 )

@@ -4,10 +4,10 @@ Workload   bfloat16 weights from packed ones of `bits` 4 (0 to 15, less 8, two a
            scale for every 128 of them.
 Baseline   A byte a thread, so that each lane loads one byte and stores two or four (cpu: a byte after the other).
 Variants   `wide`: eight weights a thread, stored in one 16-byte access (cpu: a group at a time, in SIMD).
-           `by_bits` (cuda): prmt and lop3 write the weights into the last bits of a bfloat16, two at once.
-Breaks     Memory is the bound as soon as stores are wide; fewer instructions then only leave room for other work, such
-           as the product that should take the weights without ever writing them. On sm_89 and later e4m3 has a
-           conversion of its own, and bits win nothing over it. `by_bits` needs scales below 256.
+           `unrolled` (cuda): four such accesses a thread.  `by_bits` (cuda): prmt and lop3 write the weights into the
+           last bits of a bfloat16, two at once. What it teaches: memory is the bound as soon as stores are wide, and
+           fewer instructions only leave room for other work, such as the product in `ch07.lowbit_gemv`.
+Breaks     sm_89 and later have a conversion of e4m3, and bits win nothing over it. `by_bits` needs scales below 256.
 """
 
 import torch
@@ -15,10 +15,11 @@ import torch
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import blocks, launch
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("lowbit_unpack.cu")
-host_code = host_source("lowbit_unpack.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("lowbit_unpack.cu"), host_source("lowbit_unpack.c")
 
 GROUP, THREADS = 128, 256
 
@@ -54,72 +55,67 @@ def cost(n, bits):
     return Cost(bytes_read=-(-n * bits // 8) + 2 * -(-n // GROUP), bytes_written=2 * n, flops=n)
 
 
-class Kernel:
-    """Launches the kernel for weights of so many bits."""
+bench.awkward(*({"n": n, "bits": bits} for n in (1, 7, 8, 127, 129, 8192, 1000003) for bits in (4, 8)))
+cuda.reach(of="BW", at_least=0.90)
+cuda.reach(of="BW", at_least=0.90, size="fp8")
 
-    name = ""
-    per_thread = 0  # weights; the baseline takes those of a byte
 
-    def prepare(self, scales, n, bits):
-        self.out, self.kernel = scales.new_empty(n), device_code.kernel(f"{self.name}{bits}")
-        self.blocks = -(-n // ((self.per_thread or 8 // bits) * THREADS))
+def weights(scales, n):
+    """Memory for the weights."""
+    return scales.new_empty(n)
 
-    def run(self, packed, scales, n):
-        self.kernel(packed, scales, self.out, n, grid=self.blocks, block=THREADS)
-        return self.out
+
+unpack = launch(device_code, kernel="{name}{bits}", out=weights, block=THREADS, grid=blocks(n=8 * THREADS))
 
 
 class HostLoop:
-    """Calls the loop for weights of so many bits."""
+    """Calls the loop for weights of `bits` bits, which takes bfloat16 as 16-bit words."""
 
     name = ""
 
     def prepare(self, scales, n, bits):
-        self.out, self.loop = scales.new_empty(n), host_code.function(f"{self.name}{bits}")
+        self.out, self.loop = weights(scales, n), host_code.function(f"{self.name}{bits}")
 
     def run(self, packed, scales, n):
         self.loop(packed, scales.view(torch.uint16), self.out.view(torch.uint16), n)
         return self.out
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="byte")
-class Byte(Kernel):
-    name = "byte"
+def a_byte_each(n, bits):
+    """A thread for each byte."""
+    return -(-n * bits // (8 * THREADS))
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="wide",
-    why="eight weights leave a thread in one 16-byte store, and four times that is under way in each",
+cuda.baseline(unpack("byte", grid=a_byte_each), kind="naive")
+cuda.variant(
+    unpack("wide"),
+    adds="wide stores",
+    why="eight weights leave a thread in one 16-byte store, where a byte left in stores of 2 or 4",
 )
-class Wide(Kernel):
-    name, per_thread = "wide", 32
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_bits",
+cuda.variant(
+    unpack("unrolled", grid=blocks(n=32 * THREADS)),
     builds_on="wide",
+    adds="unrolling",
+    why="a thread has four loads under way before its first store",
+)
+cuda.variant(
+    unpack("by_bits", grid=blocks(n=32 * THREADS)),
+    builds_on="unrolled",
+    adds="bit tricks",
     why="prmt, lop3 and two fma make two weights at once, where each had a shift, two conversions and a product",
 )
-class ByBits(Kernel):
-    name, per_thread = "by_bits", 32
 
 
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="byte")
-class ByteLoop(HostLoop):
+@cpu.baseline(kind="naive")
+class Byte(HostLoop):
     name = "byte"
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="wide",
-    why="a group of 128 has one scale and a loop of fixed length, of which sixteen steps are one SIMD instruction",
+@cpu.variant(
+    adds="simd",
+    why="a group of 128 has one scale and a loop of fixed length, which the compiler makes SIMD instructions",
 )
-class WideLoop(HostLoop):
+class Wide(HostLoop):
     name = "wide"
 
 

@@ -100,6 +100,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "tiles_by_barriers": ("BAR", "LDG.128", "STG.128"),
         "tiles_by_shuffles": ("SHFL", "LDG.128", "STG.128"),
         "look_back": ("SHFL", "LDG.128", "STG.128", "LDG.64"),
+        "wide_look_back": ("SHFL", "LDG.128", "STG.128", "LDG.64", "REDUX"),
     },
     "async_prefetch": {
         "register_prefetch": ("LDG.128", "STS.128"),
@@ -118,6 +119,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
         "wide4": ("LDG.32", "STG.128"),
+        "unrolled4": ("LDG.32", "STG.128"),
         "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from attrs import frozen
 
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
 
 device_code = cuda_source("stride_sweep.cu")
 host_code = host_source("stride_sweep.c")
 
 WIDTHS = (4, 8, 16)
 STRIDES = (1, 2, 4, 8, 16, 32, 64)
-THREADS, RESIDENT, REPEATS = 256, 8, 5
+THREADS, REPEATS = 256, 5
 # What is read at a time, each byte of it once: several times the last-level cache.
 BYTES = {"cpu": 1 << 28, "cuda": 1 << 30}
 
@@ -47,7 +47,7 @@ def sweep(device: str, size_bytes: int | None = None) -> Iterator[Point]:
 def _call(device: str, kernel: Any, a: torch.Tensor, out: torch.Tensor, n: int, stride: int) -> Callable[[], None]:
     if device == "cpu":
         return lambda: kernel(a, out, n, stride)
-    blocks = RESIDENT * torch.cuda.get_device_properties(a.device).multi_processor_count
+    blocks = grid_that_fills(kernel, THREADS)
     return lambda: kernel(a, out, n, stride, grid=blocks, block=THREADS)
 
 

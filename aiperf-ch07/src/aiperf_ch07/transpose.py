@@ -17,9 +17,8 @@ Breaks     Matrices that fit in the last-level cache, which puts the pieces of a
 
 import torch
 
-from aiperf_ch07.tensor_map import tensor_map
 from aiperf_core import Benchmark, Cost, exact
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, host_source, tensor_map
 from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")

@@ -16,7 +16,7 @@ Breaks     `wide` has 32 KiB in flight in each multiprocessor, which covers the 
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
 from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
@@ -24,8 +24,6 @@ cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compil
 device_code, host_code = cuda_source("vectorized_copy.cu"), host_source("vectorized_copy.c")
 
 THREADS = 256
-# Blocks a multiprocessor in a grid that fills the chip: of 256 threads, and of one warp with its ring of 32 KiB.
-RESIDENT, RINGS = 8, 6
 RING_BYTES = 4 * 8192
 
 
@@ -53,15 +51,14 @@ def words_like(a):
     return torch.empty(a.shape, dtype=torch.int32, device=a.device)
 
 
-def filling(a, n):
-    """Blocks that fill the chip, if there is a tile for each."""
-    multiprocessors = torch.cuda.get_device_properties(a.device).multi_processor_count
-    return min(-(-n // (16 * THREADS)), RESIDENT * multiprocessors)
+def filling(n):
+    """Blocks of `persistent` that fill the chip, if there is a tile for each."""
+    return min(-(-n // (16 * THREADS)), grid_that_fills(device_code.kernel("persistent"), THREADS))
 
 
-def rings(a):
-    """Blocks with a ring each that fill the chip."""
-    return RINGS * torch.cuda.get_device_properties(a.device).multi_processor_count
+def rings():
+    """Blocks of `bulk_ring` that fill the chip."""
+    return grid_that_fills(device_code.kernel("bulk_ring"), 32, RING_BYTES)
 
 
 copy = launch(device_code, out=words_like, grid=blocks(n=16 * THREADS), block=THREADS)

@@ -1,27 +1,28 @@
 """Prefix sums: one pass over the data is enough.
 
 Workload   out[i] = a[0] + ... + a[i] for int32, which wraps around.
-Baseline   cuda: three steps. Blocks scan tiles of 1024, the tiles' sums are scanned, and are added to the tiles: the
+Baseline   cuda: three steps. Blocks scan tiles of 4096, the tiles' sums are scanned, and are added to the tiles: the
            data is read twice and written twice.  cpu: one core, an element after the other.
-Variants   cuda: `shuffle`: within a tile lanes read each other's registers, without barriers.  `look_back`: one pass,
-           in which a block asks those before it for their sums while they are at work.  cpu: `two_passes`: each core
-           adds up its piece and scans it once the cores have met.  `two_passes_cached`: by pieces that stay in the
-           cache.
+Variants   cuda: `shuffle`: within a tile lanes read registers of each other, without barriers.  `look_back`: one pass,
+           in which a block asks the 32 blocks before it for their sums, then the next 32, until one knows its whole
+           prefix.  `wide_look_back`: it asks 256 at once.
+           cpu: `two_passes`: each core adds up its part, and scans it from the sum of the parts before.
 Breaks     Arrays that fit in the last-level cache: the second pass of the three steps costs little there. The look-back
-           needs blocks that begin in the order of their tiles; it takes its numbers from a counter for that.
+           needs blocks that begin in the order of their tiles; a counter numbers them for that.
 """
 
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("warp_scan.cu")
-host_code = host_source("warp_scan.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("warp_scan.cu"), host_source("warp_scan.c")
 
 THREADS = 256
-TILE, LOOK_BACK_TILE = 4 * THREADS, 16 * THREADS
+TILE = 16 * THREADS
 
 
 @bench.workload(smoke={"n": 4099}, cpu={"n": 1 << 25}, cuda={"n": 1 << 28})
@@ -39,6 +40,10 @@ def cost(n):
     return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=n - 1)
 
 
+bench.awkward(n=(1, 2, 31, 1024, 1025, 4096, 65537, 1048577, 3000017))
+cuda.reach(of="BW", at_least=0.85)
+
+
 class ThreeSteps:
     """Scans tiles by a kernel, then the tiles' sums in the same way, and adds those to the tiles."""
 
@@ -54,84 +59,55 @@ class ThreeSteps:
             self.sums.append(a.new_empty(-(-self.sums[-1].numel() // TILE)))
 
     def run(self, a):
-        for level, (source, out, sums) in enumerate(zip([a, *self.sums], self.scans, self.sums, strict=False)):
-            self.scan_tiles(source, out, sums, source.numel(), grid=self.sums[level].numel(), block=THREADS)
+        for source, out, sums in zip([a, *self.sums[:-1]], self.scans, self.sums, strict=True):
+            self.scan_tiles(source, out, sums, source.numel(), grid=sums.numel(), block=THREADS)
         for out, before in zip(reversed(self.scans[:-1]), reversed(self.scans[1:]), strict=True):
             self.add_before(out, before, out.numel(), grid=before.numel(), block=THREADS)
         return self.scans[0]
 
 
-class HostLoop:
-    """Calls a loop in C."""
-
-    name = ""
-
-    def prepare(self, a):
-        self.out, self.loop = torch.empty_like(a), host_code.function(self.name)
-
-    def run(self, a):
-        self.loop(a, self.out, a.numel())
-        return self.out
+def states(a):
+    """A counter of tiles, and a word for each tile."""
+    return torch.empty(1 + -(-a.numel() // TILE), dtype=torch.int64, device=a.device)
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="three_steps")
+single_pass = launch(device_code, out="a", make={"states": states}, zero=("states",), grid=blocks(n=TILE))
+loops = loop(host_code, out="a")
+
+
+@cuda.baseline(kind="naive", name="three_steps")
 class Barriers(ThreeSteps):
     name = "tiles_by_barriers"
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="shuffle",
-    why="lanes add up each other's registers: five steps without memory, and one barrier a tile, not seventeen",
+@cuda.variant(
+    adds="warp shuffles",
+    why="lanes add registers of each other: five steps without memory, and one barrier a tile in place of 72",
 )
 class Shuffle(ThreeSteps):
     name = "tiles_by_shuffles"
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="look_back",
+cuda.variant(
+    single_pass("look_back"),
     builds_on="shuffle",
-    why="a tile's prefix is put together from what its predecessors publish, so the data is read and written once",
+    adds="decoupled look-back",
+    why="a tile's prefix is put together from what the tiles before publish, so the data is read and written once",
 )
-class LookBack:
-    def prepare(self, a):
-        self.out, self.kernel = torch.empty_like(a), device_code.kernel("look_back")
-        self.tiles = -(-a.numel() // LOOK_BACK_TILE)
-        self.states = torch.empty(1 + self.tiles, dtype=torch.int64, device=a.device)
-
-    def run(self, a):
-        self.states.zero_()
-        self.kernel(a, self.out, self.states, a.numel(), grid=self.tiles, block=THREADS)
-        return self.out
-
-
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="in_order")
-class InOrder(HostLoop):
-    name = "in_order"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="two_passes",
-    why="cores that know each other's sums scan at the same time, sixteen elements an instruction",
+cuda.variant(
+    single_pass("wide_look_back"),
+    builds_on="look_back",
+    adds="block-wide window",
+    why="a step back costs a trip to L2: with 256 tiles a step most blocks need one or two, with 32 up to eight times "
+    "as many",
 )
-class TwoPasses(HostLoop):
-    name = "two_passes"
 
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="two_passes_cached",
-    builds_on="two_passes",
-    why="pieces that fit in a core's cache are read from memory once, and a second time from there",
+cpu.baseline(loops("in_order"), kind="naive")
+cpu.variant(
+    loops("two_passes"),
+    adds=("cores", "simd"),
+    why="cores that know the sums of the others scan at the same time, eight elements an instruction",
 )
-class TwoPassesCached(HostLoop):
-    name = "two_passes_cached"
 
 
 @bench.yardstick(device=("cpu", "cuda"), name="cumsum", why="torch.cumsum in int32")

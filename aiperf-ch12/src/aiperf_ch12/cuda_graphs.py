@@ -18,12 +18,12 @@ Breaks     Long kernels: a launch is then over before the kernel before it is, a
 
 import torch
 
-from aiperf_ch12 import graphs
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, graphs
 from aiperf_core.errors import KernelError
 from aiperf_core.kernels import cuda_source, host_source
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
+cuda, cpu = bench.on("cuda"), bench.on("cpu")
 device_code = cuda_source("cuda_graphs.cu")
 launching = host_source("launch.c")
 host_code = host_source("cuda_graphs.c")
@@ -39,7 +39,10 @@ rounded_in_every_step = Tolerance(
 @bench.workload(
     smoke={"n": 61, "steps": 7},
     cpu={"n": 64, "steps": 100},
+    # More values than torch needs to be ahead of the loop in C; and kernels that outlast their launches.
+    wide={"n": 1 << 13, "steps": 100},
     cuda={"n": 1 << 14, "steps": 200},
+    long_kernels={"n": 1 << 24, "steps": 200},
 )
 def inputs(n, device, generator):
     def normal():
@@ -62,6 +65,12 @@ def reference(start, drive, steps):
 def cost(n, steps):
     # Sine and hyperbolic tangent count as one operation each, as little as they can.
     return Cost(bytes_read=8 * n, bytes_written=4 * n, flops=8 * n * steps, precision="fp32")
+
+
+# One element, primes, and what leaves a block partly full.
+bench.awkward(*({"n": n, "steps": steps} for n, steps in ((1, 1), (255, 3), (257, 6), (4099, 11))))
+cuda.reach(of="GRAPH", at_most=1.15, launches=1201, implementation="graph")
+cuda.reach(of="speedup", at_least=1.6, implementation="graph")
 
 
 def weight(step):
@@ -107,7 +116,7 @@ class Chain:
         """Called once, when the calls are there."""
 
 
-@bench.baseline(device="cuda", kind="reasonable", requires="compiler")
+@cuda.baseline(kind="reasonable", requires="compiler")
 class LaunchLoop(Chain):
     def make_ready(self):
         rows = [(int(call.function), call.address, call.grid) for call in self.calls]
@@ -122,14 +131,12 @@ class LaunchLoop(Chain):
         return self.total
 
 
-@bench.baseline(device="cpu", kind="reasonable")
+@cpu.baseline(kind="reasonable")
 class Eager(TorchChain):
     pass
 
 
-@bench.variant(
-    device="cuda", why="the driver has the whole chain, and sends it without asking the host for each kernel"
-)
+@cuda.variant(adds="graph", why="the driver has the whole chain, and sends it without asking the host for each kernel")
 class Graph(Chain):
     def make_ready(self):
         self.graph = graphs.Graph()
@@ -141,10 +148,10 @@ class Graph(Chain):
         return self.total
 
 
-@bench.variant(
-    device="cuda",
+@cuda.variant(
     requires="sm_90",
     builds_on="graph",
+    adds="programmatic edges",
     why="a kernel is placed on the chip while the one before it still runs, and only waits for its values",
 )
 class ProgrammaticGraph(Graph):
@@ -154,25 +161,21 @@ class ProgrammaticGraph(Graph):
         self.graph.ready()
 
 
-@bench.variant(
-    device="cuda", why="what torch launches can be captured too, and Python is gone from between its operations"
+@cuda.variant(
+    adds="captured operations",
+    why="what torch launches can be captured too, and Python is gone from between its operations",
 )
 class TorchGraph:
     def prepare(self, start, drive, steps):
-        # Kept, because the graph works in its tensors.
-        self.chain = TorchChain()
-        self.chain.prepare(start, steps)
-        self.chain.run(start, drive)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.out = self.chain.run(start, drive)
+        chain = TorchChain()
+        chain.prepare(start, steps)
+        self.chain = graphs.captured(chain.run, start, drive)
 
     def run(self):
-        self.graph.replay()
-        return self.out
+        return self.chain.replay()
 
 
-@bench.variant(device="cuda", why="one launch, and between its operations the values stay in registers")
+@cuda.variant(adds="fusion", why="one launch, and between its operations the values stay in registers")
 class Fused:
     def prepare(self, start, steps):
         self.total, self.kernel = torch.empty_like(start), device_code.kernel("whole_chain")
@@ -184,9 +187,9 @@ class Fused:
         return self.total
 
 
-@bench.variant(
-    device="cpu",
+@cpu.variant(
     requires="compiler",
+    adds="recorded calls",
     why="nothing is looked up or checked between the calls: all that was done when recording",
 )
 class Recorded:
@@ -201,9 +204,9 @@ class Recorded:
         return self.total
 
 
-@bench.variant(
-    device="cpu",
+@cpu.variant(
     requires="compiler",
+    adds="fusion",
     why="one call, and between its operations the values stay in the nearest cache or in registers",
 )
 class FusedLoop:
@@ -216,6 +219,6 @@ class FusedLoop:
         return self.total
 
 
-@bench.yardstick(device="cuda", name="torch_eager", why="the torch operations, launched one by one from Python")
+@cuda.yardstick(why="the torch operations, launched one by one from Python")
 class TorchEager(TorchChain):
     pass

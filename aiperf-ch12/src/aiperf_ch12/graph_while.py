@@ -14,15 +14,17 @@ Breaks     Iterations far longer than a wait for the host. `cooperative` keeps t
            device.
 """
 
+import math
+
 import numpy
 import torch
 
-from aiperf_ch12 import graphs
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, graphs
 from aiperf_core.errors import KernelError
-from aiperf_core.kernels import cuda_driver, cuda_source, host_source
+from aiperf_core.kernels import cuda_driver, cuda_source, grid_that_fills, host_source
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
+cuda, cpu = bench.on("cuda"), bench.on("cpu")
 device_code = cuda_source("graph_while.cu")
 loop_code = cuda_source("graph_while_loop.cu")
 launching = host_source("launch.c")
@@ -70,10 +72,34 @@ def reference(b, strength):
     return x
 
 
+def least_iterations(n, strength):
+    """A number of iterations that no random right-hand side falls below.
+
+    They shrink the error by (sqrt(c) - 1) / (sqrt(c) + 1) each at least (Saad, Iterative Methods for Sparse Linear
+    Systems, 6.11.3), c the condition of 1 + k L; random right-hand sides take more than half of what that allows.
+    """
+    angle = math.pi / (2 * (n + 1))
+    condition = (1 + 8 * strength * math.cos(angle) ** 2) / (1 + 8 * strength * math.sin(angle) ** 2)
+    if condition <= 1:
+        return 1
+    most = math.log(2 / ACCURACY) / math.log((math.sqrt(condition) + 1) / (math.sqrt(condition) - 1))
+    return max(1, min(math.floor(0.4 * most), n * (n + 1) // 2))  # as many different eigenvalues there are
+
+
 @bench.cost
-def cost(n):
-    # Read once and written once; how often in between depends on the values.
-    return Cost(bytes_read=8 * n * n, bytes_written=8 * n * n, precision="fp64")
+def cost(n, strength):
+    # Memory: read once and written once, since all arrays may stay on the chip. An iteration has 6 operations an
+    # element for the Laplacian, and 2 for each of two inner products and three updates.
+    flops = 16 * n * n * least_iterations(n, strength)
+    return Cost(bytes_read=8 * n * n, bytes_written=8 * n * n, flops=flops, precision="fp64")
+
+
+# A grid of one point, one without coupling, and one with more points than a GPU holds blocks.
+bench.awkward(
+    {"n": 1, "strength": 2.0}, {"n": 2, "strength": 0.0}, {"n": 17, "strength": 100.0}, {"n": 64, "strength": 1000.0}
+)
+cuda.reach(of="time:every_32", at_most=1.0, implementation="while_graph")
+cuda.reach(of="time:while_graph", at_most=1.0, implementation="cooperative")
 
 
 class OnDevice:
@@ -146,12 +172,12 @@ class Launched(OnDevice):
             raise KernelError(f"a launch failed with CUDA's error {status}")
 
 
-@bench.baseline(device="cuda", kind="reasonable", requires="compiler")
+@cuda.baseline(kind="reasonable", requires="compiler")
 class HostChecks(Launched):
     pass
 
 
-@bench.baseline(device="cpu", kind="reasonable")
+@cpu.baseline(kind="reasonable")
 class Numpy:
     def prepare(self, b):
         self.x, self.r, self.p, self.q, self.spare = (numpy.empty(b.shape) for _ in range(5))
@@ -185,18 +211,19 @@ class Numpy:
         return q
 
 
-@bench.variant(
-    device="cuda",
+@cuda.variant(
     name="every_32",
     requires="compiler",
+    adds="fewer waits",
     why="the GPU has work for 32 iterations when the host is waited for",
 )
 class Every32(Launched):
     at_once = AT_ONCE
 
 
-@bench.variant(
-    device="cuda", why="a kernel of the loop says whether it goes on, to the GPU's own scheduler and not to the host"
+@cuda.variant(
+    adds="loop on the device",
+    why="a kernel of the loop says whether it goes on, to the GPU's own scheduler and not to the host",
 )
 class WhileGraph(OnDevice):
     def make_ready(self, b):
@@ -213,10 +240,12 @@ class WhileGraph(OnDevice):
         return self.x
 
 
-@bench.variant(device="cuda", why="one launch: the blocks wait for each other on the chip, and each decides for itself")
+@cuda.variant(
+    adds="grid barrier", why="one launch: the blocks wait for each other on the chip, and each decides for itself"
+)
 class Cooperative(OnDevice):
     def room(self):
-        self.blocks = min(self.blocks, self.kernels.blocks_at_once("whole", BLOCK))
+        self.blocks = min(self.blocks, grid_that_fills(device_code.kernel("whole"), BLOCK))
         return self.blocks
 
     def make_ready(self, b):
@@ -233,9 +262,9 @@ class Cooperative(OnDevice):
         return self.x
 
 
-@bench.variant(
-    device="cpu",
+@cpu.variant(
     requires="compiler",
+    adds="compiled loop",
     why="a test and an operation on a small grid cost what they are, not what a call costs",
 )
 class CLoop:

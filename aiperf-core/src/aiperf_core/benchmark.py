@@ -36,7 +36,7 @@ from attrs import Factory, define, evolve, field, frozen
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.goal import Goal, goal
+from aiperf_core.goal import Goal, make_goal
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
@@ -369,6 +369,7 @@ class Benchmark:
         implementation: str | None = None,
         size: str | None = None,
         params: Mapping[str, float] | None = None,
+        launches: int = 1,
         cause: str = "",
         shown_by: str = "",
     ) -> None:
@@ -377,15 +378,18 @@ class Benchmark:
         Give one of `at_least` and `at_most`. A goal that is missed needs a `cause`, and in `shown_by` the measurement
         that shows it.
         """
+        if params is not None and not isinstance(params, Mapping):
+            self._mistake(self.where, f"has a goal with params={params!r}; accepted are sizes, such as {{'n': 4096}}")
         try:
-            declared = goal(
+            declared = make_goal(
                 of=of,
                 at_least=at_least,
                 at_most=at_most,
                 device=device,
                 implementation=implementation,
                 size=size,
-                params=tuple(sorted((params or {}).items())),
+                params=dict(params or {}),
+                launches=launches,
                 cause=cause,
                 shown_by=shown_by,
             )
@@ -560,10 +564,13 @@ class Benchmark:
         presets = self.task.presets
         if goal.preset not in presets:
             self._mistake(self.where, f"has a goal at the size {goal.preset!r}; there are {', '.join(presets)}")
-        unknown = [name for name, _ in goal.params if name not in presets[goal.preset]]
+        unknown = [name for name in goal.params if name not in presets[goal.preset]]
         if unknown:
             sizes = ", ".join(presets[goal.preset])
             self._mistake(self.where, f"has a goal with params {unknown}; sizes are {sizes}")
+        for name, value in goal.params.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self._mistake(self.where, f"has a goal with {name}={value!r}; accepted are numbers")
 
     def _only_one(self, what: str, present: object, function: Callable[..., Any]) -> None:
         if present is not None:

@@ -7,6 +7,8 @@ from attrs import field, frozen
 from aiperf_core.errors import BenchmarkError
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+# The amounts that bound a time: traffic of the memory, arithmetic, traffic of links and disks.
+WORK = ("bytes_read", "bytes_written", "flops", "wire_bytes", "disk_read_bytes", "disk_written_bytes")
 
 
 @frozen(kw_only=True)
@@ -16,7 +18,9 @@ class Cost:
     bytes_read, bytes_written: compulsory traffic, every input and every output once.
     flops: operations, a multiply-add as two.
     precision: of the arithmetic; it chooses the ceiling for the speed of light.
-    wire_bytes: the bytes that each rank must send.
+    wire_bytes: the bytes that a rank must send to others, on average over the ranks.
+    disk_read_bytes: the bytes that a call must read from the disk.
+    disk_written_bytes: the bytes that must be on the disk before a call returns.
     tokens: tokens, samples or requests that a call delivers.
     """
 
@@ -25,14 +29,16 @@ class Cost:
     flops: float = 0.0
     precision: str = field(default="fp32")
     wire_bytes: float = 0.0
+    disk_read_bytes: float = 0.0
+    disk_written_bytes: float = 0.0
     tokens: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        for name in ("bytes_read", "bytes_written", "flops", "wire_bytes", "tokens"):
+        for name in (*WORK, "tokens"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise BenchmarkError(f"a cost cannot have {name}={value!r}; accepted is a finite number from 0")
         if self.precision not in PRECISIONS:
             raise BenchmarkError(f"a cost has precision={self.precision!r}; accepted are {', '.join(PRECISIONS)}")
-        if not (self.bytes_read or self.bytes_written or self.flops or self.wire_bytes):
-            raise BenchmarkError("a cost of nothing was declared; give bytes_read, bytes_written, flops or wire_bytes")
+        if not any(getattr(self, name) for name in WORK):
+            raise BenchmarkError(f"a cost of nothing was declared; give {', '.join(WORK[:-1])} or {WORK[-1]}")

@@ -4,6 +4,8 @@ from typing import Any
 
 from attrs import field, frozen
 
+from aiperf_core.goal import Goal
+
 
 @frozen
 class TargetRef:
@@ -41,6 +43,7 @@ class Described:
     tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
     accepted: notes of `aiperf lint` that are right, with the reason.
+    file: the path of the benchmark's file.
     """
 
     goal: str
@@ -58,8 +61,14 @@ class Described:
     prepare_timeout_s: float = 0.0
     served: list[str] = field(factory=list)
     no_gain_on: dict[str, str] = field(factory=dict)
+    goals: list[Goal] = field(factory=list)
     awkward: list[dict[str, Any]] | None = None
     accepted: dict[str, str] = field(factory=dict)
+    file: str = ""
+
+    def sizes_of(self, goal: Goal) -> dict[str, float]:
+        """The sizes that a goal is about."""
+        return {**self.presets[goal.preset], **goal.params}
 
     def on(self, device: str) -> list[DescribedImplementation]:
         """The implementations for a device: baseline, variants, yardsticks."""

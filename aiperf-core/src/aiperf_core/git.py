@@ -12,8 +12,9 @@ def git_commit(folder: Path) -> str | None:
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
-    # Without untracked files: results would make every repository dirty.
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    # Without untracked files and expectations: what a run leaves behind would make every repository dirty.
+    paths = (":/", ":(top,exclude,glob)**/expectations/*.json")
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *paths)
     return f"{commit}-dirty" if changed else commit
 
 

@@ -14,7 +14,7 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 | `P2P` | declared `wire_bytes` per second, as a share of the slowest copy between two GPUs |
 | `ALLREDUCE` | declared `wire_bytes` per second, as a share of the bus bandwidth of a large all-reduce |
 | `PCI` | declared bytes read per second, as a share of pinned copies to the device |
-| `DISK` | declared `disk_bytes` per second, as a share of the disk's rate |
+| `DISK` | declared `disk_read_bytes` or `disk_written_bytes` per second, as a share of the disk's rate |
 | `time:NAME` | the time, as a multiple of that of NAME; of `time:A,B` of the longer of both |
 | `speedup` | the baseline's time divided by the time |
 | `memory:NAME` | the peak memory, as a multiple of that of NAME |
@@ -23,26 +23,32 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 import math
 import re
 
-from attrs import frozen
+from attrs import field, frozen
 
+from aiperf_core import units
 from aiperf_core.cost import PRECISIONS
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.targets import is_name
 
-CEILINGS = (
-    "SOL",
-    "BW",
-    "RBW",
-    "WBW",
-    "SMBW",
-    "CACHE",
-    "LAT",
-    "GRAPH",
-    "P2P",
-    "ALLREDUCE",
-    "PCI",
-    "DISK",
-)
-RATES_OF = ("MM", "FMA")
+# The ceilings that a figure is a share of, and those that it is a multiple of, in the words of a report.
+SHARES = {
+    "SOL": "the speed of light",
+    "BW": "the rate of a copy",
+    "RBW": "the rate of a read",
+    "WBW": "the rate of a fill",
+    "SMBW": "the rate of shared memory",
+    "CACHE": "the rate of the last-level cache",
+    "P2P": "the rate of a copy between GPUs",
+    "ALLREDUCE": "the bus bandwidth of a large all-reduce",
+    "PCI": "the rate of pinned copies to the device",
+    "DISK": "the rate of the disk",
+}
+MULTIPLES = {
+    "LAT": "the time of an empty kernel that the host waits for",
+    "GRAPH": "the time of an empty kernel within a graph",
+}
+CEILINGS = (*SHARES, *MULTIPLES)
+RATES_OF = {"MM": "the rate of {} matrix products", "FMA": "the rate of {} multiply-adds"}
 RELATIVES = ("time", "memory")
 ACCEPTED = (
     f"{', '.join(CEILINGS)}, speedup, {' or '.join(f'{one}:PRECISION' for one in RATES_OF)} with "
@@ -61,9 +67,11 @@ class Goal:
     of: the figure, see the table above.
     bar: the figure's least value, or with `at_most` its largest.
     device: the kind of device.
-    implementation: the implementation that must reach it; None for the fastest believed variant.
+    implementation: the implementation that must reach it; None for the fastest believed variant, of `memory:NAME` for
+        the one with the least peak memory.
     size: the preset of sizes; the device's own by default.
     params: sizes that replace those of the preset, such as `{"world_size": 2}`.
+    launches: of `LAT` and `GRAPH`, the number of kernels among which the time is divided.
     cause: why the goal is missed, as a measurement shows.
     shown_by: the measurement, as `counter:NAME`, `sass:WHAT`, `trace:WHAT` or `variant:NAME`.
     """
@@ -74,7 +82,8 @@ class Goal:
     device: str = "cuda"
     implementation: str | None = None
     size: str | None = None
-    params: tuple[tuple[str, float], ...] = ()
+    params: dict[str, float] = field(factory=dict)
+    launches: int = 1
     cause: str = ""
     shown_by: str = ""
 
@@ -100,8 +109,38 @@ class Goal:
         """The preset of sizes that the goal is about."""
         return self.size or self.device
 
+    @property
+    def is_share(self) -> bool:
+        """Whether the figure is a share of a rate, shown in per cent; else it is a multiple."""
+        return self.of in SHARES or self.kind in RATES_OF
 
-def goal(
+    def is_met_by(self, figure: float) -> bool:
+        """Whether a figure reaches the bar."""
+        return figure <= self.bar if self.at_most else figure >= self.bar
+
+    def __str__(self) -> str:
+        bar = f"{100 * self.bar:.6g} % of" if self.is_share else f"{self.bar:.6g}x"
+        sizes = [f"size {self.size}"] if self.size else []
+        sizes += [f"{name}={units.parameter(value)}" for name, value in self.params.items()]
+        where = f" at {', '.join(sizes)}" if sizes else ""
+        where += f", for each of {self.launches:,} launches" if self.launches > 1 else ""
+        return f"at {'most' if self.at_most else 'least'} {bar} {self._reference()}{where}"
+
+    def _reference(self) -> str:
+        """The object of the comparison, in words."""
+        if self.of == "speedup":
+            return "the speed of the baseline"
+        if self.kind in RATES_OF:
+            return RATES_OF[self.kind].format(self.precision)
+        if self.kind == "memory":
+            return f"the peak memory of {self.others[0]}"
+        if self.kind == "time":
+            names = " and ".join(self.others)
+            return f"the time of {names}" if len(self.others) == 1 else f"the longest time of {names}"
+        return {**SHARES, **MULTIPLES}[self.of]
+
+
+def make_goal(
     *,
     of: str,
     at_least: float | None,
@@ -115,7 +154,8 @@ def goal(
     known = (
         of in (*CEILINGS, "speedup")
         or (kind in RATES_OF and rest in PRECISIONS)
-        or (kind in RELATIVES and _NAMES.fullmatch(rest))
+        or (kind == "time" and _NAMES.fullmatch(rest))
+        or (kind == "memory" and is_name(rest))
     )
     if not known:
         raise BenchmarkError(f"has a goal of {of!r}; accepted are {ACCEPTED}")
@@ -130,6 +170,10 @@ def goal(
             f"has a goal with cause={cause!r} and shown_by={shown_by!r}; a cause needs the measurement that shows it: "
             f"{accepted}"
         )
+    launches = where.get("launches", 1)
+    if type(launches) is not int or launches < 1 or (launches > 1 and of not in MULTIPLES):
+        accepted = f"a whole number from 1, of {', '.join(MULTIPLES)}"
+        raise BenchmarkError(f"has a goal of {of!r} with launches={launches!r}; accepted is {accepted}")
     return Goal(
         of=of,
         bar=bars[0],

@@ -116,6 +116,12 @@ class ReadyImplementation:
 
     def prepare(self, **available: Any) -> None:
         """Make what a call needs, and find the kernel; `run` gets a signature with the inputs that it passes on."""
+        try:
+            self._prepare(available)
+        except KernelError as error:
+            raise KernelError(f"{self.declared_at} ({self.declared_name}): {error}") from None
+
+    def _prepare(self, available: dict[str, Any]) -> None:
         ready = self.ready
         values: dict[str, Any] = {}
         if isinstance(ready.out, str):
@@ -186,9 +192,7 @@ class ReadyImplementation:
 
         if not isinstance(available.get(name), torch.Tensor):
             tensors = [key for key, value in available.items() if isinstance(value, torch.Tensor)]
-            raise KernelError(
-                f"{self.declared_at} ({self.declared_name}): out={name!r} is no input; there are {', '.join(tensors)}"
-            )
+            raise KernelError(f"out={name!r} is no input; there are {', '.join(tensors)}")
         return torch.empty_like(available[name])
 
     def _place(self, name: str, known: Params, kernel: str) -> str:
@@ -198,7 +202,7 @@ class ReadyImplementation:
             if candidate in known:
                 return candidate
         raise KernelError(
-            f"{self.declared_at} ({self.declared_name}): the kernel {kernel!r} has a parameter {name!r}, and nothing "
-            f"has that name; there are {', '.join(sorted(known))}. Rename the parameter, make the value "
-            f"(make=...), or name the arguments in order (args=...)"
+            f"the kernel {kernel!r} has a parameter {name!r}, and nothing has that name; there are "
+            f"{', '.join(sorted(known))}. Rename the parameter, make the value (make=...), or name the arguments in "
+            f"order (args=...)"
         )

@@ -170,7 +170,8 @@ class Ceilings:
     event_overhead_s: what a pair of events counts beyond the kernel between them.
     event_step_s: the least difference between two times by events.
     cache_bytes: the size of the last-level cache, where the device tells it.
-    whole: whether the figures below were measured too; a run measures those above only.
+    whole: whether the whole page was measured. A run measures the figures above, and those of links and disks if
+        the cost of a target declares such traffic.
     stream_bytes_per_s: by kind of loop.
     cache_bytes_per_s: reads from the last-level cache.
     shared_bytes_per_s: reads from all shared memories together.
@@ -178,7 +179,10 @@ class Ceilings:
     launch_wait_s: an empty kernel that the host waits for.
     graph_launch_s: from one empty kernel to the next within a graph.
     transfer_bytes_per_s: between host and device.
-    peer_bytes_per_s: from GPU to GPU, such as `0-1`.
+    peer_bytes_per_s: from GPU to GPU, such as `0-1`; from one to all others at once, such as `0-all`.
+    loopback_bytes_per_s: from one process to another of this machine.
+    disk_read_bytes_per_s: from the disk of the temporary folder, past the page cache.
+    disk_write_bytes_per_s: to that disk, until the data is on it (fsync).
     all_reduce_bytes_per_s: bus bandwidth by number of GPUs.
     timer_resolution_s, timer_call_s: resolution and cost of the processor's clocks.
     how: by figure (`flop_per_s.bf16`), how it was measured.
@@ -209,6 +213,9 @@ class Ceilings:
     graph_launch_s: float | None = None
     transfer_bytes_per_s: dict[str, float] = field(factory=dict)
     peer_bytes_per_s: dict[str, float] = field(factory=dict)
+    loopback_bytes_per_s: float | None = None
+    disk_read_bytes_per_s: float | None = None
+    disk_write_bytes_per_s: float | None = None
     all_reduce_bytes_per_s: dict[str, float] = field(factory=dict)
     timer_resolution_s: float | None = None
     timer_call_s: dict[str, float] = field(factory=dict)

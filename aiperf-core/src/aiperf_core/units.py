@@ -55,6 +55,13 @@ def ratio_estimate(estimate: Estimate) -> Shown:
     return Shown(f"{value}x", interval)
 
 
+def percent_estimate(estimate: Estimate) -> Shown:
+    """A share with its interval: `94.1 %` and `[93.9, 94.3]`."""
+    scaled = Estimate(100 * estimate.value, 100 * estimate.low, 100 * estimate.high)
+    value, interval = _with_interval(scaled, _digits(scaled))
+    return Shown(f"{value} %", interval)
+
+
 def speedup(estimate: Estimate | None) -> Shown:
     """A speedup with its interval, or empty texts where there is none."""
     return ratio_estimate(estimate) if estimate else Shown()

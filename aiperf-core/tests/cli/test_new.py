@@ -29,9 +29,13 @@ def new(*arguments):
 @pytest.fixture(scope="module", params=["chapter", "plugin"])
 def package(request, tmp_path_factory):
     """A new package of each kind, and the environment in which it is installed."""
-    folder = tmp_path_factory.mktemp(request.param)
+    return made_in(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def made_in(folder, kind="chapter"):
+    """A new package in a folder, and the environment in which it is installed."""
     made = folder / "aiperf-acme"
-    result = new("aiperf-acme", "--kind", request.param, "--out", made)
+    result = new("aiperf-acme", "--kind", kind, "--out", made)
     assert result.exit_code == 0, result.output
     project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
     (points,) = project["entry-points"].values()
@@ -195,4 +199,81 @@ def test_nothing_half_made_stays(tmp_path, monkeypatch, error):
 
 def test_every_kind_has_its_templates():
     folders = {path.name for path in (Path(module.__file__).parents[1] / "templates").iterdir()}
-    assert folders == set().union(*module.KINDS.values())
+    assert folders == {"target"}.union(*module.KINDS.values())
+
+
+def files_of(package):
+    return {
+        path.relative_to(package[0]): path.read_text()
+        for path in package[0].rglob("*")
+        if path.suffix != ".pyc"
+        if path.is_file()
+    }
+
+
+def test_a_target_added_to_a_package_is_three_changes_and_conforms(tmp_path):
+    package = made_in(tmp_path)
+    before = files_of(package)
+    done = run(package, "aiperf_core", "new", "--target", "acme.row_means")
+    source = package[0] / "src/aiperf_acme"
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"'acme.row_means' is in '{source}/row_means.py', with its kernel in '{source}/kernels/row_means.cu' and its "
+        f"line in '{source}/plugin.py'.\nTry it:\n\n"
+        "  aiperf run acme.row_means --size smoke\n"
+        "  pytest --aiperf=acme.row_means\n",
+    )
+    after = files_of(package)
+    src = Path("src/aiperf_acme")
+    assert {path for path in after if after[path] != before.get(path)} == {
+        src / "row_means.py", src / "kernels/row_means.cu", src / "plugin.py"
+    }  # fmt: skip
+    line = '    yield Target("row_means", "What row_means teaches", goal="speed", devices=("cpu", "cuda"))\n'
+    assert after[src / "plugin.py"] == before[src / "plugin.py"] + line
+    listed = run(package, "aiperf_core", "list", "acme").stdout.splitlines()
+    assert [one.split()[0] for one in listed[1:]] == ["acme.scale_and_shift", "acme.row_means"]
+    for command in (["aiperf_core", "kernels", "acme.row_means"], ["pytest", *PYTEST, "--aiperf=acme.row_means"]):
+        done = run(package, *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    linted = run(package, "aiperf_core", "lint", "acme.row_means").stdout
+    assert ("problem" in linted, "note" in linted) == (False, False), linted
+    test_its_form_is_good(package)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("row_means", "'row_means' cannot name a target. A valid name is 'acme.row_means'."),
+        ("acme.row means", "'acme.row means' cannot name a target. A valid name is 'acme.row_means'."),
+        ("acme.double", "'acme.double' exists already. Choose another name."),
+        ("acme.there", "'{package}/there.py' already exists, and is not overwritten. Choose another name."),
+        (
+            "ajax.row_means",
+            "No installed plugin provides the group 'ajax'; there are acme. Create a package with: aiperf new PACKAGE",
+        ),
+        (
+            "acme.row_means",
+            "'{package}/plugin.py' has no function aiperf_targets that yields its targets one by one, so no line can "
+            "be added. Write it so, or add the target by hand: "
+            'Target("row_means", "What row_means teaches", goal="speed", devices=("cpu", "cuda"))',
+        ),
+    ],
+)
+def test_a_target_that_cannot_be_added(site, name, message):
+    site.install(
+        "aiperf-acme", "@hookimpl\ndef aiperf_targets():\n    return [Target('double', 'Double', 'speed', 'cpu')]\n"
+    )
+    site.write("aiperf_acme/there.py", "")
+    before = {path for path in site.folder.rglob("*") if "__pycache__" not in path.parts}
+    result = CliRunner().invoke(Shell(site.load()), ["new", "--target", name])
+    expected = message.replace("{package}", str(site.folder / "aiperf_acme"))
+    assert (result.exit_code, result.stderr) == (2, f"aiperf: {expected}\n")
+    assert {path for path in site.folder.rglob("*") if "__pycache__" not in path.parts} == before
+
+
+@pytest.mark.parametrize("arguments", [(), ("aiperf-acme", "--target", "acme.row_means")])
+def test_a_package_or_a_target(arguments):
+    assert new(*arguments).stderr == (
+        "aiperf: Give PACKAGE for a new package, or --target NAME for a benchmark in an installed one.\n"
+    )

@@ -127,12 +127,41 @@ def test_one_implementation(acme):
     assert not any("shuffled  " in line or "torch" in line for line in table)
 
 
-def test_costs_that_only_some_targets_have(site):
+@pytest.mark.parametrize(
+    ("extra", "headings", "figures"),
+    [
+        (", wire_bytes=4 * n, tokens=n", ["wire", "tokens"], ["16.0", "KiB", "4,099"]),
+        (
+            ", disk_read_bytes=4 * n, disk_written_bytes=8 * n",
+            ["disk", "reads", "disk", "writes"],
+            ["16.0", "KiB", "32.0", "KiB"],
+        ),
+    ],
+)
+def test_costs_that_only_some_targets_have(site, extra, headings, figures):
     site.install("aiperf-acme", PLUGIN)
-    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", ", wire_bytes=4 * n, tokens=n"))
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", extra))
     table = show(site.load(), "acme.gather").stdout.partition("preset")[2].splitlines()
-    assert table[0].split() == ["sizes", "reads", "writes", "arithmetic", "wire", "tokens"]
-    assert table[2].split()[-3:] == ["16.0", "KiB", "4,099"]
+    assert table[0].split() == ["sizes", "reads", "writes", "arithmetic", *headings]
+    assert table[2].split()[-len(figures) :] == figures
+
+
+def test_goals(site):
+    goals = """
+bench.reach(of="RBW", at_least=0.9, size="smoke", device="cpu")
+bench.reach(of="time:torch", at_most=1.1, implementation="halved", size="cpu", cause="late stores", shown_by="sass:STG")
+"""
+    site.install("aiperf-acme", PLUGIN)
+    site.write("aiperf_acme/gather.py", BENCHMARK.replace("EXTRA", "") + goals)
+    plugins = site.load()
+    shown = " ".join(show(plugins, "acme.gather").stdout.split())
+    assert "to reach at least 90 % of the rate of a read at size smoke (cpu)" in shown
+    assert (
+        "to reach at most 1.1x the time of torch at size cpu (cuda, by halved). Missed: late stores (sass:STG)" in shown
+    )
+    (found,) = json.loads(show(plugins, "acme.gather", "--json").stdout)["targets"]
+    assert [one["of"] for one in found["goals"]] == ["RBW", "time:torch"]
+    assert found["goals"][0]["params"] == {}
 
 
 def test_a_target_that_is_not_there(acme):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from aiperf_core.devices.ledger import Piece, _ledger, _span, _windows
+from aiperf_core.devices.ledger import Piece, _ledger, _piece, _span, _windows
 from aiperf_core.errors import SkipError
 
 
@@ -74,6 +74,41 @@ def test_the_ledger_adds_up_by_name_and_stream() -> None:
     ]
 
 
+class Event:
+    """A copy as torch's profiler tells of it: its bytes are in the metadata, and `nbytes` is that of allocations."""
+
+    def __init__(self, name: str, metadata: str) -> None:
+        self._name, self._metadata = name, metadata
+
+    def name(self) -> str:
+        return self._name
+
+    def metadata_json(self) -> str:
+        return self._metadata
+
+    def nbytes(self) -> int:
+        return 0
+
+    def start_ns(self) -> int:
+        return 2_000_000_000
+
+    def duration_ns(self) -> int:
+        return 500_000_000
+
+    def device_resource_id(self) -> int:
+        return 7
+
+
+def test_a_copy_has_the_bytes_of_its_metadata() -> None:
+    metadata = (
+        '"device": 0, "context": 1, "stream": 7, "correlation": 9, "bytes": 131072, "memory bandwidth (GB/s)": 9.5'
+    )
+    name = "Memcpy DtoH (Device -> Pageable)"
+    assert _piece(Event(name, metadata)) == piece(name, 2.0, 2.5, kind="copy", moved=131072)
+    assert _piece(Event("gemm", metadata)).bytes == 0
+    assert _piece(Event("Memset (Device)", "")).bytes == 0
+
+
 # On a machine without a GPU the profiler runs all the same, and has nothing to record.
 SCRIPT = """
 import sys
@@ -90,6 +125,10 @@ from aiperf_core.devices import ledger
 with ledger.profiler() as profile:
     torch.ones(3)
 assert [event for event in profile.kineto_results.events() if ledger._on_gpu(event)] == []
+# The bytes of copies are in the metadata.
+exposing = torch._C._profiler._ExperimentalConfig(expose_kineto_event_metadata=True)
+assert profile.experimental_config.__getstate__() == exposing.__getstate__()
+assert exposing.__getstate__() != torch._C._profiler._ExperimentalConfig().__getstate__()
 print(*[name for name in ("torch._inductor", "torch._dynamo") if name in sys.modules])
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.devices import links
+from aiperf_core.devices import host_memory, links
 
 pytestmark = pytest.mark.quiet
 
@@ -46,6 +46,41 @@ def test_ranks_agree_on_the_bus_bandwidth(tmp_path: Path) -> None:
     value, how = found[0]["3"]
     assert value > 0
     assert how == "gloo"
+
+
+LOOPBACK = """
+import json, sys
+from aiperf_core.devices import links
+found = links.loopback(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+print(json.dumps(found))
+"""
+
+
+def test_the_rate_between_two_processes(tmp_path: Path) -> None:
+    fd = host_memory.allocate(2 << 20)
+    memory = f"/proc/{os.getpid()}/fd/{fd}"
+    command = [sys.executable, "-c", LOOPBACK]
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "store"), memory], stdout=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    (rate, how), other = [json.loads(one.communicate(timeout=120)[0]) for one in ranks]
+    written = os.pread(fd, 1 << 20, 0)
+    os.close(fd)
+    assert rate > 1e6
+    assert how.endswith(("messages, gloo", "read from shared memory", "written to shared memory"))
+    assert other is None
+    assert set(written) == {1}
+
+
+@pytest.mark.gpu
+def test_copies_to_all_others_are_no_slower_than_to_one() -> None:
+    import torch
+
+    count = torch.cuda.device_count()
+    if count < 3:
+        pytest.skip("needs three GPUs")
+    assert links.peers(0, count).value > 0.9 * links.peer(0, 1).value
 
 
 @pytest.mark.gpu

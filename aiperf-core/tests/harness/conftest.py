@@ -35,7 +35,7 @@ def shared_planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner
 @pytest.fixture
 def measure(shared_planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Run one target of the tests on the CPU: `measure(module, *implementations, **options)`."""
-    monkeypatch.setattr(Planner, "ceilings", lambda *_: None)
+    monkeypatch.setattr(Planner, "ceilings", lambda *_, **__: None)
 
     return partial(run_target, shared_planner, tmp_path)
 
@@ -44,7 +44,7 @@ def measure(shared_planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def shared_measure(shared_planner: Planner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measure]:
     """The same, for a result that the tests of a module share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Planner, "ceilings", lambda *_: None)
+        patch.setattr(Planner, "ceilings", lambda *_, **__: None)
         yield partial(run_target, shared_planner, tmp_path_factory.mktemp("shared"))
 
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
+from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.ranks.rank_group import RankGroup
@@ -89,7 +90,7 @@ def sampled(implementations: list[ImplementationRun], passes: int) -> None:
 
 def scored(implementations: list[ImplementationRun], goal: str = "speed", floor: float = 0.01) -> list[Row]:
     rules: dict[str, Any] = {"clock": "wall", "cache": "warm", "tolerance": "exact", "ceilings": lambda _: None}
-    cost = {"bytes_read": 0, "bytes_written": 0, "flops": 0, "precision": "fp32", "wire_bytes": 0.0, "tokens": 0}
+    cost = attrs.asdict(Cost(flops=1)) | {"world_size": 1, "nodes": 1}
     return Scoring(implementations, cost=cost, goal=goal, floor=floor, **rules).rows()
 
 

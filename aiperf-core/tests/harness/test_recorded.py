@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import asdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Estimate
@@ -77,7 +79,7 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
             one.record((which, number * len(names) + place, step), sample, judged=False)
         implementations.append(one)
     floor = recording["line"]["floor"]
-    cost = {"bytes_read": 0.0, "bytes_written": 0.0, "flops": 1.0, "precision": "fp32"}
+    cost = asdict(Cost(flops=1.0)) | {"world_size": 1, "nodes": 1}
     rows = Scoring(implementations, recording["clock"], "cold", cost, "bit-exact", floor, lambda _: None).rows()
     return {row.name: row for row in rows}
 

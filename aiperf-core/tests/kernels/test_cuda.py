@@ -227,6 +227,16 @@ class TestHeaders:
         source = make_cuda(text, archs=("sm_90",))
         assert source.compile("sm_90").startswith(b"\x7fELF")
 
+    def test_the_header_of_copies_is_found_and_counts_for_the_cache(self, make_cuda: MakeCuda, tmp_path: Path) -> None:
+        source = make_cuda(
+            '#include "aiperf/bulk.cuh"\nextern "C" __global__ void f(const int* a) { __shared__ int s[4]; '
+            "async_copy16(s, a); async_commit(); async_wait<0>(); }"
+        )
+        for arch in ("sm_80", "sm_90"):
+            assert source.compile(arch).startswith(b"\x7fELF")
+        (found,) = headers.local_headers(source.path, nvrtc.header_folders(source.path))
+        assert found.relative_to(Path(headers.__file__).parent) == Path("include/aiperf/bulk.cuh")
+
     def test_folders_of_options_are_searched_from_the_source(self, make_cuda: MakeCuda, tmp_path: Path) -> None:
         (tmp_path / "shared").mkdir()
         (tmp_path / "shared/part.cuh").write_text("#define ONE 1\n")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, TritonSource
+from aiperf_core.kernels import CudaSource, TritonSource, grid_that_fills, tensor_map
 
 MakeCuda = Callable[..., CudaSource]
 MakeTriton = Callable[..., TritonSource]
@@ -75,6 +75,60 @@ def test_a_tensor_map_arrives_whole(make_cuda: MakeCuda) -> None:
     assert out.tolist() == [*range(128), 200]
     with pytest.raises(KernelError, match=r"'const CUtensorMap map' is 128 bytes; got 64$"):
         make_cuda(text).launch("copy", bytes(64), out, 200, grid=1, block=1)
+
+
+BOX_COPY = """
+#include "aiperf/bulk.cuh"
+// The box of 8 rows of 64 bytes at (x, y) to `out`, row by row.
+extern "C" __global__ void box(const __grid_constant__ CUtensorMap map, unsigned int* out, int x, int y) {
+  __shared__ alignas(128) unsigned int tile[8 * 16];
+  __shared__ Barrier arrived;
+  if (threadIdx.x == 0) {
+    barrier_init(&arrived, 1);
+    barrier_init_fence();
+    barrier_expect(&arrived, sizeof(tile));
+    tensor_load(tile, &map, x, y, &arrived);
+  }
+  __syncthreads();
+  barrier_wait(&arrived, 0);
+  for (int at = threadIdx.x; at < 8 * 16; at += blockDim.x) out[at] = tile[at];
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int8])
+def test_the_copy_engine_reads_a_tensor_map_of_each_type(make_cuda: MakeCuda, dtype: torch.dtype) -> None:
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("the copy engine needs sm_90")
+    columns = 64 // dtype.itemsize
+    array = torch.randint(-100, 100, (11, 3 * columns), device="cuda").to(dtype)
+    kernel = make_cuda(BOX_COPY, archs=("sm_90",)).kernel("box")
+    out = torch.full((128,), -1, device="cuda", dtype=torch.int32)
+    for x, y in ((columns, 1), (2 * columns + columns // 2, 5)):
+        kernel(tensor_map(array, (8, columns)), out, x, y, grid=1, block=32)
+        # Beyond the edges it reads zeros.
+        padded = torch.nn.functional.pad(array, (0, columns, 0, 8))
+        assert torch.equal(out.view(dtype).view(8, columns), padded[y : y + 8, x : x + columns])
+
+
+def test_a_grid_that_fills_the_gpu_holds_every_block_at_once(make_cuda: MakeCuda) -> None:
+    # Each block waits for all others, which ends only where all are on the chip.
+    text = """
+    extern "C" __global__ void meet(unsigned int* arrived, int* seen) {
+        if (threadIdx.x == 0) {
+            atomicAdd(arrived, 1u);
+            while (atomicAdd(arrived, 0u) < gridDim.x) {}
+            seen[blockIdx.x] = 1;
+        }
+    }
+    """
+    kernel = make_cuda(text).kernel("meet")
+    blocks = grid_that_fills(kernel, 256)
+    assert blocks % torch.cuda.get_device_properties(0).multi_processor_count == 0
+    arrived = torch.zeros(1, device="cuda", dtype=torch.int32)
+    seen = torch.zeros(blocks, device="cuda", dtype=torch.int32)
+    kernel(arrived, seen, grid=blocks, block=256)
+    assert seen.sum().item() == blocks
 
 
 def test_a_grid_of_three_dimensions(make_cuda: MakeCuda) -> None:

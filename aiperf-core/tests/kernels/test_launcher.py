@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, cuda, launcher
+from aiperf_core.kernels import CudaSource, cuda, grid_that_fills, launcher
 
 MakeCuda = Callable[..., CudaSource]
 
@@ -50,7 +50,9 @@ class FakeDriver:
     CUfunction_attribute = SimpleNamespace(
         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED=14
     )
-    CUdevice_attribute = SimpleNamespace(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=97)
+    CUdevice_attribute = SimpleNamespace(
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=97, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT=16
+    )
     CUlaunchAttributeID = SimpleNamespace(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION=4)
     CUstream = int
 
@@ -97,7 +99,12 @@ class FakeDriver:
         return (1 if value > 232448 else 0,)
 
     def cuDeviceGetAttribute(self, key: int, device: int) -> tuple[int, int]:  # noqa: N802
-        return 0, 232448
+        return 0, {97: 232448, 16: 132}[key]
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(  # noqa: N802
+        self, function: str, threads: int, shared_bytes: int
+    ) -> tuple[int, int]:
+        return 0, min(2048 // threads, 232448 // (shared_bytes + 1024))
 
     def cuFuncGetParamInfo(self, function: str, index: int) -> tuple[int, int, int]:  # noqa: N802
         return 0, 0, self.sizes[function][index]
@@ -324,3 +331,50 @@ def test_the_architecture_is_that_of_the_device(make_cuda: MakeCuda, monkeypatch
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
     with pytest.raises(SkipError, match=r"^lesson.cu needs sm_90a; this GPU is sm_80 \(NVIDIA A100\)$"):
         make_cuda(SOURCE, archs=("sm_90a",)).cubin_for(0)
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> None:
+    monkeypatch.setattr(cuda, "_current_device", lambda: 0)
+
+
+@pytest.mark.usefixtures("one_gpu")
+class TestAGridThatFills:
+    @pytest.mark.parametrize(
+        ("block", "shared_bytes", "most", "blocks"),
+        [
+            (256, 0, None, 8 * 132),
+            ((16, 16, 2), 0, None, 4 * 132),
+            (32, 98304, None, 2 * 132),
+            (256, 0, 2, 2 * 132),
+            (1024, 0, 5, 2 * 132),
+        ],
+    )
+    def test_is_occupancy_times_multiprocessors(
+        self, make_cuda: MakeCuda, block: Any, shared_bytes: int, most: int | None, blocks: int
+    ) -> None:
+        kernel = make_cuda(SOURCE).kernel("one")
+        assert grid_that_fills(kernel, block, shared_bytes, per_multiprocessor=most) == blocks
+
+    def test_allows_the_shared_memory_first(self, make_cuda: MakeCuda, driver: FakeDriver) -> None:
+        grid_that_fills(make_cuda(SOURCE).kernel("one"), 32, 98304)
+        assert driver.attributes == [(8, 98304)]
+
+    def test_a_block_that_does_not_fit(self, make_cuda: MakeCuda) -> None:
+        with pytest.raises(KernelError) as caught:
+            grid_that_fills(make_cuda(SOURCE).kernel("one"), 4096)
+        assert str(caught.value) == (
+            "kernel 'one' in lesson.cu: a multiprocessor holds no block of 4096 threads with 0 "
+            "bytes of dynamic shared memory"
+        )
+
+    def test_of_another_gpu(self, make_cuda: MakeCuda, driver: FakeDriver) -> None:
+        assert grid_that_fills(make_cuda(SOURCE).kernel("one"), 256, device=1) == 8 * 132
+        assert driver.current == 2
+
+
+def test_a_grid_without_a_gpu_is_skipped(make_cuda: MakeCuda) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(SkipError):
+        grid_that_fills(make_cuda(SOURCE).kernel("one"), 256)

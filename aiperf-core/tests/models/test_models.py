@@ -68,6 +68,24 @@ def test_decoding_with_a_cache_is_the_whole_forward_pass(sizes: ModelConfig, par
     assert cache.length == 13
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sizes", [TINY, AWKWARD], ids=["tiny", "awkward"])
+def test_prefill_and_decode_are_the_whole_forward_pass(sizes: ModelConfig, dtype: torch.dtype) -> None:
+    model, tokens = build(sizes, "cpu", dtype, generator()), texts(sizes, 3, 13)
+    logits, cache = model.prefill(tokens[:, :8], room=13)
+    steps = [logits, *(model.decode(token, cache) for token in tokens[:, 8:].unbind(1))]
+    whole = model(tokens)[:, 7:]
+    assert (cache.length, steps[0].dtype) == (13, dtype)
+    # Logits are up to about 16; bfloat16 keeps 8 bits of them.
+    atol = {torch.float64: 1e-9, torch.float32: 1e-3, torch.bfloat16: 0.5}[dtype]
+    assert torch.allclose(torch.stack(steps, 1), whole, rtol=0, atol=atol)
+    assert torch.equal(torch.stack(steps, 1).argmax(-1), model.successor[tokens[:, 7:]])
+    with pytest.raises(UsageError, match="1 tokens were given after 13; the cache has room for 13"):
+        model.decode(tokens[:, 0], cache)
+    with pytest.raises(UsageError, match="13 tokens were given after 0; the cache has room for 12"):
+        model.prefill(tokens, room=12)
+
+
 def test_a_shorter_length_takes_tokens_back() -> None:
     model, tokens = build(TINY, "cpu", torch.float64, generator()), texts(TINY, 1, 9)
     cache = Cache(TINY, 1, 12, "cpu", torch.float64)

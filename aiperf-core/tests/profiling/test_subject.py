@@ -7,6 +7,7 @@ import pytest
 import torch
 from attrs import asdict, evolve
 
+from aiperf_core import float32_precision
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.device import CPU
 from aiperf_core.profiler import Job, Pace
@@ -135,6 +136,12 @@ def test_slow_calls_are_few_and_at_least_one(job: Job, tmp_path: Path) -> None:
 def test_a_class_is_prepared_and_called(job: Job, tmp_path: Path) -> None:
     tool: Any = Counting(job)
     assert subject.profile(evolve(job, implementation="prepared"), CpuKind(), tool, tmp_path)["calls"] == 3
+
+
+def test_products_are_computed_in_full(job: Job, tmp_path: Path) -> None:
+    with float32_precision("medium"):
+        subject.profile(job, CpuKind(), Counting(job), tmp_path)  # type: ignore[arg-type]
+        assert torch.get_float32_matmul_precision() == "highest"
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,17 @@ def test_the_page_of_a_gpu(width: int) -> None:
     assert [head for head in heads if head in sections] == sections
 
 
+def test_links_and_disk_of_a_processor() -> None:
+    """Two figures of one section may share a reason, and each has its name."""
+    cpu = Ceilings("A CPU", "some day", 1e9, 1e9, 1e9, {}, loopback_bytes_per_s=3e9, disk_read_bytes_per_s=8.24e8)
+    words = [" ".join(line.split()) for line in page(cpu, 80).splitlines()]
+    for line in ("process to process 3.00 GB/s", "disk, read 824 MB/s"):
+        assert line in words
+    reason = "temporary files are in memory: '/tmp' is tmpfs"
+    without = attrs.evolve(cpu, missing=dict.fromkeys(("disk_read_bytes_per_s", "disk_write_bytes_per_s"), reason))
+    assert f"  disk, read, disk, write: {reason}" in page(without, 100)
+
+
 def test_without_a_data_sheet_there_are_no_columns_for_it() -> None:
     text = page(attrs.evolve(H200, datasheet={}, datasheet_name=None), 80)
     assert "data sheet" not in text

@@ -184,17 +184,22 @@ def test_a_cpu_row_shows_the_peak_of_its_process():
 
 
 @pytest.mark.parametrize(
-    ("light", "bytes_per_s", "flop_per_s", "text"),
+    ("bound", "rates", "text"),
     [
-        (SpeedOfLight("memory", 1e-3, 0.5), 1e12, 2e12, "1.00 TB/s"),
-        (SpeedOfLight("compute", 1e-3, 0.5), 1e12, 2e12, "2.00 TFLOP/s"),
-        (None, 1e12, 2e12, "1.00 TB/s"),
-        (None, None, 2e12, "2.00 TFLOP/s"),
-        (None, None, None, ""),
+        ("memory", [1e12, 2e12, 3e9, 4e9], "1.00 TB/s"),
+        ("compute", [1e12, 2e12, 3e9, 4e9], "2.00 TFLOP/s"),
+        ("wire", [1e12, 2e12, 3e9, 4e9], "3.00 GB/s"),
+        ("disk", [1e12, 2e12, 3e9, 4e9], "4.00 GB/s"),
+        (None, [1e12, 2e12, 3e9, 4e9], "1.00 TB/s"),
+        (None, [None, 2e12, 3e9, None], "2.00 TFLOP/s"),
+        (None, [None, None, None, 4e9], "4.00 GB/s"),
+        (None, [None] * 4, ""),
     ],
 )
-def test_the_rate_is_that_of_what_bounds(light, bytes_per_s, flop_per_s, text):
-    row = attrs.evolve(example.rows()[0], speed_of_light=light, bytes_per_s=bytes_per_s, flop_per_s=flop_per_s)
+def test_the_rate_is_that_of_what_bounds(bound, rates, text):
+    names = "bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s"
+    light = SpeedOfLight(bound, 1e-3, 0.5) if bound else None
+    row = attrs.evolve(example.rows()[0], speed_of_light=light, **dict(zip(names, rates, strict=True)))
     assert rate_of(row) == text
 
 

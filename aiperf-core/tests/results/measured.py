@@ -11,6 +11,7 @@ from aiperf_core.results import columns, example, records, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
 
 PASSES, BLOCK = 8, 3
@@ -60,7 +61,7 @@ def scored(found):
         [of_row(found, row, ceilings) for row in found.rows],
         clock=found.clock,
         cache=found.cache,
-        cost={name: getattr(problem, name) for name in ("bytes_read", "bytes_written", "flops", "precision")},
+        cost=cost_of(problem),
         tolerance=problem.tolerance,
         floor=found.floor,
         ceilings=lambda _: ceilings,

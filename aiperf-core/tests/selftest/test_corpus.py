@@ -44,7 +44,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIPERF_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         # The speed of light is no matter of these, and measuring it takes seconds.
-        patch.setattr(Planner, "ceilings", lambda *_: None)
+        patch.setattr(Planner, "ceilings", lambda *_, **__: None)
         with Planner(Options(), tmp_path_factory.mktemp("logs")) as planner:
             yield planner
 

@@ -321,13 +321,13 @@ def test_light_is_measured_for_the_guard_that_needs_it_only(tmp_path):
 
 def test_a_session_measures_a_processor_for_light_only(monkeypatch):
     asked = []
-    monkeypatch.setattr(Planner, "ceilings", lambda self, device, again=False: asked.append((device, again)))
+    monkeypatch.setattr(Planner, "ceilings", lambda self, *given: asked.append(given))
     planner = ProofPlanner.__new__(ProofPlanner)
     planner.ceilings("cpu")
     planner.ceilings("cuda", True)
     planner.light = True
-    planner.ceilings("cpu", True)
-    assert asked == [("cuda", True), ("cpu", True)]
+    planner.ceilings("cpu", True, ["wire"])
+    assert asked == [("cuda", True, ()), ("cpu", True, ["wire"])]
 
 
 class Linted(Scripted):

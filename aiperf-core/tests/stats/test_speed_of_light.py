@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from aiperf_core import Cost
 from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import SpeedOfLight
-from aiperf_core.stats.speed_of_light import compute_roof, least_time, speed_of_light
+from aiperf_core.stats.speed_of_light import compute_roof, groups_used, least_time, speed_of_light, wire_roof
 
 CEILINGS = Ceilings("made up", "today", 100.0, 80.0, 50.0, {"fp32": 1000.0, "bf16": 8000.0})
 
 
-def cost(**amounts: Any) -> dict[str, Any]:
-    return asdict(Cost(**amounts))
+def cost(world_size: int = 1, nodes: int = 1, **amounts: Any) -> dict[str, Any]:
+    return {**asdict(Cost(**amounts)), "world_size": world_size, "nodes": nodes}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,9 @@ def cost(**amounts: Any) -> dict[str, Any]:
         # No ceiling was measured for this precision.
         (cost(flops=1000, precision="fp8"), "cold", None),
         (cost(flops=1000, precision="fp8", bytes_read=80), "cold", ("memory", 1.0)),
-        (cost(wire_bytes=5), "cold", None),
+        # No ceiling was measured for links and disks.
+        (cost(2, wire_bytes=5), "cold", None),
+        (cost(disk_read_bytes=5, disk_written_bytes=5), "cold", None),
     ],
 )
 def test_what_bounds_the_work(work: dict[str, Any], cache: str, expected: tuple[str, float] | None) -> None:
@@ -59,6 +61,73 @@ def test_what_a_warm_cache_cannot_hold_moves(work: dict[str, Any], expected: tup
     assert least_time(work, ceilings, "warm") == expected
     cold, warm = (least_time(work, one, "cold") for one in (CEILINGS, ceilings))
     assert cold == warm
+
+
+LINKED = evolve(CEILINGS, loopback_bytes_per_s=20.0, disk_read_bytes_per_s=10.0, disk_write_bytes_per_s=5.0)
+PEERS = {"0-1": 40.0, "1-0": 30.0, "0-2": 10.0, "2-0": 10.0, "1-2": 10.0, "2-1": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (cost(2, wire_bytes=40), ("wire", 2.0)),
+        (cost(2, wire_bytes=40, flops=3000), ("compute", 3.0)),
+        # A rank that is alone sends nothing; no link between machines is measured.
+        (cost(1, wire_bytes=40, flops=1000), ("compute", 1.0)),
+        (cost(2, 2, wire_bytes=40, flops=1000), ("compute", 1.0)),
+        (cost(disk_read_bytes=40), ("disk", 4.0)),
+        (cost(disk_written_bytes=40), ("disk", 8.0)),
+        # A disk may read and write at once.
+        (cost(disk_read_bytes=40, disk_written_bytes=10), ("disk", 4.0)),
+    ],
+)
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_links_and_disks_bound_the_work(work: dict[str, Any], expected: tuple[str, float], cache: str) -> None:
+    assert least_time(work, LINKED, cache) == expected
+
+
+@pytest.mark.parametrize("work", [cost(2, wire_bytes=40, bytes_read=240), cost(disk_read_bytes=20, bytes_read=240)])
+def test_the_longest_of_all_times_counts(work: dict[str, Any]) -> None:
+    assert least_time(work, LINKED, "cold") == ("memory", 3.0)
+
+
+@pytest.mark.parametrize("work", [cost(2, wire_bytes=40, flops=1000), cost(disk_read_bytes=40, flops=1000)])
+def test_a_lossy_implementation_may_send_and_store_fewer_bits(work: dict[str, Any]) -> None:
+    assert least_time(work, LINKED, "cold", lossy=True) == ("compute", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("peers", "reduced", "ranks", "expected"),
+    [
+        (PEERS, {}, 2, 30.0),  # the slower of both directions
+        (PEERS, {}, 3, 10.0),  # what the third GPU sends
+        ({**PEERS, "2-all": 18.0}, {}, 3, 18.0),  # to both others at once
+        ({**PEERS, "0-all": 70.0, "1-all": 60.0}, {}, 2, 30.0),  # of two ranks, each has a single peer
+        (PEERS, {"2": 35.0, "3": 90.0}, 2, 35.0),
+        (PEERS, {"2": 20.0}, 2, 30.0),
+        ({}, {}, 2, None),
+    ],
+)
+def test_what_a_rank_on_a_gpu_can_send(
+    peers: dict[str, float], reduced: dict[str, float], ranks: int, expected: float | None
+) -> None:
+    ceilings = evolve(CEILINGS, peer_bytes_per_s=peers, all_reduce_bytes_per_s=reduced)
+    assert wire_roof(ceilings, ranks) == expected
+
+
+@pytest.mark.parametrize(
+    ("work", "groups"),
+    [
+        (cost(flops=1), []),
+        (cost(2, wire_bytes=1), ["wire"]),
+        (cost(1, wire_bytes=1), []),
+        (cost(2, 2, wire_bytes=1), []),
+        (cost(2, wire_bytes=1, disk_written_bytes=1), ["wire", "disk"]),
+        (cost(disk_read_bytes=1), ["disk"]),
+    ],
+)
+def test_a_cost_needs_the_ceilings_of_its_traffic(work: dict[str, Any], groups: list[str]) -> None:
+    assert groups_used(work) == groups
 
 
 def test_the_fraction_of_light() -> None:
@@ -85,7 +154,8 @@ AMOUNTS = st.integers(0, 10**15)
 
 @given(AMOUNTS, AMOUNTS, AMOUNTS, st.integers(1, 10**6))
 def test_more_work_never_takes_less_time(read: int, written: int, flops: int, more: int) -> None:
-    work = {"bytes_read": read, "bytes_written": written, "flops": flops, "precision": "fp32"}
+    nothing = cost(flops=1)
+    work = {**nothing, "bytes_read": read, "bytes_written": written, "flops": flops}
     bound = least_time(work, CEILINGS, "cold")
     for name in ("flops", "bytes_read", "bytes_written"):
         longer = least_time({**work, name: work[name] + more}, CEILINGS, "cold")  # type: ignore[operator]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-from attrs import evolve
+from attrs import asdict, evolve
 
+from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
@@ -14,7 +15,7 @@ from aiperf_core.stats.verdicts import LEAST_BYTES, Scoring
 PASSES = 12
 MIB = 1 << 20
 # 8 MB at 1 GB/s: 8 ms.
-COST = {"bytes_read": 4e6, "bytes_written": 4e6, "flops": 1e6, "precision": "fp32"}
+COST = asdict(Cost(bytes_read=4e6, bytes_written=4e6, flops=1e6)) | {"world_size": 1, "nodes": 1}
 
 
 def ceilings(bytes_per_s: float) -> Ceilings:

@@ -52,10 +52,9 @@ CASES: tuple[Case, ...] = (
     Case(issue="location.work_between_calls", module=LOCATION, implementation="counts_releases", honest=True),
     *pair(
         "location.cpu_spillover",
-        "ledger:on_the_host",
-        "ledger:reads_numbers",
+        "spillover:on_the_host",
+        "spillover:reads_numbers",
         ("cuda",),
-        gains="silence",
         tier="standard",
     ),
 )

@@ -80,18 +80,6 @@ class FillsBuffer(Whole):
         return super().run(x, steps)
 
 
-@bench.variant(device="cuda", why="the processor does the work, and the GPU waits for it")
-def on_the_host(x, steps):
-    return work(x.cpu(), steps).to(x.device)
-
-
-@bench.variant(device="cuda", why="honest: reads a few numbers, and the GPU does the work")
-class ReadsNumbers(Whole):
-    def run(self, x, steps):
-        x[:4].cpu()
-        return super().run(x, steps)
-
-
 @bench.variant(device="cuda", why="launches more work when the call is over, from a thread that nobody waits for")
 class LaunchedPast(Whole):
     def prepare(self, x):

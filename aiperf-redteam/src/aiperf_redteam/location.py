@@ -20,7 +20,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -30,7 +29,6 @@ from aiperf_redteam.relaxation import LONG, benchmark, relax, work
 
 bench = benchmark(steps=LONG)
 
-POLL_S = 50e-6
 _PR_SET_PDEATHSIG = 1
 
 
@@ -110,29 +108,22 @@ class CapturedWork:
 
 
 class Watch:
-    """Notices new values, and has its process's main thread do something before it goes on to time the call."""
+    """Has its process's main thread do something when the process goes on with new values, before it times the call."""
 
     def __init__(self, x, interrupt):
-        self.x, self.interrupt = x, interrupt
-        # The interpreter keeps an address only.
-        self.called = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self.call)
-        threading.Thread(target=self.watch, daemon=True).start()
+        self.x, self.interrupt, self.last = x, interrupt, self.value(x)
+        # The harness stops the process between its requests.
+        signal.signal(signal.SIGCONT, self.continued)
 
-    def watch(self):
-        last = self.value()
-        while True:
-            time.sleep(POLL_S)
-            now = self.value()
-            if now != last:
-                last = now
-                ctypes.pythonapi.Py_AddPendingCall(self.called, None)
+    def continued(self, *_):
+        now = self.value(self.x)
+        if now != self.last:
+            self.last = now
+            self.interrupt()
 
-    def value(self):
-        return self.x[0].item(), self.x[-1].item()
-
-    def call(self, _):
-        self.interrupt()
-        return 0
+    @staticmethod
+    def value(x):
+        return x[0].item(), x[-1].item()
 
 
 class Ahead:

@@ -1,6 +1,6 @@
 // y = p(t) with t the mean of an element and its mirror image in the tile, p a polynomial given by its coefficients; what
 // differs is what a block does while a tile is on its way.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define TILE 4096
 #define THREADS 256

@@ -1,5 +1,5 @@
 // out[i] = table[index[i]] for rows of `width` halves (bfloat16, of which only the bits count).
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define WARP 32
 

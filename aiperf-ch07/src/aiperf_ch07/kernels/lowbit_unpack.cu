@@ -10,19 +10,23 @@ __device__ __forceinline__ float e4m3(unsigned int byte) {
   return __half2float(__half(__nv_cvt_fp8_to_halfraw(byte, __NV_E4M3)));
 }
 
+__device__ __forceinline__ __nv_bfloat16 scaled(float value, __nv_bfloat16 scale) {
+  return __float2bfloat16_rn(value * __bfloat162float(scale));
+}
+
 // A byte a thread: each lane loads one byte and stores two bytes, or four.
 extern "C" __global__ void byte4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                  __nv_bfloat16* __restrict__ out, long long n) {
   const long long i = 2 * (blockIdx.x * (long long)blockDim.x + threadIdx.x);
   if (i >= n) return;
   const int byte = packed[i / 2];
-  out[i] = __float2bfloat16_rn((byte % 16 - 8) * __bfloat162float(scales[i / GROUP]));
-  if (i + 1 < n) out[i + 1] = __float2bfloat16_rn((byte / 16 - 8) * __bfloat162float(scales[(i + 1) / GROUP]));
+  out[i] = scaled(byte % 16 - 8, scales[i / GROUP]);
+  if (i + 1 < n) out[i + 1] = scaled(byte / 16 - 8, scales[i / GROUP]);
 }
 extern "C" __global__ void byte8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                  __nv_bfloat16* __restrict__ out, long long n) {
   const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < n) out[i] = __float2bfloat16_rn(e4m3(packed[i]) * __bfloat162float(scales[i / GROUP]));
+  if (i < n) out[i] = scaled(e4m3(packed[i]), scales[i / GROUP]);
 }
 
 union Eight {
@@ -31,25 +35,26 @@ union Eight {
   __nv_bfloat16 values[8];
 };
 
-// Eight weights by arithmetic, one after the other: taken out of their word, made a float, scaled, rounded.
+// Eight weights by arithmetic, each by itself: taken out of their word, made a float, scaled, rounded.
 struct ByArithmetic4 {
   typedef unsigned int Word;
+  static __device__ __forceinline__ float value(const unsigned char* packed, long long i) {
+    return (packed[i / 2] >> 4 * (i % 2) & 15) - 8;
+  }
   static __device__ __forceinline__ Eight convert(Word word, __nv_bfloat16 scale) {
     Eight out;
 #pragma unroll
-    for (int k = 0; k < 8; ++k)
-      out.values[k] = __float2bfloat16_rn(((int)(word >> 4 * k & 15) - 8) * __bfloat162float(scale));
+    for (int k = 0; k < 8; ++k) out.values[k] = scaled((int)(word >> 4 * k & 15) - 8, scale);
     return out;
   }
 };
 struct ByArithmetic8 {
   typedef uint2 Word;
+  static __device__ __forceinline__ float value(const unsigned char* packed, long long i) { return e4m3(packed[i]); }
   static __device__ __forceinline__ Eight convert(Word word, __nv_bfloat16 scale) {
     Eight out;
 #pragma unroll
-    for (int k = 0; k < 8; ++k)
-      out.values[k] =
-          __float2bfloat16_rn(e4m3((k < 4 ? word.x : word.y) >> 8 * (k % 4) & 255) * __bfloat162float(scale));
+    for (int k = 0; k < 8; ++k) out.values[k] = scaled(e4m3((k < 4 ? word.x : word.y) >> 8 * (k % 4) & 255), scale);
     return out;
   }
 };
@@ -69,8 +74,7 @@ __device__ __forceinline__ unsigned int pair_of(__nv_bfloat16 value) {
 // Eight weights by bits. A weight that is written into the last bits of 128.0 (0x4300) makes it 128 + q, and taking 136 away
 // leaves q - 8: no conversion. One prmt puts a byte into both halves of a word, in the upper one moved down by four
 // bits; one lop3 keeps four bits of each half and sets those of 128.0; two fma finish both weights.
-struct ByBits4 {
-  typedef unsigned int Word;
+struct ByBits4 : ByArithmetic4 {
   static __device__ __forceinline__ Eight convert(Word word, __nv_bfloat16 scale) {
     Eight out;
     const unsigned int factor = pair_of(scale), moved = word >> 4;
@@ -85,8 +89,7 @@ struct ByBits4 {
 };
 // An e4m3 in the upper byte of 16 bits is a bfloat16 but for the place of its exponent: moved down by four bits, its
 // value is 2^-120 of what it was, subnormal numbers included, and the scale takes that back.
-struct ByBits8 {
-  typedef uint2 Word;
+struct ByBits8 : ByArithmetic8 {
   static __device__ __forceinline__ Eight convert(Word word, __nv_bfloat16 scale) {
     Eight out;
     const unsigned int factor = pair_of(__ushort_as_bfloat16(__bfloat16_as_ushort(scale) + (120u << 7)));
@@ -100,53 +103,47 @@ struct ByBits8 {
   }
 };
 
-// Eight weights a thread and access, four accesses under way: what is stored is four times (twice, with eight bits) what
-// is loaded, so it is the store that has 16 bytes, and the load that has 4 (8). Were the loads 16 bytes wide, the
-// stores of neighbouring lanes would lie 64 bytes apart.
-template <typename Convert>
-__device__ void eights(const void* packed, const __nv_bfloat16* __restrict__ scales, __nv_bfloat16* __restrict__ out,
-                       long long n) {
+// ACCESSES times eight weights a thread. What is stored is four times (twice, with eight bits) what is loaded, so it is the
+// store that has 16 bytes, and the load that has 4 (8). Were the loads 16 bytes wide, the stores of neighbouring lanes
+// would lie 64 bytes apart. The last n % 8 weights are made by the first threads of the first block.
+template <typename Convert, int ACCESSES>
+__device__ void eights(const unsigned char* packed, const __nv_bfloat16* __restrict__ scales,
+                       __nv_bfloat16* __restrict__ out, long long n) {
   typedef typename Convert::Word Word;
-  const long long count = n / 8, first = 4 * (blockIdx.x * (long long)blockDim.x) + threadIdx.x;
-  Word words[4];
+  const long long count = n / 8, first = ACCESSES * (blockIdx.x * (long long)blockDim.x) + threadIdx.x;
+  Word words[ACCESSES];
 #pragma unroll
-  for (int k = 0; k < 4; ++k)
-    if (first + k * blockDim.x < count) words[k] = __ldcs(static_cast<const Word*>(packed) + first + k * blockDim.x);
+  for (int k = 0; k < ACCESSES; ++k)
+    if (first + k * blockDim.x < count) words[k] = reinterpret_cast<const Word*>(packed)[first + k * blockDim.x];
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
+  for (int k = 0; k < ACCESSES; ++k) {
     const long long at = first + k * blockDim.x;
-    if (at < count) __stcs(reinterpret_cast<uint4*>(out) + at, Convert::convert(words[k], scales[at / (GROUP / 8)]).all);
+    if (at < count) reinterpret_cast<uint4*>(out)[at] = Convert::convert(words[k], scales[at / (GROUP / 8)]).all;
   }
-}
-// The last n % 8 weights, by the first threads of the first block.
-__device__ void tail4(const unsigned char* packed, const __nv_bfloat16* scales, __nv_bfloat16* out, long long n) {
-  const long long i = n / 8 * 8 + threadIdx.x;
-  if (blockIdx.x == 0 && i < n) {
-    const int q = packed[i / 2] >> 4 * (i % 2) & 15;
-    out[i] = __float2bfloat16_rn((q - 8) * __bfloat162float(scales[i / GROUP]));
-  }
-}
-__device__ void tail8(const unsigned char* packed, const __nv_bfloat16* scales, __nv_bfloat16* out, long long n) {
-  const long long i = n / 8 * 8 + threadIdx.x;
-  if (blockIdx.x == 0 && i < n) out[i] = __float2bfloat16_rn(e4m3(packed[i]) * __bfloat162float(scales[i / GROUP]));
+  const long long last = count * 8 + threadIdx.x;
+  if (blockIdx.x == 0 && last < n) out[last] = scaled(Convert::value(packed, last), scales[last / GROUP]);
 }
 extern "C" __global__ void wide4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                  __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic4>(packed, scales, out, n);
-  tail4(packed, scales, out, n);
+  eights<ByArithmetic4, 1>(packed, scales, out, n);
 }
 extern "C" __global__ void wide8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                  __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic8>(packed, scales, out, n);
-  tail8(packed, scales, out, n);
+  eights<ByArithmetic8, 1>(packed, scales, out, n);
+}
+extern "C" __global__ void unrolled4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
+                                     __nv_bfloat16* __restrict__ out, long long n) {
+  eights<ByArithmetic4, 4>(packed, scales, out, n);
+}
+extern "C" __global__ void unrolled8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
+                                     __nv_bfloat16* __restrict__ out, long long n) {
+  eights<ByArithmetic8, 4>(packed, scales, out, n);
 }
 extern "C" __global__ void by_bits4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                     __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByBits4>(packed, scales, out, n);
-  tail4(packed, scales, out, n);
+  eights<ByBits4, 4>(packed, scales, out, n);
 }
 extern "C" __global__ void by_bits8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                                     __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByBits8>(packed, scales, out, n);
-  tail8(packed, scales, out, n);
+  eights<ByBits8, 4>(packed, scales, out, n);
 }

@@ -1,5 +1,5 @@
 // Tiles of 128 x 64 floats are copied out of a matrix with a pitch, each to 32 KiB in a row; beyond the matrix a tile is zero.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define ROWS 128
 #define COLUMNS 64

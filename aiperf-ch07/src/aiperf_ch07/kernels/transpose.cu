@@ -1,6 +1,6 @@
 // out[c][r] = in[r][c]; what differs is which of the two sides is coalesced, and where shared memory makes lanes wait. Words
 // are of 4 bytes (float) or of 2 (bfloat16), of which only the bits count.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 #define TILE 64  // 64 x 64 words by 256 threads, so that a row of 2-byte words is a whole line too
 #define THREADS 256

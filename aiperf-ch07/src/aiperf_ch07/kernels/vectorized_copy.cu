@@ -1,6 +1,6 @@
 // A copy of n 4-byte words; what differs is how many bytes a thread has in flight. The words are never looked at, so their
 // type is any of four bytes.
-#include "bulk.cuh"
+#include "aiperf/bulk.cuh"
 
 // One word a thread: coalesced, and 4 bytes in flight for each of the 2048 threads of a multiprocessor.
 extern "C" __global__ void scalar(const void* a_ptr, void* out_ptr, long long n) {

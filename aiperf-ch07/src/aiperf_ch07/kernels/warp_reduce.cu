@@ -1,116 +1,90 @@
-// Sums of rows of floats. A block adds up one part of one row; with several parts a row, a second launch adds up their sums.
+// Sums of rows of floats. Every load has the same hint (read once), so that kernels differ by one mechanism each.
 #define WARP 32
+#define THREADS 256
 
-// The part of row blockIdx.x that is this block's: `part` elements from blockIdx.y * part on, fewer at the row's end.
-__device__ __forceinline__ const float* part_of(const float* a, long long columns, long long part, long long& length) {
-  const long long start = blockIdx.y * part;
-  length = min(part, columns - start);
-  return a + blockIdx.x * columns + start;
-}
-
-__device__ __forceinline__ float own_sum(const float* from, long long length) {
+// The sum of every `threads`-th element from `first` on.
+__device__ __forceinline__ float own_sum(const float* row, int columns, int first, int threads) {
   float total = 0;
 #pragma unroll 8
-  for (long long i = threadIdx.x; i < length; i += blockDim.x) total += from[i];
+  for (int i = first; i < columns; i += threads) total += __ldcs(row + i);
   return total;
 }
 
-// Sixteen bytes a load, four of them under way; only where the part starts at a multiple of 16 bytes.
-__device__ __forceinline__ float own_sum_wide(const float* from, long long length, int first, int threads) {
-  if (reinterpret_cast<unsigned long long>(from) % 16) {
-    float total = 0;
-    for (long long i = first; i < length; i += threads) total += from[i];
-    return total;
-  }
+// The same share of a row with 16 bytes a load, IN_FLIGHT of them before the first addition. Rows whose start is no multiple
+// of 16 bytes are read by words.
+template <int IN_FLIGHT>
+__device__ __forceinline__ float own_sum_wide(const float* row, int columns, int first, int threads) {
+  if (reinterpret_cast<unsigned long long>(row) % 16) return own_sum(row, columns, first, threads);
   float4 total = make_float4(0, 0, 0, 0);
-#pragma unroll 4
-  for (long long i = first; i < length / 4; i += threads) {
-    const float4 v = __ldcs(reinterpret_cast<const float4*>(from) + i);
+#pragma unroll IN_FLIGHT
+  for (int i = first; i < columns / 4; i += threads) {
+    const float4 v = __ldcs(reinterpret_cast<const float4*>(row) + i);
     total.x += v.x, total.y += v.y, total.z += v.z, total.w += v.w;
   }
-  float rest = 0;
-  for (long long i = length / 4 * 4 + first; i < length; i += threads) rest += from[i];
+  const float rest = own_sum(row + columns / 4 * 4, columns % 4, first, threads);
   return (total.x + total.y) + (total.z + total.w) + rest;
 }
 
-// Half of the threads add the other half's sums, again and again; the block meets at a barrier each time.
-extern "C" __global__ void __launch_bounds__(256)
-    tree(const float* __restrict__ a, float* __restrict__ sums, long long columns, long long part) {
-  __shared__ float totals[256];
-  long long length;
-  const float* from = part_of(a, columns, part, length);
-  totals[threadIdx.x] = own_sum(from, length);
-  for (int half = blockDim.x / 2; half > 0; half /= 2) {
+// Half of the threads add the sums of the other half, eight times; each time the block meets at a barrier.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    tree(const float* __restrict__ a, float* __restrict__ out, int columns) {
+  __shared__ float totals[THREADS];
+  totals[threadIdx.x] = own_sum(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS);
+  for (int half = THREADS / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) totals[threadIdx.x] += totals[threadIdx.x + half];
   }
-  if (threadIdx.x == 0) sums[blockIdx.x * (long long)gridDim.y + blockIdx.y] = totals[0];
+  if (threadIdx.x == 0) out[blockIdx.x] = totals[0];
 }
 
-// The lanes of a warp read each other's registers: five steps without memory and without a barrier.
+// Lanes read registers of each other: five steps without memory and without a barrier. Lane 0 has the sum.
 __device__ __forceinline__ float warp_sum(float total) {
 #pragma unroll
   for (int offset = WARP / 2; offset > 0; offset /= 2) total += __shfl_down_sync(~0u, total, offset);
   return total;
 }
 
-// Of a block's eight warps each leaves one number in shared memory, and the first warp adds those: one barrier.
+// Each of the eight warps leaves one number in shared memory, and the first warp adds those: one barrier.
 __device__ __forceinline__ void block_sum(float total, float* to) {
-  __shared__ float totals[8];
+  __shared__ float totals[THREADS / WARP];
   total = warp_sum(total);
   if (threadIdx.x % WARP == 0) totals[threadIdx.x / WARP] = total;
   __syncthreads();
   if (threadIdx.x < WARP) {
-    total = warp_sum(threadIdx.x < blockDim.x / WARP ? totals[threadIdx.x] : 0.0f);
+    total = warp_sum(threadIdx.x < THREADS / WARP ? totals[threadIdx.x] : 0.0f);
     if (threadIdx.x == 0) *to = total;
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    shuffle(const float* __restrict__ a, float* __restrict__ sums, long long columns, long long part) {
-  long long length;
-  const float* from = part_of(a, columns, part, length);
-  block_sum(own_sum(from, length), sums + blockIdx.x * (long long)gridDim.y + blockIdx.y);
+extern "C" __global__ void __launch_bounds__(THREADS)
+    shuffle(const float* __restrict__ a, float* __restrict__ out, int columns) {
+  block_sum(own_sum(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS), out + blockIdx.x);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    shuffle_wide(const float* __restrict__ a, float* __restrict__ sums, long long columns, long long part) {
-  long long length;
-  const float* from = part_of(a, columns, part, length);
-  block_sum(own_sum_wide(from, length, threadIdx.x, blockDim.x),
-            sums + blockIdx.x * (long long)gridDim.y + blockIdx.y);
+extern "C" __global__ void __launch_bounds__(THREADS)
+    shuffle_wide(const float* __restrict__ a, float* __restrict__ out, int columns) {
+  // 32 bytes a thread under way, as above.
+  block_sum(own_sum_wide<2>(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS), out + blockIdx.x);
 }
 
-// A warp has a part of its own, and the block is never waited for. Blocks of eight warps take eight parts.
-__device__ __forceinline__ bool own_part(const float* a, long long columns, long long part, long long rows,
-                                         const float*& from, long long& length, long long& number) {
-  const long long parts = (columns + part - 1) / part;
-  number = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / WARP;
-  if (number >= rows * parts) return false;
-  const long long row = number / parts, start = number % parts * part;
-  from = a + row * columns + start;
-  length = min(part, columns - start);
-  return true;
+// A warp has a row to itself, and the block never meets. A block of eight warps takes eight rows. The launch bounds keep
+// as many warps on a multiprocessor as the kernels above have.
+extern "C" __global__ void __launch_bounds__(THREADS, 8)
+    warp_per_row(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
+  const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;
+  if (row >= rows) return;
+  const float total = warp_sum(own_sum_wide<4>(a + row * columns, columns, threadIdx.x % WARP, WARP));
+  if (threadIdx.x % WARP == 0) out[row] = total;
 }
 
-extern "C" __global__ void __launch_bounds__(256) warp_per_row(const float* __restrict__ a, float* __restrict__ sums,
-                                                               long long columns, long long part, long long rows) {
-  const float* from;
-  long long length, number;
-  if (!own_part(a, columns, part, rows, from, length, number)) return;
-  const float total = warp_sum(own_sum_wide(from, length, threadIdx.x % WARP, WARP));
-  if (threadIdx.x % WARP == 0) sums[number] = total;
-}
-
-// The same with one instruction in place of five shuffles: redux.sync adds over a warp, but only integers. A lane's sum is
-// made one by `scale`, which is so chosen that 32 of them do not overflow: elements are known to lie between -1 and 1.
-extern "C" __global__ void __launch_bounds__(256)
-    fixed_point(const float* __restrict__ a, float* __restrict__ sums, long long columns, long long part,
-                long long rows, float scale) {
-  const float* from;
-  long long length, number;
-  if (!own_part(a, columns, part, rows, from, length, number)) return;
-  const int lane_sum = __float2int_rn(scale * own_sum_wide(from, length, threadIdx.x % WARP, WARP));
-  const int total = __reduce_add_sync(~0u, lane_sum);
-  if (threadIdx.x % WARP == 0) sums[number] = total / scale;
+// One redux.sync in place of five shuffles; it adds integers only. Elements lie between -1 and 1, so that a lane's sum is
+// at most the number of its elements: the factor keeps the sum of 32 lanes below 2^30.
+extern "C" __global__ void __launch_bounds__(THREADS, 8)
+    fixed_point(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
+  const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;
+  if (row >= rows) return;
+  const float factor = (float)(1 << 30) / (WARP * (columns / WARP + 5));
+  const float lane_sum = own_sum_wide<4>(a + row * columns, columns, threadIdx.x % WARP, WARP);
+  const int total = __reduce_add_sync(~0u, __float2int_rn(factor * lane_sum));
+  if (threadIdx.x % WARP == 0) out[row] = total / factor;
 }

@@ -2,6 +2,7 @@
 #define WARP 32
 #define THREADS 256
 #define WARPS (THREADS / WARP)
+#define FOURS 4  // of elements a thread, in all kernels: a tile has 4096 elements
 
 // Elements 4 q to 4 q + 3, zeros from n on.
 __device__ __forceinline__ int4 load_four(const int* a, long long q, long long n) {
@@ -12,14 +13,14 @@ __device__ __forceinline__ int4 load_four(const int* a, long long q, long long n
   if (4 * q + 2 < n) v.z = a[4 * q + 2];
   return v;
 }
-__device__ __forceinline__ void store_four(int* b, long long q, long long n, int4 v) {
+__device__ __forceinline__ void store_four(int* out, long long q, long long n, int4 v) {
   if (4 * q + 3 < n) {
-    reinterpret_cast<int4*>(b)[q] = v;
+    reinterpret_cast<int4*>(out)[q] = v;
     return;
   }
-  if (4 * q < n) b[4 * q] = v.x;
-  if (4 * q + 1 < n) b[4 * q + 1] = v.y;
-  if (4 * q + 2 < n) b[4 * q + 2] = v.z;
+  if (4 * q < n) out[4 * q] = v.x;
+  if (4 * q + 1 < n) out[4 * q + 1] = v.y;
+  if (4 * q + 2 < n) out[4 * q + 2] = v.z;
 }
 __device__ __forceinline__ int4 scan_four(int4 v) {
   v.y += v.x, v.z += v.y, v.w += v.z;
@@ -29,31 +30,42 @@ __device__ __forceinline__ int4 add_to_four(int4 v, int offset) {
   return make_int4(v.x + offset, v.y + offset, v.z + offset, v.w + offset);
 }
 
-// The first of three steps: a block scans its tile of 1024 elements and leaves the tile's sum. Four elements a thread; the
-// threads' sums meet in shared memory, where each adds what stands 1, 2, 4 ... before it, with two barriers a level.
+// The first of three steps: a block scans its tile and leaves the tile's sum. The threads' sums meet in shared memory, 1024
+// elements at a time, where each adds what stands 1, 2, 4 ... before it, with two barriers a level.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    tiles_by_barriers(const int* __restrict__ a, int* __restrict__ b, int* __restrict__ tile_sums, long long n) {
+    tiles_by_barriers(const int* __restrict__ a, int* __restrict__ out, int* __restrict__ tile_sums, long long n) {
   __shared__ int sums[THREADS];
-  const long long q = blockIdx.x * (long long)THREADS + threadIdx.x;
-  const int4 v = scan_four(load_four(a, q, n));
-  sums[threadIdx.x] = v.w;
-  __syncthreads();
-  for (int offset = 1; offset < THREADS; offset *= 2) {
-    const int before = threadIdx.x >= offset ? sums[threadIdx.x - offset] : 0;
+  const long long first = blockIdx.x * (long long)(FOURS * THREADS) + threadIdx.x;
+  int4 v[FOURS];
+#pragma unroll
+  for (int k = 0; k < FOURS; ++k) v[k] = scan_four(load_four(a, first + k * THREADS, n));
+  int before = 0;  // of the tile's pieces up to here
+#pragma unroll
+  for (int k = 0; k < FOURS; ++k) {
+    sums[threadIdx.x] = v[k].w;
     __syncthreads();
-    sums[threadIdx.x] += before;
+    for (int offset = 1; offset < THREADS; offset *= 2) {
+      const int added = threadIdx.x >= offset ? sums[threadIdx.x - offset] : 0;
+      __syncthreads();
+      sums[threadIdx.x] += added;
+      __syncthreads();
+    }
+    store_four(out, first + k * THREADS, n, add_to_four(v[k], before + sums[threadIdx.x] - v[k].w));
+    before += sums[THREADS - 1];
     __syncthreads();
   }
-  store_four(b, q, n, add_to_four(v, sums[threadIdx.x] - v.w));
-  if (threadIdx.x == THREADS - 1) tile_sums[blockIdx.x] = sums[threadIdx.x];
+  if (threadIdx.x == 0) tile_sums[blockIdx.x] = before;
 }
 
-// The last step: what stands before a tile is added to all of it. The middle one is a scan of the tiles' sums.
+// The last step: the sum of all tiles before a tile is added to it. The middle one is a scan of the tiles' sums.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    add_before(int* __restrict__ b, const int* __restrict__ scanned_sums, long long n) {
+    add_before(int* __restrict__ out, const int* __restrict__ scanned_sums, long long n) {
   if (blockIdx.x == 0) return;
-  const long long q = blockIdx.x * (long long)THREADS + threadIdx.x;
-  store_four(b, q, n, add_to_four(load_four(b, q, n), scanned_sums[blockIdx.x - 1]));
+  const long long first = blockIdx.x * (long long)(FOURS * THREADS) + threadIdx.x;
+  const int before = scanned_sums[blockIdx.x - 1];
+#pragma unroll
+  for (int k = 0; k < FOURS; ++k)
+    store_four(out, first + k * THREADS, n, add_to_four(load_four(out, first + k * THREADS, n), before));
 }
 
 // Prefix sums over a warp in registers: five steps, no memory, no barrier.
@@ -67,54 +79,15 @@ __device__ __forceinline__ int scan_warp(int v) {
   return v;
 }
 
-// Returns what the block's warps before this one have, when each has `sum`, and the sum of all: one barrier.
-__device__ __forceinline__ int before_warp(int sum, int* warp_sums, int& all) {
-  const int warp = threadIdx.x / WARP;
-  if (threadIdx.x % WARP == WARP - 1) warp_sums[warp] = sum;
-  __syncthreads();
-  int before = 0;
-  all = 0;
-#pragma unroll
-  for (int w = 0; w < WARPS; ++w) {
-    if (w < warp) before += warp_sums[w];
-    all += warp_sums[w];
-  }
-  return before;
+// The first four elements of this thread in a tile. A warp has 512 elements in a row, in four pieces of 128, so that a lane
+// loads beside what its neighbours load.
+__device__ __forceinline__ long long first_of(long long tile) {
+  return (tile * WARPS + threadIdx.x / WARP) * (FOURS * WARP) + threadIdx.x % WARP;
 }
-
-// The same tile as above; the threads' sums stay in registers.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    tiles_by_shuffles(const int* __restrict__ a, int* __restrict__ b, int* __restrict__ tile_sums, long long n) {
+// Scans each warp's elements by shuffles. Returns the sum of the warps before this one, and that of the tile: one barrier.
+__device__ __forceinline__ int scan_tile(const int* a, long long first, long long n, int4 (&v)[FOURS], int& all) {
   __shared__ int warp_sums[WARPS];
-  const long long q = blockIdx.x * (long long)THREADS + threadIdx.x;
-  const int4 v = scan_four(load_four(a, q, n));
-  const int scanned = scan_warp(v.w);
-  int all;
-  const int before = before_warp(scanned, warp_sums, all);
-  store_four(b, q, n, add_to_four(v, before + scanned - v.w));
-  if (threadIdx.x == 0) tile_sums[blockIdx.x] = all;
-}
-
-// One pass. A block scans its tile of 4096 elements and publishes the tile's sum; then its first warp looks back over the
-// tiles before it, 32 at a time: sums are added up until a tile is found of which the whole prefix is known already.
-// Tiles are numbered in the order in which blocks begin, so that those looked for have begun.
-// states[0] counts tiles; states[1 + tile] is a word of 64 bits, written and read at once: what is known, and the number.
-#define FOURS 4  // of elements a thread
-#define TILE_SUM (1ull << 32)
-#define PREFIX (2ull << 32)
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-    look_back(const int* __restrict__ a, int* __restrict__ b, unsigned long long* states, long long n) {
-  __shared__ int warp_sums[WARPS], tile_number, before_tile;
-  const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-  if (threadIdx.x == 0) tile_number = (int)atomicAdd(states, 1ull);
-  __syncthreads();
-  const int tile = tile_number;
-  volatile unsigned long long* known = states + 1;
-
-  // A warp has 512 elements in a row, in four pieces of 128: what a lane loads lies beside what its neighbours load.
-  const long long first = (tile * (long long)WARPS + warp) * (FOURS * WARP) + lane;
-  int4 v[FOURS];
+  const int warp = threadIdx.x / WARP;
 #pragma unroll
   for (int k = 0; k < FOURS; ++k) v[k] = load_four(a, first + k * WARP, n);
   int sum = 0;  // of the warp's pieces up to here
@@ -125,29 +98,103 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     v[k] = add_to_four(v[k], sum + scanned - v[k].w);
     sum += __shfl_sync(~0u, scanned, WARP - 1);
   }
-  int all;
-  const int before = before_warp(sum, warp_sums, all);
+  if (threadIdx.x % WARP == 0) warp_sums[warp] = sum;
+  __syncthreads();
+  int before = 0;
+  all = 0;
+#pragma unroll
+  for (int w = 0; w < WARPS; ++w) {
+    if (w < warp) before += warp_sums[w];
+    all += warp_sums[w];
+  }
+  return before;
+}
+__device__ __forceinline__ void store_tile(int* out, long long first, long long n, const int4 (&v)[FOURS], int before) {
+#pragma unroll
+  for (int k = 0; k < FOURS; ++k) store_four(out, first + k * WARP, n, add_to_four(v[k], before));
+}
 
-  if (warp == 0) {
-    if (lane == 0) known[tile] = (tile == 0 ? PREFIX : TILE_SUM) | (unsigned int)all;
+extern "C" __global__ void __launch_bounds__(THREADS)
+    tiles_by_shuffles(const int* __restrict__ a, int* __restrict__ out, int* __restrict__ tile_sums, long long n) {
+  int4 v[FOURS];
+  int all;
+  const int before = scan_tile(a, first_of(blockIdx.x), n, v, all);
+  store_tile(out, first_of(blockIdx.x), n, v, before);
+  if (threadIdx.x == 0) tile_sums[blockIdx.x] = all;
+}
+
+// One pass. A block publishes the sum of its tile, and then looks back over the tiles before it: sums are added up until a
+// tile is found of which the whole prefix is known. Tiles are numbered in the order in which blocks begin, so that the
+// tiles before have begun. states[0] counts tiles; states[1 + tile] is a word of 64 bits, written and read at once: what
+// is known of the tile, and the number.
+#define TILE_SUM (1ull << 32)
+#define PREFIX (2ull << 32)
+
+__device__ __forceinline__ unsigned long long ask(volatile unsigned long long* known, int tile) {
+  unsigned long long word = PREFIX;  // before the first tile there is nothing
+  if (tile >= 0)
+    while ((word = known[tile]) < TILE_SUM) {
+    }
+  return word;
+}
+// The sum of what the lanes know, up to the nearest whole prefix; of all lanes, where there is none.
+__device__ __forceinline__ unsigned long long window(unsigned long long word) {
+  const unsigned int whole = __ballot_sync(~0u, word >= PREFIX);
+  const bool counts = whole == 0 || threadIdx.x % WARP <= __ffs(whole) - 1;
+  const unsigned int sum = __reduce_add_sync(~0u, counts ? (unsigned int)word : 0u);
+  return (whole ? PREFIX : TILE_SUM) | sum;
+}
+
+// By one warp, 32 tiles at a time, while seven warps wait.
+__device__ __forceinline__ int before_by_warp(volatile unsigned long long* known, int tile) {
+  __shared__ int before_tile;
+  if (threadIdx.x < WARP) {
     int prefix = 0;
-    for (int at = tile - 1 - lane; tile > 0; at -= WARP) {
-      unsigned long long word = PREFIX;  // before the first tile there is nothing
-      if (at >= 0)
-        while ((word = known[at]) < TILE_SUM) {
-        }
-      const unsigned int whole = __ballot_sync(~0u, word >= PREFIX);
-      // Of the lanes up to the nearest whole prefix; of all, where there is none.
-      const int counts = whole == 0 || lane <= __ffs(whole) - 1 ? (int)(unsigned int)word : 0;
-      prefix += __shfl_sync(~0u, scan_warp(counts), WARP - 1);
-      if (whole) break;
+    for (int nearest = tile - 1;; nearest -= WARP) {
+      const unsigned long long found = window(ask(known, nearest - (int)threadIdx.x));
+      prefix += (int)(unsigned int)found;
+      if (found >= PREFIX) break;
     }
-    if (lane == 0) {
-      if (tile > 0) known[tile] = PREFIX | (unsigned int)(prefix + all);
-      before_tile = prefix;
-    }
+    if (threadIdx.x == 0) before_tile = prefix;
   }
   __syncthreads();
-#pragma unroll
-  for (int k = 0; k < FOURS; ++k) store_four(b, first + k * WARP, n, add_to_four(v[k], before_tile + before));
+  return before_tile;
+}
+// By all warps, 256 tiles at a time: what one warp would find in eight steps, each of which waits for L2.
+__device__ __forceinline__ int before_by_block(volatile unsigned long long* known, int tile) {
+  __shared__ unsigned long long windows[2][WARPS];  // turns, so that one barrier a step is enough
+  int prefix = 0;
+  for (int nearest = tile - 1, turn = 0;; nearest -= THREADS, turn ^= 1) {
+    const unsigned long long mine = window(ask(known, nearest - (int)threadIdx.x));
+    if (threadIdx.x % WARP == 0) windows[turn][threadIdx.x / WARP] = mine;
+    __syncthreads();
+    for (int w = 0; w < WARPS; ++w) {
+      prefix += (int)(unsigned int)windows[turn][w];
+      if (windows[turn][w] >= PREFIX) return prefix;
+    }
+  }
+}
+
+template <bool BY_BLOCK>
+__device__ __forceinline__ void single_pass(const int* a, int* out, unsigned long long* states, long long n) {
+  __shared__ int tile_number;
+  if (threadIdx.x == 0) tile_number = (int)atomicAdd(states, 1ull);
+  __syncthreads();
+  const int tile = tile_number;
+  volatile unsigned long long* known = states + 1;
+  int4 v[FOURS];
+  int all;
+  const int before_warp = scan_tile(a, first_of(tile), n, v, all);
+  if (threadIdx.x == 0) known[tile] = (tile == 0 ? PREFIX : TILE_SUM) | (unsigned int)all;
+  const int before = BY_BLOCK ? before_by_block(known, tile) : before_by_warp(known, tile);
+  if (threadIdx.x == 0 && tile > 0) known[tile] = PREFIX | (unsigned int)(before + all);
+  store_tile(out, first_of(tile), n, v, before + before_warp);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+    look_back(const int* __restrict__ a, int* __restrict__ out, unsigned long long* states, long long n) {
+  single_pass<false>(a, out, states, n);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+    wide_look_back(const int* __restrict__ a, int* __restrict__ out, unsigned long long* states, long long n) {
+  single_pass<true>(a, out, states, n);
 }

@@ -1,7 +1,7 @@
 """`aiperf expectations`: check for regressions against stored results."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,8 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
-from aiperf_core.cli.measuring import together
+from aiperf_core.cli.goals import declarations
+from aiperf_core.cli.measuring import TIERS, device_option, quiet_option, seconds_option, together
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
@@ -17,9 +18,11 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.targets import GOALS
 
 if TYPE_CHECKING:
+    from aiperf_core.described import Described
     from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import TargetResult
-    from aiperf_core.stats.expectations import Change, Checked, Page, Source
+    from aiperf_core.stats.expectations import Change, Checked, GoalFigure, Page, Source
 
 
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -28,11 +31,13 @@ def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> floa
     return value
 
 
-def _options(about: str, default: float | None = None) -> Callable[[Any], Any]:
+def _options(
+    about: str, default: float | None = None, what: str = "BUNDLE[:TARGET[:IMPLEMENTATION]]"
+) -> Callable[[Any], Any]:
     """The options of the three subcommands; `about` is the help of `--min-speedup`."""
     return together(
-        click.argument("what", metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]"),
-        click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: the bundle's]"),
+        click.argument("what", metavar=what),
+        click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: that of the run]"),
         click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
         click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Use this expectations file."),
         click.option(
@@ -87,11 +92,15 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
     _report(plugins, **asked)
 
 
-@expectations.command("update")
-@_options("Rows whose interval is not above this get no expectation.", default=1.05)
+@expectations.command("write")
+@_options("Rows whose interval is not above this get no expectation.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
+@device_option("Device to measure on. [default: the GPU, if the target supports it]")
+@click.option("--tier", type=TIERS, default="standard", show_default=True, help="Tier to measure in.")
+@seconds_option("--budget", "Sampling time per target at first. [default: 3, 30 or 120 by tier]")
+@quiet_option
 @click.pass_obj
-def update(
+def write(
     plugins: Plugins,
     what: str,
     hardware: str | None,
@@ -99,37 +108,115 @@ def update(
     file: Path | None,
     min_speedup: float,
     dry_run: bool,
-) -> None:
+    device: str | None,
+    tier: str,
+    budget: float | None,
+    quiet: bool,
+) -> int:
     """Store the results of a run as expectations, and show the changes.
 
-    Writes nothing if a row is INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, if the bundle is incomplete or fails its
-    recheck, or if the sources are not in git or differ from the measured sources.
+    A PATTERN, as for 'aiperf run', is measured first: with twice the sampling time, again and again up to 8 times,
+    while an interval is too wide. Rows that are still not sure are listed with the reason, and keep their old
+    expectation. Exit code 5: there are such rows; 1 or 3: as 'aiperf run'.
+
+    From a BUNDLE, nothing is written if a row is not sure: INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or with an
+    interval that is too wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
+    sources are not in git or differ from the measured sources.
     """
     from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
-    found = address.find(what)
-    manifest = found.bundle.manifest
-    groups = list(_groups(plugins, found, hardware, goal, file))
-    rules.refuse_rows([result for group in groups for result in group.results])
-    for group in groups:
-        for source in group.sources.values():
-            rules.refuse_source(source, manifest)
-    rules.refuse_bundle(found.bundle, manifest)
-    pages = []
-    for group in groups:
-        page = _page(group)
-        sources = {
-            one.target: manifest.files.get(group.sources[one.target].module)
-            if one.target in group.sources
-            else rules.module_hash(manifest, one.target)
-            for one in group.results
-        }
-        pages.append((group, page, *rules.update(page, found, group.results, sources, min_speedup)))
-    for group, before, after, changes in pages:
-        if not dry_run and after != before:
-            rules.write(group.path, after)
-        _print_changes(group, changes, dry_run)
+    folder, _ = address.split(what)
+    if Path(folder).is_dir() or "/" in folder:
+        found = [address.find(what)]
+        rows = [result for group in _groups(plugins, found[0], hardware, goal, file) for result in group.results]
+        rules.refuse_rows(rows, min_speedup)
+        _write(plugins, found, hardware, goal, file, min_speedup, dry_run)
+        return ExitCode.OK
+    from aiperf_core.cli.narrowing import Narrowing
+
+    measured = Narrowing(plugins, device, tier, budget, min_speedup, quiet=quiet)
+    code = measured.run(what, goal)
+    if measured.addresses:
+        _write(plugins, measured.addresses, hardware, goal, file, min_speedup, dry_run)
+    return code
+
+
+def _write(
+    plugins: Plugins,
+    found: "Iterable[Address]",
+    hardware: str | None,
+    goal: str | None,
+    file: Path | None,
+    min_speedup: float,
+    dry_run: bool,
+) -> None:
+    """Put the rows of bundles into their files. Every file is checked and made before the first is written."""
+    from aiperf_core.stats import expectations as rules
+
+    befores: dict[Path, Page] = {}
+    afters: dict[Path, Page] = {}
+    changes: dict[Path, tuple[_Group, dict[str, Change]]] = {}
+    checked = set()
+    addresses = list(found)
+    wanted = {target for address in addresses for target in address.targets}
+    described, unusable = declarations(plugins, [one for one in plugins.targets if one.name in wanted])
+    for reason in unusable:
+        click.echo(f"no figures of goals are stored: {words(reason)}", err=True)
+    declared = {target.name: one for target, one in described}
+    for address in addresses:
+        manifest = address.bundle.manifest
+        groups = list(_groups(plugins, address, hardware, goal, file))
+        for group in groups:
+            for source in group.sources.values():
+                rules.refuse_source(source, manifest)
+        if address.bundle.path not in checked:
+            rules.refuse_bundle(address.bundle, manifest)
+            checked.add(address.bundle.path)
+        for group in groups:
+            sources = {
+                result.target: manifest.files.get(group.sources[result.target].module)
+                if result.target in group.sources
+                else rules.module_hash(manifest, result.target)
+                for result in group.results
+            }
+            before = befores[group.path] if group.path in befores else _page(group)
+            befores[group.path] = before
+            goals = {
+                name: figures
+                for target in group.sources
+                if target in declared
+                for name, figures in _goal_figures(address.bundle, target, declared[target]).items()
+            }
+            page = afters.get(group.path, before)
+            after, made = rules.update(page, address, group.results, sources, min_speedup, goals)
+            afters[group.path] = rules.compacted(after)
+            # Of a row that was measured again, the last change counts.
+            changes.setdefault(group.path, (group, {}))[1].update({one.name: one for one in made})
+    for path, after in afters.items():
+        if not dry_run and after != befores[path]:
+            rules.write(path, after)
+        group, found_changes = changes[path]
+        _print_changes(group, list(found_changes.values()), dry_run)
+
+
+def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[str, list["GoalFigure"]]:
+    """The figures of a target's goals in a bundle, by `target:implementation`."""
+    from aiperf_core.stats.expectations import GoalFigure
+    from aiperf_core.stats.goals import NoFigureError, figure_of
+
+    if not declared.goals:
+        return {}
+    result, found = bundle.target(target), dict[str, list[GoalFigure]]()
+    for goal in declared.goals:
+        try:
+            reached = figure_of(goal, declared.sizes_of(goal), result, bundle.manifest.ceilings.get(goal.device))
+        except NoFigureError:
+            continue
+        of = reached.figure
+        kept = GoalFigure(of=goal.of, value=of.value, low=of.low, high=of.high)
+        found.setdefault(f"{target}:{reached.implementation}", []).append(kept)
+    return found
 
 
 def _report(
@@ -144,7 +231,7 @@ def _report(
         if page is None:
             click.echo(
                 f"no expectations for '{group.key}' ({words(str(group.path))}). "
-                "To store them: aiperf expectations update"
+                "To store them: aiperf expectations write"
             )
             continue
         _belongs(group, page)
@@ -224,7 +311,9 @@ def _least(value: float | None) -> str:
 
 def _what(change: "Change") -> str:
     if change.after is None:
-        return f"{'removed' if change.before is not None else 'left out'}: {change.note}"
+        return words(f"{'removed' if change.before is not None else 'left out'}: {change.note}")
+    if change.note:
+        return words(f"not changed: {change.note}")
     if change.before is None:
         return "new"
     if change.after == change.before:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
+from aiperf_core.cli.new_target import add_target
 from aiperf_core.distributions import SetAside
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import LoadedPlugin, Plugins
@@ -39,7 +40,7 @@ class Names:
 
 
 @click.command("new")
-@click.argument("distribution", metavar="PACKAGE")
+@click.argument("distribution", metavar="PACKAGE", required=False)
 @click.option(
     "--kind",
     type=click.Choice(tuple(KINDS)),
@@ -48,13 +49,22 @@ class Names:
     help="chapter: benchmarks only. plugin: also a command and an observer of runs.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to create. [default: PACKAGE]")
+@click.option(
+    "--target", metavar="NAME", help="Add a benchmark, such as acme.row_means, to the installed package of its group."
+)
 @click.pass_obj
-def new(plugins: Plugins, distribution: str, kind: str, out: Path | None) -> None:
-    """Create a package of benchmarks that installs, runs and passes its tests.
+def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None, target: str | None) -> None:
+    """Create a package of benchmarks that installs, runs and passes its tests, or add a benchmark to one.
 
     PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has
     one benchmark, with variants in C, CUDA C++ and Triton.
     """
+    if (distribution is None) == (target is None):
+        raise UsageError("Give PACKAGE for a new package, or --target NAME for a benchmark in an installed one.")
+    if target is not None:
+        _add(plugins, target)
+        return
+    assert distribution is not None
     names = _names(distribution)
     _check_free(plugins, names, kind)
     folder = out or Path(distribution)
@@ -66,6 +76,16 @@ def new(plugins: Plugins, distribution: str, kind: str, out: Path | None) -> Non
         f"aiperf run {names.group}",
         f"pytest --aiperf={names.group}",
     ):
+        click.echo(f"  {line}")
+
+
+def _add(plugins: Plugins, target: str) -> None:
+    added = add_target(plugins, target)
+    click.echo(
+        f"'{target}' is in '{added.file}', with its kernel in '{added.kernel}' and its line in '{added.plugin}'."
+    )
+    click.echo("Try it:\n")
+    for line in (f"aiperf run {target} --size smoke", f"pytest --aiperf={target}"):
         click.echo(f"  {line}")
 
 

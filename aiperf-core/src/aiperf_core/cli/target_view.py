@@ -1,7 +1,6 @@
 """The declaration of a target in a terminal: its lesson, its sizes with their cost, and its implementations."""
 
 import inspect
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,14 +13,13 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.errors import UsageError
+from aiperf_core.goal import Goal
 from aiperf_core.names import words
+from aiperf_core.render.docstring import parts
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import no_gain
 from aiperf_core.targets import InstalledTarget, nearest
-
-# `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
-LABELLED = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
 
 
 def chosen(target: InstalledTarget, benchmark: Benchmark, names: frozenset[str]) -> list[Implementation]:
@@ -46,6 +44,7 @@ def describe(
         "cache": benchmark.cache,
         "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
+        "goals": [asdict(one) for one in benchmark.goals],
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
             asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
@@ -64,6 +63,8 @@ def render_target(
     """The whole declaration of a target."""
     facts = labelled()
     facts.add_row("goal", words(benchmark.goal))
+    for goal in benchmark.goals:
+        facts.add_row("to reach", _goal(goal, look))
     facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     by_size = benchmark.tolerances
     if len({*by_size.values()}) == 1:
@@ -74,8 +75,15 @@ def render_target(
         facts.add_row("no gain", no_gain(device, why))
     facts.add_row("package", f"{target.distribution} {target.version}")
     head = Text.assemble((target.name, "bold"), f" {look.dot} {words(target.summary)}")
-    parts: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
-    return Group(*parts, Text(), _implementations(implementations, look), Text())
+    shown: list[RenderableType] = [head, Text(), _reflowed(lesson(target)), facts, Text(), _presets(benchmark, look)]
+    return Group(*shown, Text(), _implementations(implementations, look), Text())
+
+
+def _goal(goal: Goal, look: Look) -> Text:
+    """A goal in words, with its device, its implementation and the cause of a miss."""
+    parts = [goal.device, f"by {goal.implementation}" if goal.implementation else ""]
+    text = f"{goal} ({', '.join(filter(None, parts))})"
+    return look.text(f"{text}. Missed: {goal.cause} ({goal.shown_by})" if goal.cause else text)
 
 
 def _reflowed(docstring: str) -> Group:
@@ -83,20 +91,26 @@ def _reflowed(docstring: str) -> Group:
 
     `Workload   text` and the indented lines below it become a label with a paragraph beside it.
     """
-    parts: list[RenderableType] = []
-    for block in docstring.split("\n\n"):
-        # A line at the margin with a label begins a section; every other line continues the section before.
-        sections = re.split(r"\n(?=[A-Z]\w*  +\S)", block)
+    shown: list[RenderableType] = []
+    for block in parts(docstring):
         grid = labelled()
-        for section in sections:
-            match = LABELLED.fullmatch(section)
-            if match:
-                grid.add_row(Text(match["label"], "bold"), words(match["text"]))
+        for label, text in block:
+            if label:
+                grid.add_row(Text(label, "bold"), words(text))
             else:
-                parts += [Text(words(section)), Text()]
+                shown += [Text(words(text)), Text()]
         if grid.row_count:
-            parts += [grid, Text()]
-    return Group(*parts)
+            shown += [grid, Text()]
+    return Group(*shown)
+
+
+# Columns of a cost that few targets declare.
+_EXTRAS = {
+    "wire_bytes": "wire",
+    "disk_read_bytes": "disk reads",
+    "disk_written_bytes": "disk writes",
+    "tokens": "tokens",
+}
 
 
 def _presets(benchmark: Benchmark, look: Look) -> Table:
@@ -106,15 +120,17 @@ def _presets(benchmark: Benchmark, look: Look) -> Table:
     table.add_column("sizes", overflow="fold")
     for heading in ("reads", "writes", "arithmetic"):
         table.add_column(heading, justify="right", no_wrap=True)
-    extras = [name for name in ("wire_bytes", "tokens") if any(getattr(cost, name) for cost in costs.values())]
+    extras = [name for name in _EXTRAS if any(getattr(cost, name) for cost in costs.values())]
     for name in extras:
-        table.add_column({"wire_bytes": "wire", "tokens": "tokens"}[name], justify="right", no_wrap=True)
-    for name, sizes in benchmark.task.presets.items():
-        cost = costs[name]
+        table.add_column(_EXTRAS[name], justify="right", no_wrap=True)
+    for preset, sizes in benchmark.task.presets.items():
+        cost = costs[preset]
         shown = " ".join(f"{key}={units.parameter(value)}" for key, value in sizes.items())
-        more = [units.size(cost.wire_bytes) if extra == "wire_bytes" else f"{cost.tokens:,.0f}" for extra in extras]
+        more = [f"{cost.tokens:,.0f}" if name == "tokens" else units.size(getattr(cost, name)) for name in extras]
         arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
-        table.add_row(name, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more)
+        table.add_row(
+            preset, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more
+        )
     return table
 
 

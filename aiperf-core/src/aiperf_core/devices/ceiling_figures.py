@@ -18,6 +18,28 @@ NAMES = tuple(
 # Properties of the clock and the device rather than limits: the newest value counts.
 NEITHER = ("event_overhead_s", "event_step_s", "cache_bytes")
 
+# Figures that a run measures only for a target whose cost declares such traffic.
+GROUPS = {
+    "wire": ("peer_bytes_per_s", "loopback_bytes_per_s"),
+    "disk": ("disk_read_bytes_per_s", "disk_write_bytes_per_s"),
+}
+
+
+def has(ceilings: Ceilings, group: str) -> bool:
+    """Whether a figure of a group was measured."""
+    return any(getattr(ceilings, name) for name in GROUPS[group])
+
+
+def with_figures(ceilings: Ceilings, found: Mapping[str, Any]) -> Ceilings:
+    """Ceilings with the better of their own figures and of others (`figures`, `how` and `missing` by key)."""
+    both = evolve(
+        ceilings,
+        **as_fields({**figures(ceilings), **found["figures"]}),
+        how={**ceilings.how, **found["how"]},
+        missing={**ceilings.missing, **found["missing"]},
+    )
+    return better(both, ceilings)
+
 
 def figures(ceilings: Ceilings) -> dict[str, float]:
     """Every measured figure by its key."""

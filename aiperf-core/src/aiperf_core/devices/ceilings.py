@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
-from aiperf_core.devices import ceiling_figures
+from aiperf_core.devices import ceiling_figures, disk_ceilings
 from aiperf_core.devices.datasheets import datasheet
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.measuring import Page
@@ -70,3 +70,18 @@ def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = 
         took_s=time.monotonic() - start,
     )
     return attrs.asdict(found)
+
+
+def measure_groups(
+    kind: DeviceKind, groups: Collection[str], tell: Callable[[str], None] = lambda _: None
+) -> dict[str, dict[str, Any]]:
+    """Measure the figures of groups (`wire`, `disk`): `figures`, `how` and `missing` by key.
+
+    The rate from process to process takes two processes: see `links.loopback`.
+    """
+    page = Page(tell)
+    if "wire" in groups:
+        kind.fill_wire(page)
+    if "disk" in groups:
+        disk_ceilings.fill(page)
+    return {"figures": page.figures, "how": page.how, "missing": page.missing}

@@ -55,7 +55,7 @@ def fill(page: Page, whole: bool) -> str:
         page.take("launch_s", "launches", gpu.launch)
         page.take("launch_wait_s", "launch and wait", gpu.launch_and_wait)
         page.take("graph_launch_s", "launches in a graph", gpu.launch_in_graph)
-        links.fill(page)
+        links.fill_transfers(page)
     return torch.cuda.get_device_name()
 
 

@@ -59,6 +59,12 @@ class CudaKind(DeviceKind):
 
         return fill(page, whole)
 
+    def fill_wire(self, page: "Page") -> None:
+        """Measure copies from GPU to GPU."""
+        from aiperf_core.devices.links import fill_peers
+
+        fill_peers(page)
+
     def preload(self) -> None:
         """Import the modules that time and audit calls."""
         from aiperf_core.devices import cpu, cuda, ledger  # noqa: F401

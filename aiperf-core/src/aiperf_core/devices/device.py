@@ -119,6 +119,12 @@ class DeviceKind:
         """
         raise NotImplementedError
 
+    def fill_wire(self, page: "Page") -> None:
+        """In a process of its own: measure the rates of links between ranks into `page`. Default: none.
+
+        It is called for workloads of several ranks that declare `wire_bytes`, and for the whole page.
+        """
+
     # --- in workers and the judge
 
     def preload(self) -> None:

@@ -6,6 +6,7 @@ name and thread. Launches are hidden, so the times exclude the cost of tracing t
 separates the meeting of their GPUs from the call.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,9 @@ from aiperf_core.errors import SkipError
 
 _LAUNCHES = ("cudaLaunchKernel", "cuLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchCooperativeKernel")
 _KINDS = (("Memcpy", "copy"), ("Memset", "fill"))
+# The bytes of a copy or a fill in its metadata, which are the fields of a JSON object. An event's `nbytes` counts
+# allocations only.
+_BYTES = re.compile(r'"bytes": *(\d+)')
 
 
 @frozen
@@ -91,9 +95,14 @@ def profiler() -> Any:
 
     `torch.profiler.profile` uses it too, but imports torch's compiler for one of its settings, which takes seconds.
     """
+    from torch._C._profiler import _ExperimentalConfig
     from torch.autograd.profiler import profile
 
-    return profile(use_cpu=False, use_device="cuda", use_kineto=True)
+    try:
+        config = _ExperimentalConfig(expose_kineto_event_metadata=True)
+    except TypeError:  # torch before 2.10 does not expose them: copies have no bytes there
+        config = None
+    return profile(use_cpu=False, use_device="cuda", use_kineto=True, experimental_config=config)
 
 
 def _profiled(
@@ -136,8 +145,9 @@ def _on_gpu(event: Any) -> bool:
 def _piece(event: Any) -> Piece:
     name, start = event.name(), event.start_ns() / 1e9
     kind = next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "kernel")
-    moved = int(event.nbytes()) if kind != "kernel" and hasattr(event, "nbytes") else 0
-    return Piece(name, kind, int(event.device_resource_id()), start, start + event.duration_ns() / 1e9, max(0, moved))
+    told = _BYTES.search(event.metadata_json()) if kind != "kernel" and hasattr(event, "metadata_json") else None
+    moved = int(told[1]) if told else 0
+    return Piece(name, kind, int(event.device_resource_id()), start, start + event.duration_ns() / 1e9, moved)
 
 
 def _windows(

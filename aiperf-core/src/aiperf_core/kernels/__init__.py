@@ -27,15 +27,19 @@ Triton kernels need a module of their own, because `@triton.jit` needs triton at
 `blocks.kernel("scale")` imports that module, and `[grid](...)` launches the kernel as usual. The `triton_ahead` lines
 give the types and constants for `aiperf kernels` to compile each kernel without a GPU.
 
+`grid_that_fills` gives the number of blocks that a GPU holds at once, and `tensor_map` describes an array to the copy
+engine of sm_90. `#include "aiperf/bulk.cuh"` has the instructions of asynchronous copies: cp.async, bulk copies, TMA.
+
 A missing GPU, architecture, compiler or package raises `SkipError`; a mistake in a kernel or its call raises
 `KernelError`. Compiled code is cached in the folder `kernels` of `$AIPERF_CACHE_DIR`, `$XDG_CACHE_HOME/aiperf` or
 `~/.cache/aiperf`, under a key of all its inputs.
 """
 
 from aiperf_core.kernels.check import sources_in
-from aiperf_core.kernels.cuda import CudaKernel, CudaSource, cuda_source
+from aiperf_core.kernels.cuda import CudaKernel, CudaSource, cuda_source, grid_that_fills
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
 from aiperf_core.kernels.launcher import cuda_driver
+from aiperf_core.kernels.tensor_map import tensor_map
 from aiperf_core.kernels.triton import TritonAhead, TritonSource, triton_ahead, triton_source
 
 __all__ = [
@@ -47,8 +51,10 @@ __all__ = [
     "TritonSource",
     "cuda_driver",
     "cuda_source",
+    "grid_that_fills",
     "host_source",
     "sources_in",
+    "tensor_map",
     "triton_ahead",
     "triton_source",
 ]

@@ -1,5 +1,6 @@
 """CUDA C++ kernels: a source file beside a benchmark, compiled for this GPU at its first launch."""
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +26,8 @@ def cuda_source(path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequen
         `--maxrregcount=64`. The default language is C++17; `--std=` changes it.
 
     Kernels are `extern "C" __global__` functions, not produced by a macro. `#include "x.cuh"` finds files beside the
-    source. CUDA's own headers come from the installed nvidia wheels, `$CUDA_HOME`, `$CUDA_PATH`, `/usr/local/cuda` or
-    triton's package, in this order.
+    source, and `#include "aiperf/bulk.cuh"` that of aiperf. CUDA's own headers come from the installed nvidia wheels,
+    `$CUDA_HOME`, `$CUDA_PATH`, `/usr/local/cuda` or triton's package, in this order.
 
     Raises `KernelError` when the file does not exist.
     """
@@ -170,6 +171,37 @@ class CudaKernel:
             if args[at] is not None:
                 return int(args[at].get_device())
         return _current_device()
+
+
+def grid_that_fills(
+    kernel: CudaKernel,
+    block: Extent,
+    shared_bytes: int = 0,
+    device: int | None = None,
+    *,
+    per_multiprocessor: int | None = None,
+) -> int:
+    """How many blocks of a kernel a GPU holds at once: its occupancy times the number of multiprocessors.
+
+    block: threads of a block, an int or a tuple of up to three.
+    shared_bytes: dynamic shared memory of a block.
+    device: the number of the GPU; None for torch's current one.
+    per_multiprocessor: count at most this many blocks on each multiprocessor.
+
+    Blocks of a persistent kernel take work until there is none left, so take the smaller of this and the number of
+    pieces of work as the grid. Raises `KernelError` for a block that does not fit, and `SkipError` without a GPU that
+    the kernel is for.
+    """
+    current = _current_device()
+    threads = math.prod(launch_of(1, block, shared_bytes, None).block)
+    loaded = kernel.load(current if device is None else device)
+    each, multiprocessors = loaded.blocks_at_once(threads, shared_bytes)
+    if not each:
+        raise KernelError(
+            f"{kernel._owner}: a multiprocessor holds no block of {threads} threads with {shared_bytes} bytes of "
+            "dynamic shared memory"
+        )
+    return multiprocessors * min(each, per_multiprocessor or each)
 
 
 def _current_device() -> int:

@@ -1,4 +1,4 @@
-"""Finds the headers of a kernel source: those beside it, and CUDA's own."""
+"""Finds the headers of a kernel source: those beside it, those of aiperf (`aiperf/bulk.cuh`), and CUDA's own."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
-# Headers that NVRTC lacks (<stdint.h>) or cannot read (<cuda.h>).
+# Headers that NVRTC lacks (<stdint.h>) or cannot read (<cuda.h>), and in `aiperf/` those for kernels of any package.
 _STAND_INS = Path(__file__).parent / "include"
 
 
@@ -34,7 +34,7 @@ def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
 def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
     """The folders of CUDA's headers on this machine, in the order of the search.
 
-    In this order: stand-ins for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the
+    In this order: `aiperf/`, and stand-ins for `<stdint.h>`, `<stddef.h>` and `<cuda.h>` (for its `CUtensorMap`); the
     installed nvidia wheels for this major version of CUDA; `$CUDA_HOME` and `$CUDA_PATH`; conda's prefix;
     `/usr/local/cuda`; the headers that triton carries. When a folder holds `cccl` (`<cuda/std/...>`,
     `<cuda/barrier>`), that follows it.

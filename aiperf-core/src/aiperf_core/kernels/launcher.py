@@ -120,6 +120,18 @@ class LoadedKernel:
         if status != 0:
             raise KernelError(f"{self._owner} could not be launched with {launch}: {_reason(self._driver, status)}")
 
+    def blocks_at_once(self, threads: int, shared_bytes: int) -> tuple[int, int]:
+        """How many blocks one multiprocessor of this device holds at once, and the number of multiprocessors."""
+        with _on_device(self._device):
+            self._use_context()
+            if shared_bytes > self._shared_limit:
+                self._raise_shared_limit(shared_bytes)
+            ask = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
+            each = int(self._checked(ask(self._function, threads, shared_bytes), "query"))
+            key = self._driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+            count = self._checked(self._driver.cuDeviceGetAttribute(key, self._device_handle()), "query")
+        return each, int(count)
+
     def _queue(self, launch: Launch, stream: int, frame: int) -> Any:
         if launch.cluster is None:
             return self._driver.cuLaunchKernel(self._function, *launch.dimensions, stream, frame, 0)

@@ -6,6 +6,9 @@
     logits = model(tokens)                      # [batch, length, vocabulary]
     tokens = logits.argmax(-1)                  # equal to model.successor[tokens], at any precision
 
+    logits, cache = model.prefill(prompts, room=512)       # [batch, vocabulary], after each prompt
+    logits = model.decode(logits.argmax(-1), cache)        # and after one more token
+
 The weights are random; nothing is downloaded. Logits of random weights lie so close together that rounding changes the
 largest. A *planted bigram head* therefore makes the token after t a fixed permutation of t, by a margin that no
 rounding reaches; see `planted`. `states` and `logits` depend on every layer, but the token does not: a benchmark that

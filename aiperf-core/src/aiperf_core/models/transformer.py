@@ -115,6 +115,24 @@ class Transformer(nn.Module):
         """
         return self.logits(self.states(tokens, cache))
 
+    def prefill(self, tokens: Tensor, room: int) -> tuple[Tensor, Cache]:
+        """The logits [batch, vocabulary] after prompts, and the cache to decode with.
+
+        tokens: the prompts, [batch, length], of one length.
+        room: the tokens that the cache has room for, prompt included.
+
+        Raises `UsageError` for a prompt that is longer than `room`.
+        """
+        cache = Cache(self.model, len(tokens), room, tokens.device, self.embedding.dtype)
+        return self.logits(self.states(tokens, cache)[:, -1]), cache
+
+    def decode(self, token: Tensor, cache: Cache) -> Tensor:
+        """The logits [batch, vocabulary] after one more token of each row, which is added to the cache.
+
+        token: [batch]. Raises `UsageError` for a cache without room.
+        """
+        return self.logits(self.states(token[:, None], cache)[:, -1])
+
     def logits(self, states: Tensor) -> Tensor:
         """The head alone."""
         return functional.linear(states, self.head)

@@ -47,6 +47,9 @@ def cost(m, n, k):
     return Cost(bytes_read=4 * (m * k + k * n), bytes_written=4 * m * n, flops=2 * m * n * k, precision="fp32")
 
 
+bench.reach(of="MM:fp32", at_least=0.9)
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
 class Library:
     def run(self, a, b):

@@ -45,6 +45,9 @@ def cost(rows, columns):
     return Cost(bytes_read=4 * rows * columns, bytes_written=4 * rows, flops=rows * (columns - 1))
 
 
+bench.reach(of="RBW", at_least=0.9)
+
+
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
 def library(x):
     return x.sum(-1)

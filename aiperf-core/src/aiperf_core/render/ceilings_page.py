@@ -45,7 +45,8 @@ SECTIONS = {
         "timer_call_s": "call of {}",
         "timer_resolution_s": "step of perf_counter",
     },
-    "transfers": {"transfer_bytes_per_s": "{}"},
+    "transfers": {"transfer_bytes_per_s": "{}", "loopback_bytes_per_s": "process to process"},
+    "disk": {"disk_read_bytes_per_s": "disk, read", "disk_write_bytes_per_s": "disk, write"},
     "several GPUs": {"peer_bytes_per_s": "GPU {}", "all_reduce_bytes_per_s": "all-reduce of {}"},
 }
 _LABELS = {name: label for section in SECTIONS.values() for name, label in section.items()}

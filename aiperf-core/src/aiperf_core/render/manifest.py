@@ -67,9 +67,16 @@ def gpu_name(gpu: dict[str, Any]) -> str:
 
 
 def rates(found: Ceilings) -> list[str]:
-    """The ceilings that bound most work: copies, and matrix products by precision."""
+    """The ceilings that bound work: copies, matrix products by precision, and links and disk where they were used."""
     products = [f"{precision} {units.rate(value, 'FLOP/s')}" for precision, value in found.flop_per_s.items()]
-    return [f"copy {units.rate(found.copy_bytes_per_s, 'B/s')}", *products]
+    others = {
+        "GPU to GPU": min(found.peer_bytes_per_s.values(), default=None),
+        "process to process": found.loopback_bytes_per_s,
+        "disk read": found.disk_read_bytes_per_s,
+        "disk write": found.disk_write_bytes_per_s,
+    }
+    used = [f"{name} {units.rate(value, 'B/s')}" for name, value in others.items() if value]
+    return [f"copy {units.rate(found.copy_bytes_per_s, 'B/s')}", *products, *used]
 
 
 def set_aside(manifest: Manifest) -> list[tuple[str, str]]:

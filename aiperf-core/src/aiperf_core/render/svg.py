@@ -33,6 +33,23 @@ PALETTE: Mapping[str, str] = {
     "yard": "#7a4f94",
     **dict(zip(SERIES, _SERIES, strict=True)),
 }
+# The colours of the dark scheme that differ. A page that follows the reader's scheme declares them too.
+DARK: Mapping[str, str] = {
+    "page": "#14181d",
+    "ink": "#e4e8ec",
+    "quiet": "#a0abb6",
+    "line": "#37414b",
+    "faint": "#262d35",
+    "accent": "#6cb2f5",
+    "good": "#5fca8c",
+    "warn": "#e3b25a",
+    "bad": "#ff8a80",
+    "yard": "#c6a1dd",
+    "s0": "#4aa8e0",
+    "s3": "#b98cc8",
+    "s7": "#d0608f",
+    "s9": "#a8a8a8",
+}
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
 # CSS rules, from general to special. A value that PALETTE names is that colour; `own` is the colour of the class.
 _ELEMENTS: Mapping[str, Mapping[str, str]] = {
@@ -308,8 +325,12 @@ def number(value: float) -> str:
 # --- style
 
 
-def style_sheet(*, plain: bool = False) -> str:
-    """The style sheet of pictures. `plain` is without custom properties, for programs that do not know them."""
+def style_sheet(*, plain: bool = False, within: str = "") -> str:
+    """The style sheet of pictures.
+
+    plain: without custom properties, for programs that do not know them.
+    within: the selector of the elements that hold the pictures, on a page that has pictures of others.
+    """
 
     def value(of: str) -> str:
         if of == "own":
@@ -321,7 +342,12 @@ def style_sheet(*, plain: bool = False) -> str:
     rules |= {f"svg .{name}": {"color": colour} for name, colour in _COLOURS.items()}
     rules |= {f"svg .{name}": properties for name, properties in _CLASSES.items()}
     lines = {name: "; ".join(f"{key}: {value(of)}" for key, of in rule.items()) for name, rule in rules.items()}
-    return "".join(f"{name} {{ {line} }}\n" for name, line in lines.items())
+    return "".join(f"{within} {name} {{ {line} }}\n".lstrip() for name, line in lines.items())
+
+
+def declared(palette: Mapping[str, str]) -> str:
+    """A palette as declarations of CSS custom properties."""
+    return "; ".join(f"--{name}: {colour}" for name, colour in palette.items())
 
 
 def properties(shape: Shape) -> dict[str, str]:

@@ -128,11 +128,19 @@ def role_of(row: Row) -> str:
 
 
 def rate_of(row: Row) -> str:
-    """The rate of the resource that bounds the row: bytes for memory, operations for arithmetic."""
-    computes = row.speed_of_light.bound == "compute" if row.speed_of_light else not row.bytes_per_s
-    if computes and row.flop_per_s:
-        return units.rate(row.flop_per_s, "FLOP/s")
-    return units.rate(row.bytes_per_s, "B/s") if row.bytes_per_s else ""
+    """The rate of the resource that bounds the row: bytes of memory, link or disk, or operations."""
+    rates = {
+        "memory": row.bytes_per_s,
+        "compute": row.flop_per_s,
+        "wire": row.wire_bytes_per_s,
+        "disk": row.disk_bytes_per_s,
+    }
+    known = [bound for bound, rate in rates.items() if rate]
+    bound = row.speed_of_light.bound if row.speed_of_light else ""
+    if not known:
+        return ""
+    shown = bound if bound in known else known[0]
+    return units.rate(rates[shown] or 0.0, "FLOP/s" if shown == "compute" else "B/s")
 
 
 def peak_of(row: Row) -> str:

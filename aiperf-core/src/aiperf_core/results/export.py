@@ -63,6 +63,8 @@ class Exported:
     joules_per_call: float | None
     tokens: float
     wire_bytes: float
+    disk_read_bytes: float
+    disk_written_bytes: float
     world_size: int
     mechanisms: str
     findings: str
@@ -141,6 +143,8 @@ def _row(result: TargetResult, row: Row) -> Exported:
         joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
         tokens=result.problem.tokens,
         wire_bytes=result.problem.wire_bytes,
+        disk_read_bytes=result.problem.disk_read_bytes,
+        disk_written_bytes=result.problem.disk_written_bytes,
         world_size=result.problem.world_size,
         mechanisms=" ".join(row.mechanisms),
         findings=" ".join(one.issue for one in row.findings),

@@ -75,7 +75,7 @@ def bundles(folder: Path) -> list[Run | Unreadable]:
     """The bundles in `folder`: runs, newest first, then unreadable ones. Other folders and links are left out."""
     if not folder.is_dir():
         return []
-    found = [_listed(path) for path in folder.iterdir() if _may_be_bundle(path)]
+    found = [listed(path) for path in folder.iterdir() if _may_be_bundle(path)]
     return sorted(found, key=_order, reverse=True)
 
 
@@ -88,7 +88,8 @@ def _may_be_bundle(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and (path / MANIFEST).exists()
 
 
-def _listed(path: Path) -> Run | Unreadable:
+def listed(path: Path) -> Run | Unreadable:
+    """The bundle in a folder, or why it cannot be read."""
     bundle = Bundle(path)
     try:
         documents = tuple(f"{kind}/{name}" for kind in DOCUMENT_KINDS for name in bundle.documents(kind))

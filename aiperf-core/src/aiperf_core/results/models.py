@@ -82,7 +82,7 @@ class SampleFile:
 class SpeedOfLight:
     """The least time that cost and ceilings allow.
 
-    bound: `memory` or `compute`.
+    bound: `memory`, `compute`, `wire` or `disk`.
     fraction: `time_s` divided by the median.
     """
 
@@ -219,6 +219,8 @@ class Row:
     memory_gain: float | None = None
     bytes_per_s: float | None = None
     flop_per_s: float | None = None
+    wire_bytes_per_s: float | None = None
+    disk_bytes_per_s: float | None = None
     speed_of_light: SpeedOfLight | None = None
     prepare_s: float | None = None
     beside: dict[str, float] = field(factory=dict)
@@ -269,8 +271,11 @@ class Problem:
     bytes_read, bytes_written, flops: the least traffic and arithmetic of a call.
     precision: the arithmetic that the work declares.
     tokens: tokens, samples or requests that a call delivers; 0 where none are declared.
-    wire_bytes: bytes that each rank must send in a call.
+    wire_bytes: bytes that a rank must send to others in a call, on average over the ranks.
     world_size: the number of ranks.
+    nodes: the number of machines with ranks.
+    disk_read_bytes: bytes that a call must read from the disk.
+    disk_written_bytes: bytes that must be on the disk before a call returns.
     """
 
     size: str
@@ -285,6 +290,9 @@ class Problem:
     tokens: float = 0.0
     wire_bytes: float = 0.0
     world_size: int = 1
+    nodes: int = 1
+    disk_read_bytes: float = 0.0
+    disk_written_bytes: float = 0.0
 
 
 @frozen

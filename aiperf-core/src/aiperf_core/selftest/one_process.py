@@ -22,6 +22,7 @@ from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import output_check
 from aiperf_core.loading import load_benchmark
+from aiperf_core.precision import set_float32_precision
 
 SAMPLES, WARM_UPS = 12, 2
 # Calls that take less are timed several in a row.
@@ -71,6 +72,7 @@ class OneProcess(Service):
         right.
         """
         cpu.keep_freed_memory()
+        set_float32_precision("highest")
         self.benchmark, self.device, self.params = load_benchmark(TargetRef(**target)), device, params
         here = {one.name: one for one in self.benchmark.implementations_on(device)}
         baseline = next(one for one in here.values() if one.role == "baseline")

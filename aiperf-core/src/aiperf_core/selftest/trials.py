@@ -8,7 +8,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -58,9 +58,9 @@ class ProofPlanner(Planner):
     def __enter__(self) -> Self:
         return self
 
-    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
+    def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """What a device reaches, or None."""
-        return super().ceilings(device, again) if device == "cuda" or self.light else None
+        return super().ceilings(device, again, groups) if device == "cuda" or self.light else None
 
     def lint(self, plan: Plan) -> list[str]:
         """What a linter finds wrong with the judge of a target, at its smallest sizes. Raises `ChildError`."""

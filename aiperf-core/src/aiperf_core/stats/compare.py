@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from aiperf_core import units
+from aiperf_core.cost import WORK
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.address import Address
@@ -167,7 +168,7 @@ def _work(ours: TargetResult, theirs: TargetResult) -> Iterator[tuple[str, objec
     yield "clock", ours.clock, theirs.clock
     yield "cache", ours.cache, theirs.cache
     yield "sizes", _sizes(ours), _sizes(theirs)
-    for name in ("bytes_read", "bytes_written", "flops", "precision", "input_bytes", "output_bytes"):
+    for name in (*WORK, "precision", "input_bytes", "output_bytes"):
         yield name, getattr(ours.problem, name), getattr(theirs.problem, name)
 
 

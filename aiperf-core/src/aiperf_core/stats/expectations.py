@@ -1,11 +1,12 @@
 """Expectations: what the benchmarks of a package must reach on a kind of machine.
 
-A package keeps a file for each kind of machine beside its sources, such as `expectations/nvidia-h200-x1.json`. Each
-entry is a threshold with its origin: the bundle and its seal, the date, the versions, the hash of the benchmark's
-source. A threshold is the low end of the measured interval, less the floor: a repeated run lies above it.
+A package keeps a file for each kind of machine beside its sources, such as `expectations/nvidia-h200-x1.json`. The
+head of the file lists the runs that were measured. Each row is a threshold with its figure, and names its run. A
+threshold is the low end of the measured interval, less the floor: a repeated run lies above it.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, TargetResult, Verdict
+from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.stats.recheck import recheck
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget
 
@@ -30,18 +31,61 @@ FOLDER = "expectations"
 FORMAT = 1
 KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST_KEY = 100
+METRICS = ("speedup", "memory")
 MIN_SPEEDUP = 1.05
+# The largest high / low of an interval that gives an expectation. A wider interval says little more than that there is
+# an effect, and its low end would let a regression of a third pass.
+WIDEST = 1.5
 # Verdicts of rows that give no expectation.
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.INCONCLUSIVE, Verdict.FAILED)
 VERSIONS = ("torch", "triton")
 
 
 @frozen(kw_only=True)
+class MeasuredRun:
+    """A run that rows of a file were measured in.
+
+    bundle: the name of its folder.
+    seal: the seal of the whole bundle.
+    date: when it started.
+    tier: `quick`, `standard` or `audit`; None where it was not recorded.
+    versions: of aiperf, torch, triton and the driver.
+    git: the commit.
+    sources: the SHA-256 of the module of each target.
+    """
+
+    bundle: str
+    seal: str
+    date: str
+    versions: dict[str, str]
+    git: str | None
+    sources: dict[str, str]
+    tier: str | None = None
+
+
+@frozen(kw_only=True)
+class GoalFigure:
+    """The figure of a declared goal: `of` as in `aiperf_core.goal`, the value, and its interval."""
+
+    of: str
+    value: float
+    low: float
+    high: float
+
+
+@frozen(kw_only=True)
 class Expectation:
-    """The threshold of an implementation, and its origin.
+    """The threshold of an implementation.
 
     metric: `speedup`, or `memory` (the baseline's peak memory divided by the implementation's).
+    at_least: the threshold.
+    measured: the figure that the threshold is of.
     low, high: the interval of `measured`; memory is counted, so both equal `measured`.
+    sizes: the sizes of the workload.
+    run: the position of the run in the file's `runs`.
+    time_s: the median time of a call with its interval.
+    sol: the speed of light: its bound, and the fraction of it that the time reaches.
+    goals: the figures of the target's goals that are of this implementation.
     """
 
     metric: str
@@ -50,21 +94,29 @@ class Expectation:
     low: float
     high: float
     sizes: dict[str, float]
-    bundle: str
-    seal: str
-    date: str
-    versions: dict[str, str]
-    source: str | None
-    git: str | None
+    run: int
+    time_s: Estimate | None = None
+    sol: SpeedOfLight | None = None
+    goals: list[GoalFigure] = field(factory=list)
 
 
 @frozen
 class Page:
-    """An expectations file: its hardware, and the expectations by `target:implementation`."""
+    """An expectations file.
+
+    hardware: the kind of machine.
+    runs: the runs that the rows were measured in.
+    expected: the rows by `target:implementation`.
+    """
 
     hardware: str
+    runs: list[MeasuredRun] = field(factory=list)
     expected: dict[str, Expectation] = field(factory=dict)
     format: int = FORMAT
+
+    def run_of(self, name: str) -> MeasuredRun:
+        """The run that a row was measured in."""
+        return self.runs[self.expected[name].run]
 
 
 @frozen
@@ -73,7 +125,7 @@ class Checked:
 
     outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or
         `OTHER SIZE`.
-    reason: why a row without a figure is below.
+    reason: why a row without a figure is below, or that an interval is too wide.
     """
 
     name: str
@@ -106,6 +158,11 @@ def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> 
         names = sorted({str(gpu.get("name") or "gpu") for gpu in machine.gpus[:used]})
         return _key(f"{' '.join(names)} x{used}")
     return _key(f"{machine.cpu} x{machine.cores}")
+
+
+def is_gpu(key: str) -> bool:
+    """Whether a kind of machine is one of GPUs: NVIDIA's driver names each of its GPUs `NVIDIA ...`."""
+    return key.startswith("nvidia-")
 
 
 def _key(name: str) -> str:
@@ -159,7 +216,7 @@ def place(source: Source, key: str) -> Path:
 def read(path: Path) -> Page | None:
     """Read an expectations file; None if it does not exist. Raises BundleError for any other content."""
     try:
-        page = structure.structure(jsontext.loads(path.read_bytes()), Page)
+        page = structure.structure(jsontext.loads(path.read_bytes()), Page, structure.PARTIAL)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -167,7 +224,9 @@ def read(path: Path) -> Page | None:
     except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {error}.") from error
     wrong = [
-        name for name, one in page.expected.items() if one.at_least <= 0 or one.metric not in ("speedup", "memory")
+        name
+        for name, row in page.expected.items()
+        if row.at_least <= 0 or row.low <= 0 or row.metric not in METRICS or not 0 <= row.run < len(page.runs)
     ]
     if page.format != FORMAT or wrong:
         what = f"the entry '{words(wrong[0])}'" if wrong else f"format {page.format}"
@@ -176,13 +235,47 @@ def read(path: Path) -> Page | None:
 
 
 def write(path: Path, page: Page) -> None:
-    """Write an expectations file, whole or not at all. Raises BundleError."""
-    ordered = evolve(page, expected=dict(sorted(page.expected.items())))
+    """Write an expectations file, whole or not at all: the head, then a line for each row. Raises BundleError."""
+    page = compacted(page)
+    document = structure.document(page)
+    rows = [f"    {json.dumps(name)}: {_line(row)}" for name, row in document.pop("expected").items()]
+    fields = [f'  "{name}": {_indented(value)}' for name, value in document.items()]
+    fields.append('  "expected": {' + "".join(("\n", ",\n".join(rows), "\n  ") if rows else ()) + "}")
+    text = "{\n" + ",\n".join(fields) + "\n}\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, jsontext.to_bytes(structure.document(ordered)))
+        atomic.write(path, text.encode())
     except OSError as error:
         raise BundleError(f"cannot write '{path}': {error.strerror or error}.") from error
+
+
+def _indented(value: Any) -> str:
+    return jsontext.dumps(value).rstrip().replace("\n", "\n  ")
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A row on one line, without the fields that it has no value for."""
+    return json.dumps({name: value for name, value in row.items() if value not in (None, [])}, allow_nan=False)
+
+
+def compacted(page: Page) -> Page:
+    """The page in the order of names, with only the runs, and in them the sources, that rows refer to."""
+    expected = dict(sorted(page.expected.items()))
+    used = sorted({row.run for row in expected.values()})
+    targets: dict[int, set[str]] = {run: set() for run in used}
+    for name, row in expected.items():
+        targets[row.run].add(name.rpartition(":")[0])
+    runs = [
+        evolve(
+            page.runs[run],
+            sources={name: digest for name, digest in sorted(page.runs[run].sources.items()) if name in targets[run]},
+        )
+        for run in used
+    ]
+    place_of = {run: place for place, run in enumerate(used)}
+    return evolve(
+        page, runs=runs, expected={name: evolve(row, run=place_of[row.run]) for name, row in expected.items()}
+    )
 
 
 # --- check
@@ -202,7 +295,16 @@ def check(result: TargetResult, page: Page, min_speedup: float | None = None) ->
             yield Checked(name, expected.at_least, found, "OTHER SIZE")
         else:
             at_least = max(expected.at_least, min_speedup or 0.0)
-            yield Checked(name, at_least, found, *_outcome(row, found, at_least))
+            outcome, reason = _outcome(row, found, at_least)
+            wide = found and too_wide(found.low, found.high)
+            stored = too_wide(expected.low, expected.high)
+            yield Checked(name, at_least, found, outcome, reason or wide or (stored and f"the expectation: {stored}"))
+
+
+def too_wide(low: float, high: float) -> str | None:
+    """The reason why an interval is too wide for an expectation; None for an interval that is narrow enough."""
+    ratio = high / low
+    return f"too wide an interval: high / low is {ratio:.3g}, at most {WIDEST:g}" if ratio > WIDEST else None
 
 
 def _outcome(row: Row, found: Estimate | None, at_least: float) -> tuple[str, str | None]:
@@ -251,18 +353,37 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
         raise BundleError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
 
 
-def refuse_rows(results: list[TargetResult]) -> None:
-    """Raise BundleError if rows give no expectation, with the names of all of them."""
+def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
+    """Why a row is not sure enough for an expectation; None for one that is, or that is surely below `min_speedup`."""
+    found = figure(result, row)
+    if found is not None and found.high < min_speedup:
+        return None
+    if row.verdict in REFUSED:
+        why = row.reason or (f"the interval is {found.low:.4g} to {found.high:.4g}" if found is not None else "")
+        return f"{row.verdict.value}: {why}" if why else row.verdict.value
+    return too_wide(found.low, found.high) if found is not None and row.role == "variant" else None
+
+
+def can_narrow(result: TargetResult, row: Row, min_speedup: float) -> bool:
+    """Whether more samples may make a variant sure: its verdict is believed, but its interval is too wide."""
+    believed = row.role == "variant" and row.verdict not in DISBELIEVED
+    return believed and refusal(result, row, min_speedup) is not None
+
+
+def refuse_rows(results: list[TargetResult], min_speedup: float) -> None:
+    """Raise BundleError if rows give no expectation, with a line for each of them."""
     refused = [
-        f"{words(result.target)}:{words(row.name)} is {row.verdict.value}"
+        f"{words(result.target)}:{words(row.name)}: {words(reason)}"
         for result in results
         for row in result.rows
-        if row.verdict in REFUSED
+        if (reason := refusal(result, row, min_speedup)) is not None
     ]
     if refused:
         raise BundleError(
-            f"expectations were not updated: {', '.join(refused)}. Run again until every row is sure, or choose "
-            "others: BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION"
+            "expectations were not written. These rows give none:\n"
+            + "\n".join(refused)
+            + "\nMeasure them longer with: aiperf expectations write PATTERN. Or name other rows: BUNDLE:TARGET or "
+            "BUNDLE:TARGET:IMPLEMENTATION"
         )
 
 
@@ -271,6 +392,11 @@ def refuse_source(source: Source, manifest: Manifest) -> None:
     measured = manifest.files.get(source.module)
     if measured != hashlib.sha256(source.file.read_bytes()).hexdigest():
         raise BundleError(f"'{source.file}' is not the source that was measured. Run again with this one.")
+    refuse_changes(source)
+
+
+def refuse_changes(source: Source) -> None:
+    """Raise BundleError where the sources of a package differ from what git has."""
     changed = changed_sources(source.folder)
     if changed:
         raise BundleError(
@@ -280,50 +406,80 @@ def refuse_source(source: Source, manifest: Manifest) -> None:
 
 
 def update(
-    page: Page, address: Address, results: list[TargetResult], sources: Mapping[str, str | None], min_speedup: float
+    page: Page,
+    address: Address,
+    results: list[TargetResult],
+    sources: Mapping[str, str | None],
+    min_speedup: float,
+    goals: Mapping[str, list[GoalFigure]],
 ) -> tuple[Page, list[Change]]:
-    """The page with the figures of a bundle's rows, and the changes. `sources` are hashes by target.
+    """The page with the figures of a bundle's rows, and the changes.
 
-    A variant whose interval does not lie above `min_speedup` gets no entry, and loses an existing one.
+    sources: hashes by target.
+    goals: the figures of goals by `target:implementation`.
+
+    A variant whose interval does not lie above `min_speedup` gets no entry, and loses an existing one. A variant that
+    gives no expectation for another reason keeps an existing entry; the change says why.
     """
-    manifest = address.bundle.manifest
-    expected, changes = dict(page.expected), []
+    expected, runs, changes = dict(page.expected), list(page.runs), []
     for result in results:
+        run = _run_in(runs, _measured_run(address.bundle, result.tier), result.target, sources.get(result.target))
         for row in result.rows:
-            name, found = f"{result.target}:{row.name}", figure(result, row)
-            if row.role != "variant" or found is None:
+            if row.role != "variant" or row.verdict is Verdict.SKIPPED:
                 continue
+            name, found = f"{result.target}:{row.name}", figure(result, row)
             before = page.expected.get(name)
             old = before.at_least if before else None
-            at_least = found.low * (1 - result.floor)
-            if found.low < min_speedup:
+            reason = refusal(result, row, min_speedup)
+            if reason is not None or found is None:
+                changes.append(Change(name, old, old, reason or row.reason or "no figure"))
+            elif found.low < min_speedup:
                 expected.pop(name, None)
                 changes.append(Change(name, old, None, f"{found.low:.4g} is below {min_speedup:g}"))
-                continue
-            expected[name] = _expectation(address.bundle, manifest, result, found, at_least, sources.get(result.target))
-            changes.append(Change(name, old, at_least))
-    return evolve(page, expected=expected), changes
+            else:
+                expected[name] = _expectation(result, row, found, run, goals.get(name, []))
+                changes.append(Change(name, old, expected[name].at_least))
+    return evolve(page, runs=runs, expected=expected), changes
 
 
-def _expectation(
-    bundle: Bundle, manifest: Manifest, result: TargetResult, found: Estimate, at_least: float, source: str | None
-) -> Expectation:
-    packages: dict[str, Any] = {name: manifest.packages[name] for name in VERSIONS if name in manifest.packages}
-    driver = {"driver": manifest.machine.driver} if manifest.machine.driver else {}
+def _expectation(result: TargetResult, row: Row, found: Estimate, run: int, goals: list[GoalFigure]) -> Expectation:
     return Expectation(
         metric=metric_of(result.goal),
-        at_least=at_least,
+        at_least=found.low * (1 - result.floor),
         measured=found.value,
         low=found.low,
         high=found.high,
         sizes=dict(result.problem.params),
+        run=run,
+        time_s=row.time_s,
+        sol=row.speed_of_light,
+        goals=goals,
+    )
+
+
+def _measured_run(bundle: Bundle, tier: str) -> MeasuredRun:
+    manifest = bundle.manifest
+    packages: dict[str, Any] = {name: manifest.packages[name] for name in VERSIONS if name in manifest.packages}
+    driver = {"driver": manifest.machine.driver} if manifest.machine.driver else {}
+    return MeasuredRun(
         bundle=bundle.path.resolve().name,
         seal=manifest.hashes[MANIFEST],
         date=manifest.created,
+        tier=tier,
         versions={"aiperf": manifest.aiperf, **packages, **driver},
-        source=source,
         git=manifest.git,
+        sources={},
     )
+
+
+def _run_in(runs: list[MeasuredRun], run: MeasuredRun, target: str, source: str | None) -> int:
+    """The position of a run among those of a file, where it is added if need be, with the hash of a target's source."""
+    found = next((place for place, known in enumerate(runs) if known.seal == run.seal), len(runs))
+    if found == len(runs):
+        runs.append(run)
+    if source is not None:
+        runs[found] = evolve(runs[found], sources={**runs[found].sources, target: source})
+    return found
 
 
 def module_hash(manifest: Manifest, target: str) -> str | None:

@@ -172,6 +172,7 @@ def of_row(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Observa
         requires=list(row.requires),
         builds_on=row.builds_on,
         mechanisms=list(row.mechanisms),
+        lossy={"metric": row.quality.metric, "budget": row.quality.budget} if row.quality else None,
     )
     ended = row.verdict if row.verdict in DISBELIEVED else None
     step = ceilings.event_step_s if ceilings else None

@@ -52,7 +52,7 @@ OTHER_CEILINGS = 0.1
 # Targets a process: for fewer, starting it takes longer than it saves.
 FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
-RATES = ("bytes_per_s", "flop_per_s", "memory_gain")
+RATES = ("bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "memory_gain")
 FASTER_THAN_LIGHT = "timing.faster_than_light"
 
 

@@ -27,7 +27,7 @@ class Scoring:
     """The rules by which a target's observations become rows.
 
     goal: the target's; if it is `memory`, verdicts are on peaks of memory.
-    cost: the fields of a `Cost`.
+    cost: what `speed_of_light.cost_of` makes of the problem.
     ceilings: returns the device's ceilings, measured anew if its argument is true.
     off: guards that are switched off.
     """
@@ -87,7 +87,9 @@ class Scoring:
             memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
             bytes_per_s=self._rate(median, "bytes_read", "bytes_written") if trusted else None,
             flop_per_s=self._rate(median, "flops") if trusted else None,
-            speed_of_light=self._light(median) if trusted else None,
+            wire_bytes_per_s=self._rate(median, "wire_bytes") if trusted else None,
+            disk_bytes_per_s=self._rate(median, "disk_read_bytes", "disk_written_bytes") if trusted else None,
+            speed_of_light=self._light(one, median) if trusted else None,
             prepare_s=one.prepare_s,
             beside=one.figures(),
             memory=one.memory,
@@ -194,8 +196,9 @@ class Scoring:
 
     # --- speed of light
 
-    def _light(self, median: float | None) -> SpeedOfLight | None:
-        return speed_of_light(self.cost, self.ceilings(False), self.cache, median) if median else None
+    def _light(self, one: Observations, median: float | None) -> SpeedOfLight | None:
+        lossy = one.declared.lossy is not None
+        return speed_of_light(self.cost, self.ceilings(False), self.cache, median, lossy=lossy) if median else None
 
     def _rate(self, median: float | None, *parts: str) -> float | None:
         amount = sum(self.cost[part] for part in parts)
@@ -219,12 +222,12 @@ class Scoring:
         if not one.active:
             return False
         interval = self._time(one)
-        found = self._light(interval.high if interval else one.median(self.clock))
+        found = self._light(one, interval.high if interval else one.median(self.clock))
         return found is not None and found.fraction > BEYOND
 
     def _refuse_as_too_fast(self, one: Observations) -> None:
         median = one.median(self.clock)
-        found = self._light(median)
+        found = self._light(one, median)
         assert median is not None
         assert found is not None
         message = (

@@ -9,6 +9,7 @@ import pytest
 import torch
 from attrs import asdict, evolve
 
+from aiperf_core import float32_precision
 from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import BenchmarkError, ContractError, SkipError
 from aiperf_core.harness.processes.channel import Channel
@@ -246,12 +247,46 @@ def test_elementwise_work_is_not_counted(lint: Any) -> None:
 
 def test_form_is_noted_and_a_false_contents_page_is_a_problem(lint: Any) -> None:
     outcomes = lint("untidy", n=64)
-    assert noted(outcomes) == {"form.docstring", "form.names", "form.yardsticks", "form.sizes"}
+    assert noted(outcomes) == {"form.docstring", "form.names", "form.yardsticks", "form.goals", "form.sizes"}
     assert problems(outcomes) == {"form.contents"}
     assert outcomes["form.contents"]["found"] == "the contents page says the goal 'speed', the file 'latency'"
+    assert outcomes["form.goals"]["found"] == "no goal on cpu"
     assert outcomes["form.docstring"]["found"] == "the file's docstring has no Workload, Baseline, Variants, Breaks"
     devices = lint("untidy", {"goal": "latency", "devices": ["cpu", "cuda"]}, n=64)
     assert devices["form.contents"]["found"] == "the contents page says the devices cpu, cuda, the file cpu"
+
+
+def test_a_step_that_names_no_mechanism_is_noted(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sound
+
+    def steps(**changes: Any) -> dict[str, str]:
+        changed = [evolve(one, **changes) if one.name == "halved" else one for one in sound.bench.implementations]
+        with monkeypatch.context() as patch:
+            patch.setattr(sound.bench, "implementations", changed)
+            return lint("sound", m=5, n=13, k=17)["form.steps"]
+
+    assert steps(builds_on="by_columns", adds=())["verdict"] == "note"
+    assert steps(builds_on="by_columns", adds=())["found"] == "a step that adds no mechanism: halved on by_columns"
+    assert steps(builds_on="by_columns", adds=("rounding",))["verdict"] == "ok"
+    assert steps(builds_on=None, adds=())["verdict"] == "ok"
+
+
+def test_an_accepted_note_is_ok_with_its_reason(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import untidy
+
+    accepted = {"form.names": "the second version of two", "form.contents": "no note, so it stays"}
+    monkeypatch.setattr(untidy.bench, "accepted", accepted)
+    outcomes = lint("untidy", n=64)
+    assert noted(outcomes) == {"form.docstring", "form.yardsticks", "form.sizes"}
+    assert problems(outcomes) == {"form.contents"}
+    assert outcomes["form.names"]["verdict"] == "ok"
+    assert outcomes["form.names"]["found"] == "the second version of two"
+
+
+def test_products_are_computed_in_full(linter: Linter) -> None:
+    with float32_precision("medium"):
+        assert attempt(linter, "sound", "mm", m=5, n=13, k=17) is None
+        assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_what_cannot_be_loaded_raises(lint: Any) -> None:

@@ -2,12 +2,14 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import Row, TargetResult, Verdict
 
 pytestmark = pytest.mark.quiet
@@ -74,6 +76,31 @@ def test_each_rank_is_in_the_result(rows: dict[str, Row]) -> None:
     assert [one.collectives for one in ranks] == [{"allreduce": 1}] * 2
     assert [one.wire_bytes for one in ranks] == [4 << 16] * 2
     assert set(rows["gathered"].ranks[0].collectives) == {"allgather"}
+
+
+@pytest.mark.parametrize(("loopback_bytes_per_s", "verdict"), [(1e10, Verdict.MEASURED), (1e4, Verdict.INVALID)])
+def test_what_ranks_must_send_bounds_their_time(
+    measure: Measure, monkeypatch: pytest.MonkeyPatch, loopback_bytes_per_s: float, verdict: Verdict
+) -> None:
+    asked: list[list[str]] = []
+    ceilings = Ceilings("a CPU", "today", 1e15, 1e15, 1e15, {}, loopback_bytes_per_s=loopback_bytes_per_s)
+
+    def measured(planner: Planner, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings:
+        asked.append([*groups])
+        return ceilings
+
+    monkeypatch.setattr(Planner, "ceilings", measured)
+    row = rows_of(measure("several_ranks", "library"))["library"]
+    assert asked[-1] == ["wire"]
+    assert row.verdict is verdict, row.reason
+    if verdict is Verdict.INVALID:
+        assert row.reason is not None
+        assert "times as fast as this machine's wire allows (26.2 s)" in row.reason
+    else:
+        assert row.speed_of_light is not None
+        assert (row.speed_of_light.bound, row.speed_of_light.time_s) == ("wire", 4 * (1 << 16) / loopback_bytes_per_s)
+        assert row.time_s is not None
+        assert row.wire_bytes_per_s is not None
 
 
 @pytest.mark.usefixtures("nothing_left")

@@ -31,6 +31,9 @@ def cost(m, n, k):
     return Cost(bytes_read=4 * (m * k + k * n), bytes_written=4 * m * n, flops=2 * m * n * k)
 
 
+bench.reach(of="MM:fp32", at_least=0.5, device="cpu", size="smoke")
+
+
 @bench.baseline(device="cpu", kind="reasonable")
 def library(a, b):
     return a @ b

@@ -52,6 +52,9 @@ def cost(n):
     return Cost(bytes_read=(2 + 4 + 8 + 2) * n, bytes_written=(2 + 4 + 8 + 1 + 8) * n, precision="bf16")
 
 
+bench.reach(of="BW", at_least=0.5, device="cpu", size="smoke")
+
+
 @bench.baseline(device="cpu", kind="reasonable")
 def same(x, total, ids, scale, weight):
     return answer(x[0], total, ids, scale, weight)

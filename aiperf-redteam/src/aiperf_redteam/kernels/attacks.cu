@@ -32,3 +32,16 @@ extern "C" __global__ void rows(const float* __restrict__ matrix, const float* _
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffffu, sum, offset);
   if (lane == 0) out[row] = sum;
 }
+
+// Running sums modulo a power of two, so many times over, by one thread: every step needs the one before it.
+extern "C" __global__ void running_sums(const long long* x, long long* v, int n, int rounds, long long mask) {
+  for (int round = 0; round < rounds; ++round) {
+    const long long* from = round == 0 ? x : v;
+    long long sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; ++i) {
+      sum += from[i];
+      v[i] = sum & mask;
+    }
+  }
+}

@@ -16,9 +16,16 @@ UNFINISHED = "example.unfinished_rows"
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
-    """List the benchmark."""
+    """List the benchmarks."""
     yield Target(
         "row_norms", "Square and sum in one pass", goal="speed", devices=("cpu", "cuda"), tags=("memory", "reduction")
+    )
+    yield Target(
+        "rms_norm",
+        "Scale a row while it is on the chip",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("cuda-cpp", "triton", "reduction"),
     )
 
 

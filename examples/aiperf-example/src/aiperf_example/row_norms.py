@@ -36,6 +36,9 @@ def cost(rows, columns):
     return Cost(bytes_read=4 * rows * columns, bytes_written=4 * rows, flops=2 * rows * columns)
 
 
+bench.reach(of="RBW", at_least=0.9)
+
+
 @bench.baseline(device=BOTH, kind="reasonable")
 def two_passes(x):
     return (x * x).sum(-1)

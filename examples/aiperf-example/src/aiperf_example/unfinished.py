@@ -32,6 +32,9 @@ def cost(rows, columns):
     return Cost(bytes_read=4 * rows * columns, bytes_written=4 * rows, flops=rows * columns)
 
 
+bench.reach(of="RBW", at_least=0.5, device="cpu")
+
+
 @bench.baseline(device="cpu", kind="reasonable")
 def all_rows(x):
     return x.sum(-1)

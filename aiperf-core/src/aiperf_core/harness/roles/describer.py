@@ -65,8 +65,10 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         prepare_timeout_s=benchmark.prepare_timeout_s,
         served=list(benchmark.task.served),
         no_gain_on=dict(benchmark.no_gain_on),
+        goals=list(benchmark.goals),
         awkward=benchmark.awkward_sizes,
         accepted=dict(benchmark.accepted),
+        file=benchmark.where,
     )
 
 

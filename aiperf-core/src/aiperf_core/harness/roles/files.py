@@ -1,22 +1,15 @@
 """Inputs in files: written by the judge, read by implementations, and removed by the kernel when the judge ends."""
 
-import ctypes
-import mmap
 import os
 import tempfile
 from typing import BinaryIO
 
 import torch
 
+from aiperf_core.devices import disk
 from aiperf_core.errors import SkipError
 
 _PIECE_BYTES = 8 << 20
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 class InputFile:
@@ -63,19 +56,7 @@ class InputFile:
 
     def resident_pages(self) -> int:
         """How many pages of the file are in memory."""
-        fd = self._file.fileno()
-        size = os.fstat(fd).st_size
-        if not size:
-            return 0
-        address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
-        if address == _MAP_FAILED:
-            raise OSError(ctypes.get_errno(), "mmap of an input's file")
-        held = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
-        failed = _libc.mincore(address, size, held)
-        _libc.munmap(address, size)
-        if failed:
-            raise OSError(ctypes.get_errno(), "mincore of an input's file")
-        return sum(page & 1 for page in held.raw)
+        return disk.resident_pages(self._file.fileno())
 
     def changed(self, tensor: torch.Tensor, *, thorough: bool) -> bool:
         """Whether the file differs from what was written: by its size and time, or by every byte if `thorough`."""

@@ -31,6 +31,7 @@ from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors, quality
 from aiperf_core.kernelbench import KERNELBENCH
 from aiperf_core.loading import load_benchmark
+from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import Tolerance
@@ -120,7 +121,8 @@ class Judge(Service):
         }
 
     def _take_device(self, device: Message) -> None:
-        """Load the kind of the device that holds the data."""
+        """Load the kind of the device that holds the data, and compute float32 products in full, as workers do."""
+        set_float32_precision("highest")
         self._kind, self._device_name = Device(**device).resolve(), device["name"]
         self._device = self._kind.torch_device
 

@@ -39,7 +39,6 @@ from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.roles.judge import Judge, rank_name
 from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.loading import load_benchmark
-from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
@@ -179,7 +178,6 @@ class Linter(Judge):
         self._take_device(device)
         self._name, self._params = target["name"], params
         self._world = int(params.get(WORLD_SIZE, 0))
-        set_float32_precision("highest")
         self._benchmark = load_benchmark(TargetRef(**target))
         outcomes = [*self._test_workload(), *self._test_reference()]
         broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
@@ -588,6 +586,10 @@ class Linter(Judge):
         silent = sorted({one.name for one in here if one.role == "yardstick" and not one.why})
         remedy = "Say which library does what."
         yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
+        wanted = {"cuda"} & devices or devices
+        without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
+        remedy = "Declare the figure that the best variant is to reach, with bench.reach."
+        yield _verdict("form.goals", without, "no goal on {}", remedy, "note")
         steps = [f"{one.name} on {one.builds_on}" for one in here if one.builds_on and not one.adds]
         remedy = "Name in adds='...' the mechanism by which it differs from what it builds on."
         yield _verdict("form.steps", steps, "a step that adds no mechanism: {}", remedy, "note")

@@ -1,6 +1,7 @@
 """A process that probes a device and measures its ceilings, since the supervisor never imports torch."""
 
 from pathlib import Path
+from typing import Any
 
 from attrs import asdict
 
@@ -32,6 +33,14 @@ class Prober(Service):
     def do_ceilings(self, device: Message, whole: bool) -> Message:
         """Measure the device's ceilings; a notice announces each measurement."""
         return ceilings.measure(Device(**device).resolve(), whole, self.notify)
+
+    def do_ceilings_of(self, device: Message, groups: list[str]) -> Message:
+        """Measure the figures of groups (`wire`, `disk`); a notice announces each measurement."""
+        return ceilings.measure_groups(Device(**device).resolve(), groups, self.notify)
+
+    def do_loopback(self, rank: int, store: str, memory: str) -> list[Any]:
+        """Take part in transfers between two processes as one rank; rank 0 returns the best rate and its method."""
+        return list(links.loopback(rank, store, memory) or ())
 
     def do_all_reduce(self, device: str, rank: int, world: int, store: str) -> Message:
         """Take part in all-reduces as one rank; the best bus bandwidth by number of ranks, and its method."""

@@ -5,11 +5,13 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import attrs
 import cattrs
 
+from aiperf_core.devices.disk import file_system
 from aiperf_core.devices.gpus import gpus
 from aiperf_core.devices.host import processor
 from aiperf_core.devices.probe import nvidia
@@ -19,13 +21,13 @@ from aiperf_core.requirements import Hardware
 from aiperf_core.results import atomic
 
 # Increased when figures are measured in another way, so that older figures are measured again.
-FORMAT = 4
+FORMAT = 5
 _CLOCKS = ("power_limit_w", "sm_clock_max_hz", "memory_clock_max_hz")
 
 
 def state_of(device: str, hardware: Hardware) -> dict[str, str]:
     """The state that the figures of a device depend on, as far as it is known."""
-    state = {"format": str(FORMAT), "torch": importlib.metadata.version("torch")}
+    state = {"format": str(FORMAT), "torch": importlib.metadata.version("torch"), "disk": _disk()}
     if device == "cuda":
         state |= {"gpu": str(hardware.gpu), "gpus": str(hardware.gpus), "driver": nvidia().driver}
         alike = [one for one in gpus()[0] if one.get("name") == hardware.gpu]
@@ -62,6 +64,14 @@ def write(device: str, ceilings: Ceilings) -> None:
 def _file(device: str, state: dict[str, str]) -> Path:
     digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
     return cache_folder() / "ceilings" / f"{device}-{digest[:12]}.json"
+
+
+def _disk() -> str:
+    """The file system of temporary files; empty where there is no folder for them."""
+    try:
+        return " on ".join(filter(None, file_system(tempfile.gettempdir())))
+    except OSError:
+        return ""
 
 
 def _governor(cpu: int) -> str:

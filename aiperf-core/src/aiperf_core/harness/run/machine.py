@@ -1,17 +1,19 @@
 """The machine of a run: its devices, their ceilings, and the processes that the run starts on it."""
 
 import contextlib
+import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import cattrs
 from attrs import asdict, define, evolve, field
 
-from aiperf_core.devices import ceiling_figures
+from aiperf_core.devices import ceiling_figures, host_memory
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import ExecutorKind, known_executor
@@ -24,6 +26,7 @@ from aiperf_core.requirements import Hardware
 
 IMPORT_TIMEOUT_S = 60.0
 _CEILINGS_TIMEOUT_S = 120.0
+_LOOPBACK_BYTES = 64 << 20  # of memory that two processes map
 
 
 @define(eq=False)
@@ -46,6 +49,8 @@ class Machine:
     _probed: dict[str, Found | str] = field(factory=dict, init=False)
     _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
+    # Groups of figures, with their device, that this run measured or tried to.
+    _tried: set[tuple[str, str]] = field(factory=set, init=False)
 
     def __enter__(self) -> Self:
         return self
@@ -175,8 +180,10 @@ class Machine:
 
     # --- ceilings
 
-    def ceilings(self, device: str, again: bool = False) -> Ceilings | None:
+    def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """A device's ceilings, measured once and kept on disk; `again` measures anew and keeps the better figures.
+
+        groups: those of links (`wire`) and of the disk (`disk`) are measured only where they are needed.
 
         None where measuring failed or the device has no ceilings: results then have no fraction of the speed of light.
         """
@@ -189,7 +196,17 @@ class Machine:
                 with contextlib.suppress(ChildError):
                     before = self._measure_ceilings(device, before)
             self._ceilings[device] = before
-        return self._ceilings[device]
+        found = self._ceilings[device]
+        if found is not None and (lacking := self._lacking(device, found, groups, again)):
+            with contextlib.suppress(ChildError):
+                found = self._ceilings[device] = self._with_groups(device, found, lacking)
+        return found
+
+    def _lacking(self, device: str, found: Ceilings, groups: Collection[str], again: bool) -> list[str]:
+        """The groups to measure. What cannot be measured is tried once in a run."""
+        known = {one for one in groups if ceiling_figures.has(found, one) or (device, one) in self._tried}
+        self._tried.update((device, one) for one in groups)
+        return [one for one in groups if again or one not in known]
 
     def all_ceilings(
         self, device: str | None, refresh: bool = False, tell: Callable[[str], None] = lambda _: None
@@ -227,16 +244,52 @@ class Machine:
         tell: Callable[[str], None] | None = None,
     ) -> Ceilings:
         """Measure, merge with the figures from before, and keep the result. Raises `ChildError`."""
+        started = time.monotonic()
         with self._probers(f"ceilings-{device}") as (prober,):
             told = asdict(self.options.devices[device])
             answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, whole=whole)
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
         if whole and device == CUDA.name and self.hardware.gpus > 1:
             found = self._with_all_reduce(found, tell)
+        if whole:
+            # The disk is the host's: the page of a processor has it.
+            found = self._with_groups(device, found, ["wire", "disk"] if self.kind(device).on_host else ["wire"], tell)
+            found = evolve(found, took_s=time.monotonic() - started)
         if before is not None:
             found = ceiling_figures.better(found, before)
         kept.write(device, found)
         return found
+
+    def _with_groups(
+        self, device: str, before: Ceilings, groups: list[str], tell: Callable[[str], None] | None = None
+    ) -> Ceilings:
+        """Measure groups of figures, merge them with those from before, and keep the result. Raises `ChildError`."""
+        with self._probers(f"ceilings-{device}") as (prober,):
+            told = asdict(self.options.devices[device])
+            answer = prober.ask("ceilings_of", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, groups=groups)
+        found = ceiling_figures.with_figures(before, answer)
+        if "wire" in groups and device == CPU.name:
+            found = ceiling_figures.with_figures(found, self._loopback(tell))
+        kept.write(device, found)
+        return found
+
+    def _loopback(self, tell: Callable[[str], None] | None) -> dict[str, dict[str, Any]]:
+        """The rate from one process to another, measured in two processes; a reason where it cannot be measured."""
+        if tell is not None:
+            tell("process to process")
+        key, store = "loopback_bytes_per_s", str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
+        fd = host_memory.allocate(_LOOPBACK_BYTES)
+        memory = f"/proc/{os.getpid()}/fd/{fd}"
+        try:
+            with self._probers("loopback-0", "loopback-1") as probers:
+                for rank, prober in enumerate(probers):
+                    prober.post("loopback", rank=rank, store=store, memory=memory)
+                (rate, how), _ = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in probers]
+        except ChildError as error:
+            return {"figures": {}, "how": {}, "missing": {key: str(error)}}
+        finally:
+            os.close(fd)
+        return {"figures": {key: rate}, "how": {key: how}, "missing": {}}
 
     def _with_all_reduce(self, found: Ceilings, tell: Callable[[str], None] | None) -> Ceilings:
         """Add the rates of all-reduces, measured in one process for each GPU."""

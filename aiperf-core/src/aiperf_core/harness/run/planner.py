@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
 from aiperf_core.harness.run.setup import Reporter, Setup
 from aiperf_core.harness.run.target_run import TargetRun
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
-from aiperf_core.targets import WORLD_SIZE, Selection
+from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
 
 
 class RunReporter(Reporter, Protocol):
@@ -54,6 +55,17 @@ class Plan:
         return self.selection.target.name
 
 
+def _described(describer: Child, target: InstalledTarget) -> Described | SkippedTarget:
+    """The declarations of a target, or why it cannot be used."""
+    ref = {"name": target.name, "module": target.module}
+    try:
+        return cattrs.structure(describer.ask("describe", timeout=IMPORT_TIMEOUT_S, target=ref), Described)
+    except ChildError as error:
+        text = str(error)
+        text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
+        return SkippedTarget(target.name, Verdict.FAILED, text)
+
+
 class Planner(Machine):
     """A machine that plans and measures the targets of a run."""
 
@@ -71,20 +83,26 @@ class Planner(Machine):
             target = selection.target
             if describer is None or describer.ended:
                 describer = self.spawn("describer", "describer")
-            ref = {"name": target.name, "module": target.module}
-            try:
-                described = cattrs.structure(describer.ask("describe", timeout=IMPORT_TIMEOUT_S, target=ref), Described)
-            except ChildError as error:
-                text = str(error)
-                text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
-                skipped.append(SkippedTarget(target.name, Verdict.FAILED, text))
+            described = _described(describer, target)
+            if isinstance(described, SkippedTarget):
+                skipped.append(described)
                 continue
-            self._check_candidate(describer, ref)
+            self._check_candidate(describer, {"name": target.name, "module": target.module})
             plan = self._plan(selection, described)
             plans.append(plan) if isinstance(plan, Plan) else skipped.append(plan)
         if describer is not None:
             describer.kill()
         return plans, skipped
+
+    def describe(self, targets: Iterable[InstalledTarget]) -> Iterator[Described | SkippedTarget]:
+        """The declarations of each target, or why it cannot be used. The benchmarks are imported in another process."""
+        describer: Child | None = None
+        for target in targets:
+            if describer is None or describer.ended:
+                describer = self.spawn("describer", "describer")
+            yield _described(describer, target)
+        if describer is not None:
+            describer.kill()
 
     def _check_candidate(self, describer: Child, target: dict[str, str]) -> None:
         """Raise `UsageError` where the candidate cannot be called with the target's inputs."""
@@ -242,7 +260,7 @@ class Planner(Machine):
                 executor_name=plan.executor,
                 log_path=lambda name: log_path(target.name, name),
                 reporter=reporter,
-                ceilings=lambda again: self.ceilings(plan.device, again),
+                ceilings=partial(self.ceilings, plan.device),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
             )

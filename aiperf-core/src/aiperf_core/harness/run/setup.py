@@ -1,6 +1,6 @@
 """The setup of a target's run: what it measures, on which device, with which options. It does not change in the run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,13 @@ class Reporter(Protocol):
         """Sampling goes on."""
 
 
+class MeasureCeilings(Protocol):
+    """Returns a device's ceilings."""
+
+    def __call__(self, again: bool, groups: Collection[str] = ()) -> Ceilings | None:
+        """Measure what is not kept; `again` measures anew. `groups` are those beyond the basic figures."""
+
+
 @frozen(kw_only=True, eq=False)
 class Setup:
     """One target's run.
@@ -39,7 +46,7 @@ class Setup:
     params: the sizes.
     hardware: what the implementations' requirements are compared with.
     log_path: the file for what a process prints, by the name of the process.
-    ceilings: measures them, once more where it is given True.
+    ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
     left_out: optional protections of the sandbox under which the device does not start.
     seed: of a run that is trusted.
     """
@@ -59,7 +66,7 @@ class Setup:
     executor_name: str
     log_path: Callable[[str], Path]
     reporter: Reporter
-    ceilings: Callable[[bool], Ceilings | None]
+    ceilings: MeasureCeilings
     left_out: tuple[str, ...]
     seed: int
 

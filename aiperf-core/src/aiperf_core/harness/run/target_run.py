@@ -4,6 +4,7 @@ import os
 import random
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from attrs import asdict, astuple, define, evolve, field
@@ -29,6 +30,7 @@ from aiperf_core.measurements import Memory
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Overhead, Problem, TargetResult, Verdict
 from aiperf_core.stats import clock_agreement
+from aiperf_core.stats.speed_of_light import cost_of, groups_used
 from aiperf_core.stats.verdicts import Scoring
 from aiperf_core.validity.assess import assess, built_in
 from aiperf_core.validity.policy import Policy
@@ -215,7 +217,7 @@ class TargetRun:
         if options.controls and self.setup.guards("interleaved"):
             for one in self._active:
                 self.setup.reporter.phase("sample alone", one.name)
-                sampler.isolate(one)
+                sampler.isolate(one, options.round_budget_s)
         self._note_memory()
         if number == options.rounds - 1:
             self._last_round.look()
@@ -337,15 +339,17 @@ class TargetRun:
         assert self._opened is not None
         opened, setup = self._opened, self.setup
         self._decide(opened)
+        problem = self._problem(opened)
+        cost = cost_of(problem)
         rows = Scoring(
             self._implementations,
             clock=setup.clock,
             cache=setup.described.cache,
             goal=setup.described.goal,
-            cost=opened["cost"],
+            cost=cost,
             tolerance=opened["tolerance"],
             floor=setup.options.floor,
-            ceilings=setup.ceilings,
+            ceilings=partial(setup.ceilings, groups=groups_used(cost)),
             off=setup.options.off,
         ).rows()
         return TargetResult(
@@ -355,7 +359,7 @@ class TargetRun:
             clock=setup.clock,
             cache=setup.described.cache,
             device=setup.device.name,
-            problem=self._problem(opened),
+            problem=problem,
             rows=rows,
             order=self.sampler.order,
             overhead=self._overhead(),
@@ -443,6 +447,9 @@ class TargetRun:
             tokens=cost["tokens"],
             wire_bytes=cost["wire_bytes"],
             world_size=max(1, self.setup.world_size),
+            nodes=max(1, *(len(set(one.rank_places)) for one in self._implementations)),
+            disk_read_bytes=cost["disk_read_bytes"],
+            disk_written_bytes=cost["disk_written_bytes"],
         )
 
     def _overhead(self) -> Overhead:

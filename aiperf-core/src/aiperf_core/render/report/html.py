@@ -97,9 +97,9 @@ def _of_target(result: TargetResult) -> list[Figure]:
 
 def page_style() -> str:
     """The style sheet of the page and of the pictures in it."""
-    light = "; ".join(f"--{name}: {colour}" for name, colour in svg.PALETTE.items())
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {svg.declared(svg.DARK)} }} }}"
     page = resources.files("aiperf_core.render.report").joinpath("page.css").read_text(encoding="utf-8")
-    return f":root {{ {light} }}\n{page}{svg.style_sheet()}"
+    return f":root {{ {svg.declared(svg.PALETTE)} }}\n{dark}\n{page}{svg.style_sheet()}"
 
 
 @functools.cache

@@ -1,0 +1,132 @@
+"""`aiperf goals`: the figures that targets are to reach, and those that they reached."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import asdict
+
+from aiperf_core.cli.measuring import json_option, scratch_planner, warn_of_skipped
+from aiperf_core.cli.results import IN
+from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.names import words
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.described import Described
+    from aiperf_core.results.listing import Run
+    from aiperf_core.stats.goal_standings import Standing, Standings
+    from aiperf_core.targets import InstalledTarget
+
+
+@click.command("goals")
+@click.argument("what", nargs=-1, metavar="[PATTERN_OR_BUNDLE]...")
+@IN
+@click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
+@json_option()
+@click.pass_obj
+def goals(plugins: Plugins, what: tuple[str, ...], folder: Path, page: Path | None, as_json: bool) -> ExitCode:
+    """Show the goals of targets, and what was measured of them.
+
+    The latest bundle with a goal's figure counts; the given bundles replace those of the folder. Without a bundle the
+    expectations files of the packages count. Exit code 1: a target has no goal, or cannot be used. [default: all
+    targets]
+    """
+    from aiperf_core.cli.screen import consoles
+    from aiperf_core.stats.goal_standings import standings
+
+    paths = [Path(one) for one in what if _is_bundle(one)]
+    patterns = [one for one in what if not _is_bundle(one)]
+    selections = plugins.select(patterns or ["all"])
+    warn_of_skipped(plugins)
+    runs, problems = _runs(folder, paths)
+    described, unusable = declarations(plugins, [one.target for one in selections])
+    found = standings(described, runs)
+    found.unreadable.extend(problems)
+    out, _ = consoles()
+    if page is not None:
+        _write(page, found)
+    if as_json:
+        from aiperf_core.results import jsontext
+
+        out.write(jsontext.dumps(_document(found, unusable)))
+    elif page is None:
+        from aiperf_core.render.goals import render
+
+        out.print(render(found, out.look))
+    for line in (*found.unreadable, *unusable):
+        click.echo(f"aiperf: {words(line)}", err=True)
+    for name, file in found.without.items():
+        click.echo(f"aiperf: {words(name)} has no goal; declare it with bench.reach: {words(file)}", err=True)
+    return ExitCode.FAILED if found.without or unusable else ExitCode.OK
+
+
+def _is_bundle(text: str) -> bool:
+    """Whether an argument is a bundle rather than a pattern. A folder named `ch07` is one only with a manifest."""
+    from aiperf_core.results.filenames import MANIFEST
+
+    return "/" in text or (Path(text) / MANIFEST).exists()
+
+
+def _runs(folder: Path, paths: list[Path]) -> "tuple[list[Run], list[str]]":
+    """The given bundles, or those of the folder: the runs, newest first, and why others cannot be read."""
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.listing import Run, bundles, listed
+
+    found = [listed(Bundle.open(path).path) for path in paths] if paths else bundles(folder)
+    runs = [one for one in found if isinstance(one, Run)]
+    problems = [one.problem for one in found if not isinstance(one, Run)]
+    return sorted(runs, key=lambda run: run.created, reverse=True), problems
+
+
+def declarations(
+    plugins: Plugins, targets: "list[InstalledTarget]"
+) -> "tuple[list[tuple[InstalledTarget, Described]], list[str]]":
+    """The targets with their declarations, and the reasons why others cannot be used."""
+    from aiperf_core.described import Described
+    from aiperf_core.harness.run.options import Options
+
+    usable, unusable = [], []
+    with scratch_planner(Options(devices=plugins.known_devices)) as planner:
+        for target, found in zip(targets, planner.describe(targets), strict=True):
+            if isinstance(found, Described):
+                usable.append((target, found))
+            else:
+                unusable.append(found.reason)
+    return usable, unusable
+
+
+def _write(path: Path, found: "Standings") -> None:
+    """Write the page, whole or not at all."""
+    from aiperf_core.render.goals import page
+    from aiperf_core.results import atomic
+
+    try:
+        atomic.write(path, page(found).encode())
+    except OSError as error:
+        raise AiperfError(f"cannot write '{path}': {error.strerror or error}.") from error
+
+
+def _document(found: "Standings", unusable: list[str]) -> dict[str, Any]:
+    return {
+        "goals": [_record(standing) for standing in found.rows],
+        "without": found.without,
+        "never_on_gpu": found.never_on_gpu,
+        "unreadable": found.unreadable,
+        "unusable": unusable,
+    }
+
+
+def _record(standing: "Standing") -> dict[str, Any]:
+    reached = standing.reached
+    return {
+        "target": standing.target,
+        "goal": asdict(standing.goal),
+        "words": str(standing.goal),
+        "state": standing.state,
+        "close": standing.is_close,
+        "figure": asdict(reached.figure) if reached else None,
+        "implementation": reached.implementation if reached else None,
+        "origin": asdict(standing.origin) if standing.origin else None,
+        "reason": standing.reason or None,
+    }

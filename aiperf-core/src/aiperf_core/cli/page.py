@@ -1,0 +1,54 @@
+"""`aiperf page`: the targets of a package as a page to publish."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_core.render.svg import Picture
+
+
+@click.command("page")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Page file, whose name ends in .md."
+)
+@click.pass_obj
+def page(plugins: Plugins, patterns: tuple[str, ...], out: Path) -> None:
+    """Write targets as a page in Markdown: what they teach, their implementations, goals and measured speedups.
+
+    The speedups are those that 'aiperf expectations write' stored in the package. Their figures are SVG files beside
+    the page.
+
+    A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory), a glob or 'all'.
+    """
+    if out.suffix != ".md":
+        raise UsageError(f"'{out}' does not end in .md; give --out a name such as page.md.")
+    targets = [selection.target for selection in plugins.select(patterns)]
+    from aiperf_core import units
+    from aiperf_core.loading import load_benchmark
+    from aiperf_core.render import picture_file
+    from aiperf_core.render.lesson import contents, lesson
+    from aiperf_core.results import atomic
+
+    figures = 0
+
+    def figure(name: str, picture: "Picture") -> str:
+        nonlocal figures
+        figures += 1
+        file = out.with_name(f"{out.stem}-{name}.svg")
+        picture_file.write(picture, file)
+        return f"![{picture.alt}]({file.name})"
+
+    parts = [f"# {', '.join(dict.fromkeys(target.distribution for target in targets))}", contents(targets)]
+    for target in targets:
+        parts += lesson(target, load_benchmark(target), figure)
+    try:
+        atomic.write(out, ("\n\n".join(parts) + "\n").encode())
+    except OSError as error:
+        raise AiperfError(f"cannot write '{out}': {error.strerror or error}. Choose another --out.") from error
+    click.echo(f"{out}: {units.plural('target', len(targets))}, {units.plural('figure', figures)}")

@@ -1,0 +1,288 @@
+"""CUDA graphs: captured from a callable, or made by hand of kernels, edges and loops.
+
+`captured` records what a callable launches, as torch does, and names the line where that is impossible. Edges that let
+a kernel start early, and loops that the device decides about, cannot be captured; `Kernels` and `Graph` build these
+through the CUDA driver.
+"""
+
+import ctypes
+import inspect
+import linecache
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+from attrs import field, frozen
+
+from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels import CudaSource, cuda_driver
+
+__all__ = ["Call", "Captured", "Graph", "Kernels", "Prepared", "captured", "done", "launcher", "require_loops"]
+
+Output = TypeVar("Output")
+
+# Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts.
+CONDITIONAL_DRIVER = 12040
+
+Argument = torch.Tensor | int | float
+
+
+# --- captured graphs
+
+
+@frozen(eq=False)
+class Captured(Generic[Output]):
+    """A captured call. The graph works in the memory of its arguments and of `out`.
+
+    out: what the call returned; a replay overwrites it.
+    graph: torch's graph.
+    run: the callable, which keeps the memory that it works in.
+    arguments: those of the call, which the graph reads.
+    """
+
+    out: Output
+    graph: torch.cuda.CUDAGraph
+    run: Callable[..., Output] = field(repr=False)
+    arguments: tuple[Any, ...] = field(repr=False)
+
+    def replay(self) -> Output:
+        """Launch the graph on torch's current stream, and return `out`."""
+        self.graph.replay()
+        return self.out
+
+
+def captured(run: Callable[..., Output], *arguments: Any, warmups: int = 1) -> Captured[Output]:
+    """Call `run(*arguments)` and capture a further call of it in a CUDA graph. Belongs in `prepare`.
+
+    run: a function, or a method such as `implementation.run`. It launches on torch's current stream. It must not wait
+        for the GPU (`.item()`, `.cpu()`, a branch on a tensor's value), and must have the same shapes in each call.
+    arguments: tensors at fixed addresses, such as the harness's inputs. A replay reads their current values.
+    warmups: the number of calls before the capture, on a stream of their own. In them libraries allocate workspaces,
+        and kernels are compiled and loaded, which is not possible in a capture.
+
+    All calls change what `run` changes in place, also the captured one when it is replayed. Raises `SkipError` without
+    a GPU, and `KernelError` that names the file and the line where the capture fails. An error of a call before the
+    capture is raised as it is.
+    """
+    _require_gpu()
+    current, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(current)
+    with torch.cuda.stream(side):
+        for _ in range(warmups):
+            run(*arguments)
+    current.wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            out = run(*arguments)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, KernelError) as error:
+        raise KernelError(_not_captured(run, _first(error))) from error
+    return Captured(out, graph, run, arguments)
+
+
+def _require_gpu() -> None:
+    cuda_driver()
+    if not torch.cuda.is_available():
+        raise SkipError("needs a CUDA GPU; torch finds none")
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error that broke the capture; the end of a broken capture raises another."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _not_captured(run: Callable[..., Any], error: BaseException) -> str:
+    """The message: module and name of the callable, its line that failed, CUDA's reason, and the remedy."""
+    function = inspect.unwrap(getattr(run, "__func__", run))
+    name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(run).__name__)}"
+    reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(".")
+    return (
+        f"'{name}' cannot be captured in a CUDA graph{_line_of(function, error)}: {reason}. Captured code must not "
+        "wait for the GPU (.item(), .cpu(), synchronize, printing a tensor), allocate outside of torch, or load a "
+        "kernel: do that in prepare"
+    )
+
+
+def _line_of(function: Any, error: BaseException) -> str:
+    """` (softmax.py:12: total = x.sum().item())`: the innermost line in the file of the callable; else empty."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" ({Path(file).name}:{line}: {linecache.getline(file, line).strip()})" if file and line else ""
+
+
+# --- graphs made by hand
+
+
+@frozen
+class Call:
+    """A kernel of one-dimensional blocks, with its arguments.
+
+    A tensor is passed as its address, a float as C's float and an int as C's int; `wide` arguments come after them, as
+    unsigned 64-bit numbers.
+    """
+
+    kernel: str
+    arguments: Sequence[Argument]
+    grid: int
+    wide: Sequence[int] = ()
+
+
+@frozen
+class Prepared:
+    """A call with its function and its parameters in memory, which must live as long as the call may be made."""
+
+    function: Any
+    parameters: ctypes.Array[ctypes.c_void_p]
+    grid: int
+    keeps: list[Any] = field(repr=False)
+
+    @property
+    def address(self) -> int:
+        """Where the addresses of the parameters lie."""
+        return ctypes.addressof(self.parameters)
+
+
+class Kernels:
+    """The kernels of a source, loaded on torch's current GPU. Raises `SkipError` where there is none that fits."""
+
+    def __init__(self, source: CudaSource) -> None:
+        self._driver = cuda_driver()
+        torch.cuda.current_stream()  # its context is this thread's then
+        cubin = source.cubin_for(torch.cuda.current_device())
+        self._module = done(self._driver.cuModuleLoadData(cubin))
+        self._functions: dict[str, Any] = {}
+
+    def function(self, name: str) -> Any:
+        """The driver's handle of a kernel."""
+        if name not in self._functions:
+            self._functions[name] = done(self._driver.cuModuleGetFunction(self._module, name.encode()))
+        return self._functions[name]
+
+    def prepare(self, call: Call) -> Prepared:
+        """Put a call's parameters into memory."""
+        values = [*map(_in_c, call.arguments), *map(ctypes.c_uint64, call.wide)]
+        addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(one) for one in values))
+        return Prepared(self.function(call.kernel), addresses, call.grid, [values, call.arguments])
+
+
+class Graph:
+    """A graph under construction; `made` is the driver's. Lives as long as what it launches."""
+
+    def __init__(self, made: Any = None) -> None:
+        self._driver = cuda_driver()
+        self.made = done(self._driver.cuGraphCreate(0)) if made is None else made
+        self._keeps: list[Any] = []
+        self._executable: Any = None
+
+    def chain(self, calls: Iterable[Prepared], block: int, *, early: bool = False) -> list[Any]:
+        """Add a chain of kernels; return their nodes. With `early`, a kernel may start before the previous one ends.
+
+        Such a kernel has to wait by itself (`griddepcontrol.wait`), for which the GPU must be sm_90 or later.
+        """
+        driver, nodes = self._driver, []
+        for call in calls:
+            params = driver.CUDA_KERNEL_NODE_PARAMS()
+            params.func, params.kernelParams = call.function, call.address
+            params.gridDimX, params.gridDimY, params.gridDimZ = call.grid, 1, 1
+            params.blockDimX, params.blockDimY, params.blockDimZ = block, 1, 1
+            nodes.append(done(driver.cuGraphAddKernelNode(self.made, None, 0, params)))
+            self._keeps.append(call)
+        if len(nodes) > 1:
+            edges = [self._edge(early=early) for _ in nodes[1:]]
+            done(_edges_added(driver)(self.made, nodes[:-1], nodes[1:], edges, len(edges)))
+        return nodes
+
+    def condition(self) -> int:
+        """A number that kernels of this graph may set, 1 whenever it is launched: whether its loop goes on."""
+        driver = self._driver
+        context = done(driver.cuCtxGetCurrent())
+        default = driver.CU_GRAPH_COND_ASSIGN_DEFAULT
+        return int(done(driver.cuGraphConditionalHandleCreate(self.made, context, 1, default)))
+
+    def loop(self, condition: int, after: Any) -> "Graph":
+        """Add a loop behind a node; what it repeats, as long as the condition is not 0, is still to be filled."""
+        driver = self._driver
+        params = driver.CUgraphNodeParams()
+        params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        params.conditional.handle = driver.CUgraphConditionalHandle(condition)
+        params.conditional.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
+        params.conditional.size = 1
+        params.conditional.ctx = done(driver.cuCtxGetCurrent())
+        done(_node_added(driver)(self.made, [after], [self._edge(early=False)], 1, params))
+        body = Graph(body_of(params))
+        self._keeps.append(body)
+        return body
+
+    def launch(self) -> None:
+        """Launch on torch's current stream. The first time, it is instantiated and uploaded."""
+        self.ready()
+        done(self._driver.cuGraphLaunch(self._executable, torch.cuda.current_stream().cuda_stream))
+
+    def ready(self) -> None:
+        """Instantiate and upload, where that has not been done."""
+        if self._executable is None:
+            self._executable = done(self._driver.cuGraphInstantiate(self.made, 0))
+            done(self._driver.cuGraphUpload(self._executable, torch.cuda.current_stream().cuda_stream))
+
+    def _edge(self, *, early: bool) -> Any:
+        driver, edge = self._driver, self._driver.CUgraphEdgeData()
+        if early:
+            edge.type = int(driver.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+            edge.from_port = int(driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC)
+        return edge
+
+
+def body_of(params: Any) -> Any:
+    """The graph that a conditional node repeats, which the driver has made."""
+    return params.conditional.phGraph_out[0]
+
+
+def require_loops() -> None:
+    """Raise `SkipError` where the driver knows no loops in graphs."""
+    found = int(done(cuda_driver().cuDriverGetVersion()))
+    if found < CONDITIONAL_DRIVER:
+        raise SkipError(f"needs a driver of CUDA 12.4 or later, for loops in graphs (this one is of {version(found)})")
+
+
+def version(number: int) -> str:
+    """A version as the driver counts it, in words: 12040 is 12.4."""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def done(result: tuple[Any, ...]) -> Any:
+    """What a call of the driver returned, besides its status. Raises `KernelError` with the reason where it failed."""
+    status, *values = result
+    if int(status):
+        _, text = cuda_driver().cuGetErrorString(status)
+        raise KernelError(f"the CUDA driver refused: {text.decode() if text else status}")
+    return values[0] if values else None
+
+
+def launcher() -> int:
+    """The address of the driver's `cuLaunchKernel`, for C. Raises `SkipError` where there is no driver."""
+    cuda_driver()
+    return ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value or 0
+
+
+def _in_c(value: Argument) -> Any:
+    if isinstance(value, torch.Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value)
+
+
+# In the bindings for CUDA 12 those that take edges' data have a name of their own.
+def _edges_added(driver: Any) -> Any:
+    return getattr(driver, "cuGraphAddDependencies_v2", None) or driver.cuGraphAddDependencies
+
+
+def _node_added(driver: Any) -> Any:
+    return getattr(driver, "cuGraphAddNode_v2", None) or driver.cuGraphAddNode

@@ -1,0 +1,206 @@
+"""Figures of goals: what an implementation reached of the figure that its target is to reach.
+
+A figure has the interval of the row's time. A ratio of two times has the interval of their paired contrast, since both
+drift together; without samples of both it has the widest interval that the two times allow.
+"""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from aiperf_core import units
+from aiperf_core.goal import Goal
+from aiperf_core.measurements import Ceilings, Estimate
+from aiperf_core.results.models import DISBELIEVED, Problem, Row, TargetResult
+from aiperf_core.stats.intervals import ratio_interval
+from aiperf_core.stats.observations import blocks
+
+
+class NoFigureError(Exception):
+    """A result does not have the figure of a goal; the message says why."""
+
+
+@frozen
+class Reached:
+    """The figure of a goal, and the implementation that it is of."""
+
+    implementation: str
+    figure: Estimate
+
+
+def figure_of(goal: Goal, sizes: Mapping[str, float], result: TargetResult, ceilings: Ceilings | None) -> Reached:
+    """The figure of a goal.
+
+    sizes: those that the goal is about.
+    ceilings: the device's ceilings in the result's run; None where there are none.
+
+    Raises `NoFigureError` that says why the result has no such figure.
+    """
+    if result.device != goal.device:
+        raise NoFigureError(f"measured on {result.device}, and the goal is on {goal.device}")
+    if result.problem.params != sizes:
+        raise NoFigureError(f"measured at other sizes ({_sizes(result.problem.params)})")
+    if not result.complete:
+        raise NoFigureError("the run was interrupted")
+    row = _row(result, goal.implementation) if goal.implementation else _best(result, goal)
+    return Reached(row.name, _figure(goal, row, result, ceilings))
+
+
+def _sizes(params: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={units.parameter(value)}" for name, value in params.items())
+
+
+# --- rows
+
+
+def _row(result: TargetResult, name: str) -> Row:
+    """The row of a name, which is believed and has a time."""
+    row = next((row for row in result.rows if row.name == name), None)
+    if row is None:
+        raise NoFigureError(f"{name} was not measured")
+    if row.verdict in DISBELIEVED:
+        raise NoFigureError(f"{name} is {row.verdict.value}, which is not believed")
+    if row.time_s is None:
+        raise NoFigureError(f"{name} has too few samples for an interval")
+    return row
+
+
+def _best(result: TargetResult, goal: Goal) -> Row:
+    """The fastest believed variant; of a goal on memory the one with the least peak."""
+    variants = [row for row in result.rows if row.role == "variant"]
+    believed = [row for row in variants if row.verdict not in DISBELIEVED and row.time_s is not None]
+    if not believed:
+        verdicts = ", ".join(f"{row.name} {row.verdict.value}" for row in variants) or "none was measured"
+        raise NoFigureError(f"no variant is believed ({verdicts})")
+    return min(believed, key=_peak_bytes if goal.kind == "memory" else lambda row: _time(row).value)
+
+
+def _time(row: Row) -> Estimate:
+    assert row.time_s is not None  # as `_row` and `_best` return them
+    return row.time_s
+
+
+def _peak_bytes(row: Row) -> int:
+    peak = row.memory.most_bytes if row.memory else None
+    if not peak:
+        raise NoFigureError(f"the peak memory of {row.name} was not measured")
+    return peak
+
+
+# --- figures
+
+
+def _figure(goal: Goal, row: Row, result: TargetResult, ceilings: Ceilings | None) -> Estimate:
+    """The figure of a goal for a row that is believed."""
+    match goal.kind:
+        case "speedup":
+            if row.role == "baseline":
+                raise NoFigureError(f"{row.name} is the baseline, which has no speedup")
+            return row.speedup or _ratio(result, _baseline(result), row, ceilings)
+        case "time":
+            # A time divided by the longest of several is the least of its ratios to each.
+            ratios = [_ratio(result, row, _row(result, other), ceilings) for other in goal.others]
+            return Estimate(*(min(getattr(ratio, end) for ratio in ratios) for end in ("value", "low", "high")))
+        case "memory":
+            ratio = _peak_bytes(row) / _peak_bytes(_row(result, goal.others[0]))
+            return Estimate(ratio, ratio, ratio)
+        case "SOL":
+            if row.speed_of_light is None:
+                raise NoFigureError(f"{row.name} has no speed of light; its run lacks the ceilings: aiperf ceilings")
+            return _inverse(row.speed_of_light.time_s, _time(row))
+        case "LAT" | "GRAPH":
+            unit, time = goal.launches * _ceiling(goal, result.problem, ceilings), _time(row)
+            return Estimate(time.value / unit, time.low / unit, time.high / unit)
+        case "DISK":
+            return _inverse(_disk_s(result.problem, ceilings), _time(row))
+        case _:
+            amount, what = _amount(goal, result.problem)
+            if not amount:
+                raise NoFigureError(f"its cost declares no {what}")
+            return _inverse(amount / _ceiling(goal, result.problem, ceilings), _time(row))
+
+
+def _baseline(result: TargetResult) -> Row:
+    return _row(result, next((row.name for row in result.rows if row.role == "baseline"), "the baseline"))
+
+
+def _inverse(least_s: float, time: Estimate) -> Estimate:
+    """A least time as a share of a time."""
+    return Estimate(least_s / time.value, least_s / time.high, least_s / time.low)
+
+
+def _ratio(result: TargetResult, top: Row, bottom: Row, ceilings: Ceilings | None) -> Estimate:
+    """The time of a row divided by that of another."""
+    paired = ratio_interval(blocks(result, top, ceilings), blocks(result, bottom, ceilings))
+    if paired is not None:
+        return paired
+    one, other = _time(top), _time(bottom)
+    return Estimate(one.value / other.value, one.low / other.high, one.high / other.low)
+
+
+def _amount(goal: Goal, problem: Problem) -> tuple[float, str]:
+    """The part of the cost that a goal counts, and its name."""
+    match goal.kind:
+        case "RBW" | "PCI":
+            return problem.bytes_read, "bytes_read"
+        case "WBW":
+            return problem.bytes_written, "bytes_written"
+        case "MM" | "FMA":
+            return problem.flops, "flops"
+        case "P2P" | "ALLREDUCE":
+            return problem.wire_bytes, "wire_bytes"
+        case _:
+            return problem.bytes_read + problem.bytes_written, "bytes_read and no bytes_written"
+
+
+def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
+    """The least time on the disk in seconds. Reads and writes may overlap."""
+    read_rate = ceilings.disk_read_bytes_per_s if ceilings else None
+    write_rate = ceilings.disk_write_bytes_per_s if ceilings else None
+    pairs = ((problem.disk_read_bytes, read_rate), (problem.disk_written_bytes, write_rate))
+    used = [(amount, rate) for amount, rate in pairs if amount]
+    if not used:
+        raise NoFigureError("its cost declares no disk_read_bytes and no disk_written_bytes")
+    times = [amount / rate for amount, rate in used if rate]
+    if len(times) < len(used):
+        raise NoFigureError("its run has no ceiling DISK: aiperf ceilings")
+    return max(times)
+
+
+def _ceiling(goal: Goal, problem: Problem, ceilings: Ceilings | None) -> float:
+    """The ceiling of a goal, which is above 0."""
+    found = _ceiling_of(goal, problem, ceilings) if ceilings else None
+    if not found:
+        raise NoFigureError(f"its run has no ceiling {goal.of}: aiperf ceilings")
+    return found
+
+
+def _ceiling_of(goal: Goal, problem: Problem, ceilings: Ceilings) -> float | None:
+    match goal.kind:
+        case "BW":
+            return ceilings.copy_bytes_per_s
+        case "RBW":
+            return ceilings.read_bytes_per_s
+        case "WBW":
+            return ceilings.write_bytes_per_s
+        case "MM":
+            return ceilings.flop_per_s.get(goal.precision)
+        case "FMA":
+            return ceilings.vector_flop_per_s.get(goal.precision)
+        case "SMBW":
+            return ceilings.shared_bytes_per_s
+        case "CACHE":
+            return ceilings.cache_bytes_per_s
+        case "LAT":
+            return ceilings.launch_wait_s
+        case "GRAPH":
+            return ceilings.graph_launch_s
+        case "P2P":
+            pairs = ceilings.peer_bytes_per_s.items()
+            return min((rate for pair, rate in pairs if not pair.endswith("-all")), default=None)
+        case "ALLREDUCE":
+            return ceilings.all_reduce_bytes_per_s.get(str(problem.world_size))
+        case "PCI":
+            return ceilings.transfer_bytes_per_s.get("pinned_to_device")
+        case _:
+            return None

@@ -1,0 +1,64 @@
+"""The page of a chapter: what people write of it, and what its code and its expectations files say.
+
+A page of `docs/` with the mark `<!-- generated: chapter NAME -->` has its introduction before the mark. After it stand
+notes on targets, each under a heading with the target's name, and other sections in any order. The site puts the notes
+behind what is generated of their targets, and the other sections at the end.
+"""
+
+import re
+from collections.abc import Iterator
+
+from aiperf_core.loading import load_benchmark
+from aiperf_core.plugins import load_plugins
+from aiperf_core.render import svg
+from aiperf_core.render.lesson import contents, lesson
+from aiperf_core.render.svg import Picture
+from aiperf_core.targets import InstalledTarget
+
+MARK = re.compile(r"<!-- generated: chapter (?P<name>\w+) -->\n*")
+SECTION = re.compile(r"^## (?=\S)", re.MULTILINE)
+NOTES = re.compile(r"`(?P<name>\w+)`\n")
+
+
+def page(source: str) -> str:
+    """The page of a chapter with its generated parts; any other page as it is. Raises ValueError for lost notes."""
+    mark = MARK.search(source)
+    if not mark:
+        return source
+    targets = [one for one in load_plugins().targets if one.group == mark["name"]]
+    notes, others = sections(source[mark.end() :], targets)
+    generated = [part for one in targets for part in [*lesson(one, load_benchmark(one), figure), notes.get(one.name)]]
+    parts = [source[: mark.start()].rstrip(), style(), contents(targets), *generated, *others]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def sections(text: str, targets: list[InstalledTarget]) -> tuple[dict[str, str], list[str]]:
+    """The notes by the names of their targets, and the other sections. Raises ValueError for notes on no target."""
+    known = {one.name.rpartition(".")[2]: one.name for one in targets}
+    notes, others = dict[str, str](), list[str]()
+    for section in SECTION.split(text)[1:]:
+        heading = NOTES.match(section)
+        if not heading:
+            others.append(f"## {section.strip()}")
+        elif heading["name"] in known:
+            notes[known[heading["name"]]] = section[heading.end() :].strip()
+        else:
+            raise ValueError(f"the page has notes on '{heading['name']}', which is no target of the chapter")
+    return notes, others
+
+
+def figure(name: str, picture: Picture) -> str:
+    """A picture within the page, in the colours of the page."""
+    return f'<figure class="ladder" id="figure-{name}">{svg.markup(picture)}</figure>'
+
+
+def style() -> str:
+    """The style sheet of the pictures, in the light and in the dark scheme of the site."""
+    return f"<style>\n{''.join(rule + chr(10) for rule in _rules())}{svg.style_sheet(within='figure.ladder')}</style>"
+
+
+def _rules() -> Iterator[str]:
+    dark = svg.declared(svg.DARK)
+    yield f"body {{ {svg.declared(svg.PALETTE)} }}"
+    yield f'body[data-theme="dark"] {{ {dark} }}'
+    yield f'@media (prefers-color-scheme: dark) {{ body:not([data-theme="light"]) {{ {dark} }} }}'
