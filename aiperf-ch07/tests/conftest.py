@@ -24,10 +24,6 @@ def pytest_aiperf_awkward() -> dict[str, list[dict[str, float]]]:
             for n, bins, skew in ((1, 2, 0), (31, 256, 0), (65537, 4096, 0), (1000003, 256, 0.9), (100003, 12288, 1))
         ],
         "ch07.smem_matmul": [{"n": n} for n in (1, 31, 32, 100, 257)],
-        "ch07.async_prefetch": [
-            {"n": n, "degree": degree}
-            for n, degree in ((1, 1), (4095, 4), (4096, 5), (4097, 96), (1000003, 7), (3145728, 3))
-        ],
         "ch07.tma_tile_copy": [
             {"rows": rows, "columns": columns}
             for rows, columns in ((1, 1), (128, 64), (127, 65), (1031, 513), (2048, 1024))

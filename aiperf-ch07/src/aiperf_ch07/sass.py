@@ -90,7 +90,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "async_prefetch": {
         "register_prefetch": ("LDG.128", "STS.128"),
         "two_stages": ("LDGSTS.128",),
-        "four_stages": ("LDGSTS.128",),
+        "three_stages": ("LDGSTS.128",),
         "bulk_stages": ("UBLKCP",),
     },
     "tma_tile_copy": {
