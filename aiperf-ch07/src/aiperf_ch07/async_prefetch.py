@@ -110,6 +110,4 @@ cuda.variant(
 )
 
 cpu.baseline(loops("load_then_compute"), kind="reasonable")
-cpu.variant(
-    loops("prefetched"), adds="software prefetch", why="the next tile is asked for before this one is computed"
-)
+cpu.variant(loops("prefetched"), adds="software prefetch", why="the next tile is asked for before this one is computed")

@@ -98,6 +98,8 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "cp_async": ("LDGSTS.128",),
         "tensor_copy": ("UTMALDG", "UBLKCP"),
         "tensor_ring": ("UTMALDG", "UBLKCP"),
+        "tensor_copy_back": ("UBLKCP", "UTMASTG"),
+        "tensor_ring_back": ("UBLKCP", "UTMASTG"),
     },
     "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR")},
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
