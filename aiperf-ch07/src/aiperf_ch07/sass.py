@@ -101,7 +101,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "tensor_copy_back": ("UBLKCP", "UTMASTG"),
         "tensor_ring_back": ("UBLKCP", "UTMASTG"),
     },
-    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR")},
+    "stencil_3d": {
+        "wide": ("LDG.128", "STG.128"),
+        "marching": ("LDG.128", "STG.128"),
+        "tensor_planes": ("UTMALDG", "LDS.128", "STG.128"),
+        "two_steps": ("STS.32", "BAR"),
+    },
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
