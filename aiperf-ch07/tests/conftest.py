@@ -24,7 +24,6 @@ def pytest_aiperf_awkward() -> dict[str, list[dict[str, float]]]:
             for n, bins, skew in ((1, 2, 0), (31, 256, 0), (65537, 4096, 0), (1000003, 256, 0.9), (100003, 12288, 1))
         ],
         "ch07.smem_matmul": [{"n": n} for n in (1, 31, 32, 100, 257)],
-        "ch07.cache_hints": [{"n": n, "entries": entries} for n, entries in ((1, 1), (257, 3), (100003, 65537))],
     }
 
 
