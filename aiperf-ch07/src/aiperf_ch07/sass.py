@@ -115,6 +115,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
+    "lowbit_gemv": {"product": ("LDG.128",), "fused": ("LDG.32", "PRMT", "LOP3"), "four_rows": ("LDG.32", "PRMT")},
 }
 
 
