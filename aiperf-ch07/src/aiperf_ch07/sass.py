@@ -105,7 +105,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "async_prefetch": {
         "register_prefetch": ("LDG.128", "STS.128"),
         "two_stages": ("LDGSTS.128",),
-        "four_stages": ("LDGSTS.128",),
+        "three_stages": ("LDGSTS.128",),
         "bulk_stages": ("UBLKCP",),
     },
     "tma_tile_copy": {
@@ -113,8 +113,15 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "cp_async": ("LDGSTS.128",),
         "tensor_copy": ("UTMALDG", "UBLKCP"),
         "tensor_ring": ("UTMALDG", "UBLKCP"),
+        "tensor_copy_back": ("UBLKCP", "UTMASTG"),
+        "tensor_ring_back": ("UBLKCP", "UTMASTG"),
     },
-    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR")},
+    "stencil_3d": {
+        "wide": ("LDG.128", "STG.128"),
+        "marching": ("LDG.128", "STG.128"),
+        "tensor_planes": ("UTMALDG", "LDS.128", "STG.128"),
+        "two_steps": ("STS.32", "BAR"),
+    },
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
@@ -123,6 +130,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
+    "lowbit_gemv": {"product": ("LDG.128",), "fused": ("LDG.32", "PRMT", "LOP3"), "four_rows": ("LDG.32", "PRMT")},
 }
 
 
