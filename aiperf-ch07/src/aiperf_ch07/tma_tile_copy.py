@@ -13,6 +13,8 @@ Breaks     Bandwidth is the bound of all four, so that time tells little: what t
            which a kernel with other work can use. Rows that start at other addresses are impossible for it.
 """
 
+from typing import Any
+
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
@@ -90,7 +92,7 @@ class Threads(BothWays):
     def prepare(self, matrix, tiles, columns):
         super().prepare(matrix, tiles, columns)
         self.sizes = (matrix.shape[0], columns, matrix.shape[1])
-        self.shape = {"grid": (self.across, self.down), "block": THREADS, "shared_bytes": TILE_BYTES}
+        self.shape: dict[str, Any] = {"grid": (self.across, self.down), "block": THREADS, "shared_bytes": TILE_BYTES}
 
     def run(self, matrix, tiles):
         self.there(matrix, self.out["tiles"], *self.sizes, **self.shape)
@@ -104,7 +106,7 @@ class Engine(BothWays):
     def prepare(self, matrix, tiles, columns):
         super().prepare(matrix, tiles, columns)
         self.maps = [tensor_map(one[:, :columns], (ROWS, COLUMNS)) for one in (matrix, self.out["matrix"])]
-        self.sizes = (self.across,)
+        self.sizes: tuple[int, ...] = (self.across,)
         self.shape = {"grid": self.down * self.across, "block": 32, "shared_bytes": TILE_BYTES}
 
     def run(self, tiles):
