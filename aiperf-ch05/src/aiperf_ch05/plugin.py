@@ -10,4 +10,6 @@ from aiperf_core.targets import Target
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
     yield Target("file_read", "A disk wants large requests, and several at once", "throughput", "cpu", ("storage",))
-    yield Target("checkpoint_save", "Stall for a copy, not for the disk", "latency", "cpu", ("storage", "training"))
+    yield Target(
+        "checkpoint_save", "Stall for a copy, not for the disk", "latency", ("cpu", "cuda"), ("storage", "training")
+    )
