@@ -27,6 +27,7 @@ def aiperf_targets() -> Iterable[Target]:
     yield Target("stencil_3d", "Reuse along the marching axis", "speed", BOTH, (*CUDA_CPP, "tma"))
     yield Target("cache_hints", "Protect the hot table from the stream", "speed", "cuda", (*CUDA_CPP, "cache"))
     yield Target("lowbit_unpack", "Wide accesses and bit tricks for packed weights", "speed", BOTH, CUDA_CPP)
+    yield Target("lowbit_gemv", "Unpack weights inside the product that uses them", "speed", BOTH, (*CUDA_CPP, "gemm"))
 
 
 @hookimpl
