@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -13,3 +14,9 @@ def aiperf_targets() -> Iterable[Target]:
     yield Target(
         "checkpoint_save", "Stall for a copy, not for the disk", "latency", ("cpu", "cuda"), ("storage", "training")
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostics, as one command with three subcommands."""
+    yield Command("ch05", "Audit storage, and report on datasets.", "aiperf_ch05.cli:ch05")
