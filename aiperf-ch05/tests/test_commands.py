@@ -1,6 +1,8 @@
-"""`aiperf ch05`: audits of made-up disks, and a report on a dataset whose figures are counted by hand."""
+"""`aiperf ch05`: audits of made-up disks, and reports whose figures are counted by hand."""
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from aiperf_ch05.cli import ch05
 from aiperf_ch05.dataset_report import Padding, paddings, report, sequences
 from aiperf_ch05.gds_check import check
 from aiperf_ch05.io_audit import audit, mount_of
+from aiperf_ch05.stall_report import found as function_of
+from aiperf_ch05.stall_report import measure
 from aiperf_core.audit import Setting
 from aiperf_core.errors import AiperfError, UsageError
 
@@ -225,3 +229,68 @@ def test_the_report_as_text_and_as_json(tmp_path: Path) -> None:
     assert lines[:2] == ["3 documents, 0 empty; 5 words", "1 equal an earlier document (33 %)"]
     assert lines[-1].split()[:2] == ["37", "%"] or lines[-1].split()[:2] == ["38", "%"]
     assert json.loads(invoke("dataset-report", str(path), "--json").output)["histogram"] == {"1": 1, "2": 2}
+
+
+class Clock:
+    """Time that passes only when a loader or a step takes some."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def loader(self, waits: list[float]) -> Iterator[int]:
+        for number, wait_s in enumerate(waits):
+            self.now_s += wait_s
+            yield number
+
+    def step(self, _: object) -> None:
+        self.now_s += 1.0
+
+
+def test_waits_are_told_from_steps() -> None:
+    clock = Clock()
+    stalls = measure(clock.loader([9.0, 0.0, 3.0, 1.0, 0.0]), clock.step, 4, clock)
+    assert (stalls.steps, stalls.first_s, stalls.waiting) == (4, 9.0, 0.5)
+    assert (stalls.wait_median_s, stalls.wait_p99_s, stalls.wait_most_s) == (0.0, 3.0, 3.0)
+    assert (stalls.step_median_s, stalls.stalled_steps, stalls.speedup) == (1.0, 2, 2.0)
+    assert stalls.advice.startswith("few steps wait long")
+
+
+def test_the_advice_says_whether_the_loader_is_slow_or_uneven() -> None:
+    clock = Clock()
+    assert measure(clock.loader([1.0] * 9), clock.step, 8, clock).advice.startswith("most steps wait")
+    assert measure(clock.loader([1.0, *[0.04] * 8]), clock.step, 8, clock).advice == ""
+
+
+def test_no_batch_beyond_the_steps_is_taken_and_a_short_loader_is_an_error() -> None:
+    clock = Clock()
+    loader = clock.loader([1.0] * 9)
+    measure(loader, clock.step, 3, clock)
+    assert next(loader) == 4
+    with pytest.raises(AiperfError) as caught:
+        measure(clock.loader([1.0]), clock.step, 3, clock)
+    assert str(caught.value) == "the loader ended after 1 of 4 batches; at least 2 are needed"
+
+
+def test_stall_report_measures_a_loader_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loader_of_a_user.py").write_text("def batches(): return iter(range(99))\ndef step(batch): pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    arguments = ("loader_of_a_user:batches", "--steps", "3")
+    assert json.loads(invoke("stall-report", *arguments, "--step-ms", "1", "--json").output)["steps"] == 3
+    lines = invoke("stall-report", *arguments, "--step", "loader_of_a_user:step").output.splitlines()
+    assert lines[0].startswith("waits for data: ")
+    assert lines[0].endswith("of the time of 3 steps")
+
+
+def test_functions_that_are_not_there() -> None:
+    cases = {
+        "acme": "'acme' names no function; accepted is a form such as 'acme.data:batches'",
+        "no_such_module:x": "'no_such_module:x' cannot be imported: No module named 'no_such_module'",
+        "math:pi": "'math:pi' is a float; a function is needed",
+    }
+    for reference, message in cases.items():
+        with pytest.raises(UsageError) as caught:
+            function_of(reference)
+        assert str(caught.value) == message

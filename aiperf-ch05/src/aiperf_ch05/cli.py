@@ -1,4 +1,4 @@
-"""`aiperf ch05`: audits of storage, and a report on a dataset."""
+"""`aiperf ch05`: audits of storage, and reports on datasets and loaders."""
 
 import json
 import tempfile
@@ -17,7 +17,7 @@ PLACE = click.argument("path", type=click.Path(path_type=Path), required=False)
 
 @click.group("ch05", context_settings={"help_option_names": ["-h", "--help"]})
 def ch05() -> None:
-    """Audit storage, and report on datasets."""
+    """Audit storage, and report on datasets and loaders."""
 
 
 @ch05.command("io-audit")
@@ -71,3 +71,39 @@ def dataset_report(path: Path, field: str, unit: str, batch: int, context: int, 
     click.echo()
     rows = [(units.percent(one.waste).strip(), units.percent(one.cut).strip(), one.way) for one in found.paddings]
     print_table(("PADDING", "CUT OFF", "BATCHES"), rows)
+
+
+@ch05.command("stall-report")
+@click.argument("loader", metavar="MODULE:FUNCTION")
+@click.option("--step", metavar="MODULE:FUNCTION", help="The step: a function of a batch that returns when it is done.")
+@click.option(
+    "--step-ms", type=click.FloatRange(min=0), default=20.0, show_default=True, help="A step that sleeps this long."
+)
+@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Steps that are timed.")
+@JSON
+def stall_report(loader: str, step: str | None, step_ms: float, steps: int, as_json: bool) -> None:
+    """Measure how long a training step waits for its data.
+
+    MODULE:FUNCTION is a function without arguments that returns the loader, such as a DataLoader. Each batch goes to
+    --step, or to a step that sleeps. The first batch, which starts the loader, is reported separately.
+    """
+    from aiperf_ch05 import stall_report as study
+
+    work = study.found(step) if step else study.sleeping(step_ms / 1e3)
+    stalls = study.measure(study.found(loader)(), work, steps)
+    if as_json:
+        click.echo(json.dumps(asdict(stalls), indent=2))
+        return
+    click.echo(f"waits for data: {units.percent(stalls.waiting).strip()} of the time of {stalls.steps:,} steps\n")
+    rows = [
+        ("first batch", units.seconds(stalls.first_s)),
+        ("wait, median", units.seconds(stalls.wait_median_s)),
+        ("wait, 99th percentile", units.seconds(stalls.wait_p99_s)),
+        ("wait, longest", units.seconds(stalls.wait_most_s)),
+        ("step, median", units.seconds(stalls.step_median_s)),
+        ("steps that waited", f"{stalls.stalled_steps:,}"),
+        ("speedup without waits", f"{stalls.speedup:.2f}x"),
+    ]
+    print_table(("FIGURE", "VALUE"), [(name, value.strip()) for name, value in rows])
+    if stalls.advice:
+        click.echo(f"\n{stalls.advice}")

@@ -18,5 +18,5 @@ def aiperf_targets() -> Iterable[Target]:
 
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
-    """Contribute the chapter's diagnostics, as one command with three subcommands."""
-    yield Command("ch05", "Audit storage, and report on datasets.", "aiperf_ch05.cli:ch05")
+    """Contribute the chapter's diagnostics, as one command with four subcommands."""
+    yield Command("ch05", "Audit storage, and report on datasets and loaders.", "aiperf_ch05.cli:ch05")
