@@ -17,6 +17,8 @@ Breaks     One rank. As many bytes travel as in an all-reduce, so that time is n
            On a CPU the memory is the growth of the process: buffers of the collectives and spare pages come with it.
 """
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 
@@ -219,7 +221,7 @@ class FullyShard:
     def prepare(self, share, target):
         from torch.distributed.fsdp import fully_shard
 
-        self.layers = [fully_shard(Quadratic(torch.empty_like(target))) for _ in share]
+        self.layers: list[Any] = [fully_shard(Quadratic(torch.empty_like(target))) for _ in share]
 
     def run(self, share, target, curvature):
         weights = [layer.weight for layer in self.layers]
