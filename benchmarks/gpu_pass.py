@@ -164,7 +164,7 @@ def owed(target: InstalledTarget, device: str) -> Iterator[tuple[str, str, list[
     runs = [
         (run.date, run.git, run.sources[target.name])
         for path in sorted((source.folder / expectations.FOLDER).glob("*.json"))
-        if path.name.startswith("nvidia-") == (device == "cuda")
+        if expectations.is_gpu(path.name) == (device == "cuda")
         for run in getattr(expectations.read(path), "runs", ())
         if target.name in run.sources
     ]

@@ -71,6 +71,7 @@ def test_comm_sweep_says_how_many_gpus_there_are(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.gpu
+@pytest.mark.aiperf_gpus(2)
 def test_comm_sweep_on_gpus() -> None:
     found = json.loads(invoke("comm-sweep", "--device", "cuda", "--max-bytes", "67108864", "--json").output)
     rates = {(one["collective"], one["message_bytes"]): one["bus_bytes_per_s"] for one in found["points"]}

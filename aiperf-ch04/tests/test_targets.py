@@ -40,6 +40,7 @@ def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) ->
 
 
 @pytest.mark.gpu
+@pytest.mark.aiperf_gpus(2)
 @pytest.mark.parametrize(
     ("name", "size"),
     [

@@ -38,7 +38,7 @@ REASONS = {
 }
 # Languages of blocks that show something and do nothing; those without a language are drawings. The strict build of the
 # site reads what is in braces.
-SHOWN = {"", "c", "cuda", "text", "{include}", "{toctree}"}
+SHOWN = {"", "c", "cuda", "text", "{include}", "{literalinclude}", "{toctree}"}
 
 BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?^```(?P<language>[^\s]*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL

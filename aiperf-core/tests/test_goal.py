@@ -18,6 +18,11 @@ WORDS = {
     "at least 97.5 % of the rate of bf16 matrix products": {"of": "MM:bf16", "at_least": 0.975},
     "at least 60 % of the rate of fp32 multiply-adds": {"of": "FMA:fp32", "at_least": 0.6},
     "at most 2x the time of an empty kernel that the host waits for": {"of": "LAT", "at_most": 2},
+    "at most 1.15x the time of an empty kernel within a graph, for each of 1,201 launches": {
+        "of": "GRAPH",
+        "at_most": 1.15,
+        "launches": 1201,
+    },
     "at most 1.1x the time of library": {"of": "time:library", "at_most": 1.1},
     "at most 1.1x the longest time of one and other": {"of": "time:one,other", "at_most": 1.1},
     "at most 0.5x the peak memory of plain": {"of": "memory:plain", "at_most": 0.5},
@@ -52,6 +57,12 @@ def test_other_figures_are_refused(of: str) -> None:
 def test_other_bars_are_refused(bar: float) -> None:
     with pytest.raises(BenchmarkError, match="give one of them, a number above 0"):
         goal(of="BW", at_least=bar)
+
+
+@pytest.mark.parametrize(("of", "launches"), [("BW", 2), ("LAT", 0), ("GRAPH", 1.5), ("time:a", 2)])
+def test_launches_are_of_kernels(of: str, launches: float) -> None:
+    with pytest.raises(BenchmarkError, match=r"with launches=.*; accepted is a whole number from 1, of LAT, GRAPH"):
+        goal(of=of, at_most=1, launches=launches)
 
 
 def test_a_bar_is_reached_from_its_side() -> None:

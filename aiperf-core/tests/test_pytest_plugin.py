@@ -315,6 +315,19 @@ def test_it_costs_nothing_when_it_is_not_asked_for(site):
     assert "was imported" in asked.stdout + asked.stderr
 
 
+def test_a_test_that_needs_more_gpus_than_there_are_is_skipped(site):
+    site.write("torch.py", "from types import SimpleNamespace\ncuda = SimpleNamespace(device_count=lambda: 1)\n")
+    site.write(
+        "test_own.py",
+        "import pytest\n"
+        "NEEDED = [pytest.param(n, marks=pytest.mark.aiperf_gpus(n)) for n in (1, 2)]\n"
+        "@pytest.mark.parametrize('n', NEEDED)\ndef test_on(n): pass\n",
+    )
+    done, told = run(site)
+    wanted = {"test_own.py::test_on[1]": "PASSED", "test_own.py::test_on[2]": "SKIPPED (needs 2 GPUs (1 here))"}
+    assert told == wanted, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(("size", "prime"), [(0, 2), (1, 2), (2, 3), (4, 5), (8, 11), (4096, 4099), (4099, 4111)])
 def test_primes(size, prime):
     assert prime_after(size) == prime

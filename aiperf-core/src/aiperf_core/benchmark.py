@@ -369,6 +369,7 @@ class Benchmark:
         implementation: str | None = None,
         size: str | None = None,
         params: Mapping[str, float] | None = None,
+        launches: int = 1,
         cause: str = "",
         shown_by: str = "",
     ) -> None:
@@ -388,6 +389,7 @@ class Benchmark:
                 implementation=implementation,
                 size=size,
                 params=dict(params or {}),
+                launches=launches,
                 cause=cause,
                 shown_by=shown_by,
             )

@@ -71,6 +71,7 @@ class Goal:
         the one with the least peak memory.
     size: the preset of sizes; the device's own by default.
     params: sizes that replace those of the preset, such as `{"world_size": 2}`.
+    launches: of `LAT` and `GRAPH`, the number of kernels among which the time is divided.
     cause: why the goal is missed, as a measurement shows.
     shown_by: the measurement, as `counter:NAME`, `sass:WHAT`, `trace:WHAT` or `variant:NAME`.
     """
@@ -82,6 +83,7 @@ class Goal:
     implementation: str | None = None
     size: str | None = None
     params: dict[str, float] = field(factory=dict)
+    launches: int = 1
     cause: str = ""
     shown_by: str = ""
 
@@ -121,6 +123,7 @@ class Goal:
         sizes = [f"size {self.size}"] if self.size else []
         sizes += [f"{name}={units.parameter(value)}" for name, value in self.params.items()]
         where = f" at {', '.join(sizes)}" if sizes else ""
+        where += f", for each of {self.launches:,} launches" if self.launches > 1 else ""
         return f"at {'most' if self.at_most else 'least'} {bar} {self._reference()}{where}"
 
     def _reference(self) -> str:
@@ -167,6 +170,10 @@ def make_goal(
             f"has a goal with cause={cause!r} and shown_by={shown_by!r}; a cause needs the measurement that shows it: "
             f"{accepted}"
         )
+    launches = where.get("launches", 1)
+    if type(launches) is not int or launches < 1 or (launches > 1 and of not in MULTIPLES):
+        accepted = f"a whole number from 1, of {', '.join(MULTIPLES)}"
+        raise BenchmarkError(f"has a goal of {of!r} with launches={launches!r}; accepted is {accepted}")
     return Goal(
         of=of,
         bar=bars[0],

@@ -11,7 +11,8 @@ is missing; what else this machine cannot run is listed with its reason at the e
 The benchmark declares its awkward sizes with `bench.awkward(...)`. With the ini option `aiperf_strict` notes of `aiperf
 lint` fail too, unless the benchmark accepts them with `bench.accept(...)`.
 
-The fixture `aiperf_measure` is for tests that an author writes. Without `--aiperf` and without the fixture neither
+The fixture `aiperf_measure` is for tests that an author writes. `@pytest.mark.aiperf_gpus(2)` skips a test on a machine
+with fewer GPUs. Without `--aiperf` and without the fixture neither
 torch nor any benchmark is imported.
 """
 
@@ -42,10 +43,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the items where the option is given."""
+    """Describe the markers, and make the items where the option is given."""
+    config.addinivalue_line("markers", "aiperf_gpus(count): skipped where there are fewer NVIDIA GPUs")
     if config.getoption("--aiperf") is not None:
         config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU")
         config.pluginmanager.register(Conformance(config), "aiperf-conformance")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs more GPUs than there are."""
+    marker = item.get_closest_marker("aiperf_gpus")
+    if marker is None:
+        return
+    import torch
+
+    (wanted,), here = marker.args, torch.cuda.device_count()
+    if here < wanted:
+        pytest.skip(f"needs {wanted} GPUs ({here} here)")
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ def package(site):
     return site.folder / "aiperf_acme"
 
 
-def store(package, hardware, figures, source=GATHER, date=RUN["date"]):
+def store(package, hardware, figures, source=GATHER, date=RUN["date"], goals=None):
     """Write an expectations file with these figures of `ordered` and `halved`."""
     rows = {
         f"acme.gather:{name}": {
@@ -77,6 +77,7 @@ def store(package, hardware, figures, source=GATHER, date=RUN["date"]):
             "high": high,
             "sizes": {"n": 33554432.0},
             "run": 0,
+            "goals": (goals or {}).get(name, []),
             "sol": {"bound": "memory", "time_s": 0.1, "fraction": 0.94},
         }
         for name, (value, low, high) in figures.items()
@@ -115,8 +116,10 @@ def test_a_page(written, package):
     half = "half (builds on `ordered`); lossy: rel_l2 at most 0.05"
     assert f"| cuda | `halved` | {half} | `sm_80` |" in gather
     assert "a line is fetched \\| once" in gather
-    assert "- **Goal on cuda.** " in gather
-    assert "by the fastest variant. Missed because it is \\*small\\* (shown by `variant:halved`)." in gather
+    assert "- **Goal** on cuda: at least 2x the speed of the baseline, " in gather
+    assert (
+        "by the fastest variant. Not measured. Missed because it is \\*small\\* (shown by `variant:halved`)." in gather
+    )
     assert "![speedup relative to the baseline: shuffled baseline, ordered 4.00x [3.90, 4.10], SOL 94 %, " in gather
     assert "](page-acme.gather.svg)" in gather
     assert (
@@ -124,7 +127,7 @@ def test_a_page(written, package):
         "git 3904a98e3b33; run `run7`."
     ) in gather
     assert "changed since" not in text
-    assert "Not measured" not in gather
+    assert "Not measured on" not in gather
     assert section(text, "acme.copy").endswith("*No stored measurement.*\n")
     assert ">halved</text>" in out.with_name("page-acme.gather.svg").read_text()
 
@@ -145,6 +148,16 @@ def test_a_gpu_comes_before_a_newer_cpu_and_the_newest_gpu_first(written, packag
     text = written("acme.gather")[1].read_text()
     assert text.count("Measured on") == 1
     assert "Measured on `nvidia-h200-x1`" in text
+
+
+def test_the_stored_figure_of_a_goal_stands_beside_it(written, package):
+    reached = {"ordered": [{"of": "speedup", "value": 1.5, "low": 1.4, "high": 1.6}]}
+    reached["halved"] = [{"of": "speedup", "value": 1.9, "low": 1.8, "high": 2.1}]
+    store(package, "nvidia-h200-x1", {"ordered": (4.0, 3.9, 4.1), "halved": (8.0, 7.9, 8.1)}, goals=reached)
+    assert (
+        "Reached: 1.90x [1.80, 2.10] by `halved` on `nvidia-h200-x1`. Missed because"
+        in written("acme.gather")[1].read_text()
+    )
 
 
 def test_a_source_that_changed_is_told(written, package):

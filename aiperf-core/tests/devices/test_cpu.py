@@ -159,7 +159,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 keep_freed_memory()
-print(*(faults() for _ in range(12)))
+print(*(faults() for _ in range(36)))
 """
 
 
@@ -169,7 +169,8 @@ def test_freed_memory_is_handed_out_again() -> None:
     faults = [int(count) for count in done.stdout.split()]
     # Fresh memory faults once for each page, or once for each 2 MiB where the kernel gives huge ones.
     assert faults[0] >= 24
-    assert median(faults) < 12
+    # In the first calls torch still puts small objects behind a block; malloc then finds it too small for an aligned one.
+    assert median(faults[12:]) < 12
 
 
 GAPS = """

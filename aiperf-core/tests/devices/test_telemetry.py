@@ -596,6 +596,14 @@ def test_the_gpu_of_this_machine():
     else:
         assert second.energy_j is not None
         assert 1 < (second.energy_j - first.energy_j) / (second.at_s - first.at_s) < 2000
+    telemetry.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.quiet
+def test_a_reading_of_the_gpu_is_quick():
+    telemetry = open_telemetry("cuda")
+    telemetry.read()
     start = time.perf_counter()
     for _ in range(50):
         telemetry.read()

@@ -1,6 +1,5 @@
 """When the clocks of a run agree, and what the events' own cost is taken off."""
 
-import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -394,18 +393,13 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
 ) -> None:
     """Of the others nothing can be told by them."""
     baseline, one = asked([(1e-3, 1e-3, 1.1e-3)] * 8), asked([(1e-3, 1e-3, 9e-3)] * 8)
-    waits = itertools.count()
-
-    def standing() -> process_monitor.Standing:
-        return process_monitor.Standing(0.0, 0.0, next(waits) * 8e-3)
 
     def look(*_: object, **__: object) -> dict[str, object]:
         return sample(wall_s=1e-3, bracket_s=1e-3, answered_s=9e-3, kept_waiting_s=(9e-3, 0.0))
 
     for number, child in enumerate((baseline, one)):
         child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
-    monkeypatch.setattr(process_monitor, "ProcessMonitor", lambda _: SimpleNamespace(standing=standing))
-    monkeypatch.setattr(process_monitor, "own_wait_s", lambda: 0.0)
+    monkeypatch.setattr(process_monitor, "ProcessMonitor", lambda _: None)
     monkeypatch.setattr(Sampler, "_sample", look)
     monkeypatch.setattr(Sampler, "_inspect", lambda *_: True)
     monkeypatch.setattr(Sampler, "_new_seed", lambda _: 1)

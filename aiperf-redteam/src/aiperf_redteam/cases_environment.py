@@ -22,7 +22,6 @@ CASES: tuple[Case, ...] = (
         module=CONDITIONS,
         implementation="loads_machine",
         gains="silence",
-        tier="standard",
         alone=True,
     ),
     Case(issue="environment.driver_version_mismatch", module=LIBRARIES, implementation="newer_driver", gains="silence"),

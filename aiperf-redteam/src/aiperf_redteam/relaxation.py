@@ -17,7 +17,7 @@ from aiperf_core import Benchmark, Cost, fp32
 
 # Steps of a call on a processor. What is put off is noticed by the processor time that is used between the calls,
 # unless it is so little that a process may need it anyway: `SHORT`. Attacks that mean to be noticed by it take `LONG`.
-SHORT, LONG = 25, 300
+SHORT, LONG = 25, 150
 
 
 def benchmark(*, steps: int, on_a_gpu: int = 10, clock: str = "device") -> Benchmark:

@@ -23,8 +23,6 @@ from aiperf_core.stats import expectations
 from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, Source
 from aiperf_core.targets import InstalledTarget
 
-# The key of a kind of machine that ran GPU targets: NVIDIA's driver names each of its GPUs "NVIDIA ...".
-_GPU = re.compile(r"nvidia-")
 # An underscore within a word is none of Markdown's.
 _SPECIAL = re.compile(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]")
 NOT_ON_A_GPU = "Not measured on a GPU yet."
@@ -49,7 +47,7 @@ class Stored:
     @property
     def device(self) -> str:
         """The kind of device that was measured."""
-        return "cuda" if _GPU.match(self.hardware) else "cpu"
+        return "cuda" if expectations.is_gpu(self.hardware) else "cpu"
 
     @property
     def date(self) -> str:
@@ -79,7 +77,7 @@ def lesson(target: InstalledTarget, benchmark: Benchmark, figure: Figure, headin
     yield from _docstring(inspect.cleandoc(sys.modules[target.module].__doc__ or ""))
     yield "\n".join(_implementations(benchmark))
     if benchmark.goals:
-        yield "\n".join(_goals(benchmark.goals))
+        yield "\n".join(_goals(benchmark.goals, measured))
     if measured:
         yield from _measured(target, benchmark, measured[0], source, figure)
     if "cuda" in benchmark.devices and all(one.device != "cuda" for one in measured):
@@ -116,11 +114,24 @@ def _what(one: Implementation) -> str:
     return f"{role}{_plain(one.why)}{builds}{lossy}"
 
 
-def _goals(goals: Iterable[Goal]) -> Iterator[str]:
+def _goals(goals: Iterable[Goal], measured: Iterable[Stored]) -> Iterator[str]:
     for goal in goals:
+        reached = _reached(goal, next((one for one in measured if one.device == goal.device), None))
         who = f"`{goal.implementation}`" if goal.implementation else "the fastest variant"
         cause = f" Missed because {_plain(goal.cause)} (shown by `{goal.shown_by}`)." if goal.cause else ""
-        yield f"- **Goal on {goal.device}.** {_plain(str(goal))}, by {who}.{cause}"
+        yield f"- **Goal** on {goal.device}: {_plain(str(goal))}, by {who}.{reached}{cause}"
+
+
+def _reached(goal: Goal, found: Stored | None) -> str:
+    """The stored figure of a goal, the best where several implementations have it."""
+    named = [(one, name) for name, row in (found.figures if found else {}).items() for one in row.goals]
+    fits = [(one, name) for one, name in named if one.of == goal.of and goal.implementation in (None, name)]
+    if not fits or not found:
+        return " Not measured."
+    best, name = (min if goal.at_most else max)(fits, key=lambda pair: pair[0].value)
+    estimate = Estimate(best.value, best.low, best.high)
+    shown = (units.percent_estimate if goal.is_share else units.ratio_estimate)(estimate)
+    return f" Reached: {shown.value} {shown.interval} by `{name}` on `{found.hardware}`."
 
 
 def _measured(

@@ -23,7 +23,7 @@ from aiperf_core.results.models import Verdict
 from aiperf_core.selftest import recording
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.support import name_of
-from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Run, Trials
+from aiperf_core.selftest.trials import BUDGET_S, NotTriedError, ProofPlanner, Run, Trials
 from aiperf_core.targets import DEVICES
 from aiperf_core.validity.assess import built_in
 from aiperf_core.validity.cases import Case, Recorded
@@ -38,8 +38,8 @@ LOOK_LONGER = 4
 LOOK_AGAIN = 2
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
 CLEAR = 2.0
-# Load of other processes is read twice a second, so that an attack on `conditions` needs a longer run.
-FOR_READINGS = 8.0
+# Load of other processes is read twice a second, so that an attack on `conditions` needs a longer run, in seconds.
+FOR_READINGS_S = 3.0
 # In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its
 # own.
 NO_GAIN = 1.05
@@ -287,7 +287,7 @@ class Prover:
         noise that hides a gain is looked through.
         """
         light = self._guards[case.issue] == LIGHT
-        longer = FOR_READINGS if self._guards[case.issue] == recording.CONDITIONS else 1.0
+        longer = FOR_READINGS_S / BUDGET_S[tier] if self._guards[case.issue] == recording.CONDITIONS else 1.0
         together = beside if tier == case.tier else ()
         run = self._trials.run(case, plan, tier, off, beside=together, light=light, longer=longer, fresh=fresh)
         counts = case.gains == "verdict" and not case.honest and run.crowd == 1

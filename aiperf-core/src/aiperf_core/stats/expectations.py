@@ -160,6 +160,11 @@ def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> 
     return _key(f"{machine.cpu} x{machine.cores}")
 
 
+def is_gpu(key: str) -> bool:
+    """Whether a kind of machine is one of GPUs: NVIDIA's driver names each of its GPUs `NVIDIA ...`."""
+    return key.startswith("nvidia-")
+
+
 def _key(name: str) -> str:
     return checked_key(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_KEY].strip("-"))
 

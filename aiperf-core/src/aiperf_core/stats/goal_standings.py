@@ -21,8 +21,6 @@ from aiperf_core.stats.goals import NoFigureError, Reached, figure_of
 from aiperf_core.targets import InstalledTarget
 
 MET, MISSED, UNMEASURED = "met", "missed", "not measured"
-# The beginning of the key of machines with GPUs, whose names come from NVIDIA's driver.
-_GPUS = "nvidia-"
 
 
 @frozen
@@ -128,7 +126,7 @@ def _pages(folder: Path, unreadable: list[str]) -> Iterator[tuple[Path, Page]]:
 
 
 def _was_on_gpu(name: str, results: Sequence[_Measured], pages: Sequence[tuple[Path, Page]]) -> bool:
-    kept = (row for _, page in pages if page.hardware.startswith(_GPUS) for row in page.expected)
+    kept = (row for _, page in pages if expectations.is_gpu(page.hardware) for row in page.expected)
     return any(one.outline.device == "cuda" for one in results) or any(row.partition(":")[0] == name for row in kept)
 
 
@@ -164,7 +162,7 @@ def _kept(
 ) -> Iterator[tuple[Reached, Origin]]:
     """The figures of a goal in expectations files."""
     for path, page in pages:
-        if page.hardware.startswith(_GPUS) != (goal.device == "cuda"):
+        if expectations.is_gpu(page.hardware) != (goal.device == "cuda"):
             continue
         for key, row in page.expected.items():
             target, _, implementation = key.partition(":")

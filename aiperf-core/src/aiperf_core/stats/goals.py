@@ -109,7 +109,7 @@ def _figure(goal: Goal, row: Row, result: TargetResult, ceilings: Ceilings | Non
                 raise NoFigureError(f"{row.name} has no speed of light; its run lacks the ceilings: aiperf ceilings")
             return _inverse(row.speed_of_light.time_s, _time(row))
         case "LAT" | "GRAPH":
-            unit, time = _ceiling(goal, result.problem, ceilings), _time(row)
+            unit, time = goal.launches * _ceiling(goal, result.problem, ceilings), _time(row)
             return Estimate(time.value / unit, time.low / unit, time.high / unit)
         case "DISK":
             return _inverse(_disk_s(result.problem, ceilings), _time(row))

@@ -12,7 +12,7 @@ from attrs import evolve
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.run.implementation_run import ImplementationRun
-from aiperf_core.harness.run.sampler import Sampler, _kept_waiting
+from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.results.models import Verdict
 from aiperf_core.validity.checks.global_state import is_silent
 
@@ -163,14 +163,23 @@ def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: 
     assert taken["stopped_s"] == pytest.approx(4e-3)
 
 
-@pytest.mark.parametrize(("others_s", "excused"), [(0.0, (0.2, 0.3)), (0.1, (0.1, 0.2)), (1.0, (0.0, 0.0))])
+@pytest.mark.parametrize(
+    ("untrusting", "others_s", "excused"),
+    [
+        (True, 0.0, (0.2, 0.3)),
+        (True, 0.1, (0.1, 0.2)),
+        (True, 1.0, (0.0, 0.0)),
+        (False, 0.1, (0.1, 0.3)),
+    ],
+)
 def test_what_its_own_threads_did_does_not_excuse_a_process(
-    monkeypatch: pytest.MonkeyPatch, others_s: float, excused: tuple[float, float]
+    monkeypatch: pytest.MonkeyPatch, untrusting: bool, others_s: float, excused: tuple[float, float]
 ) -> None:
     monkeypatch.setattr(process_monitor, "own_wait_s", lambda: 1.3)
     before, now = process_monitor.Standing(2.0, 1.0, 5.0), process_monitor.Standing(2.5 + others_s, 1.5, 5.2)
-    watcher = SimpleNamespace(standing=lambda: now)
-    assert _kept_waiting(watcher, (before, 1.0)) == pytest.approx(excused)  # type: ignore[arg-type]
+    watcher: Any = SimpleNamespace(standing=lambda: now)
+    taken = sampler(Judge(), untrusting=untrusting)._kept_waiting(watcher, (before, 1.0))
+    assert taken == pytest.approx(excused)
 
 
 @pytest.mark.parametrize("untrusting", [False, True])

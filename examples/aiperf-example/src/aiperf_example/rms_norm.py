@@ -87,9 +87,9 @@ cuda.variant(
     why="32 lanes add their sums without a barrier; one barrier is left, not nine",
 )
 cuda.variant(
-    launch(
-        triton_code, out="x", grid=blocks(rows=1), make={"BLOCK": lambda columns: 1 << (columns - 1).bit_length()}
-    )("row_in_registers"),
+    launch(triton_code, out="x", grid=blocks(rows=1), make={"BLOCK": lambda columns: 1 << (columns - 1).bit_length()})(
+        "row_in_registers"
+    ),
     requires="package:triton",
     adds=("fusion", "registers"),
     why="a program keeps its row in registers: each value is loaded once",

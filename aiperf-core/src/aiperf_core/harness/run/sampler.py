@@ -42,7 +42,9 @@ JUDGED_FRACTION = 0.25
 FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
 # A sample is also judged after so many that were not.
 LONGEST_UNJUDGED = 12
-MIN_ISOLATED, MAX_ISOLATED, ISOLATED_S = 5, 200, 0.2
+# Samples of an implementation alone in one round, and their time: the smaller of the share of the round's budget and
+# the limit.
+MIN_ISOLATED, MAX_ISOLATED, ISOLATED_SHARE, ISOLATED_S = 5, 200, 0.1, 0.2
 # Samples that are taken of a suspect before a finding, and for about how long.
 LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S = 8, 128, 2.0
 _SEED_BITS = 62
@@ -177,11 +179,11 @@ class Sampler:
         else:
             one.findings.append(Finding("timing.timer_granularity", "warning", message, evidence))
 
-    def isolate(self, one: ImplementationRun) -> None:
+    def isolate(self, one: ImplementationRun, round_budget_s: float) -> None:
         """Take samples of one implementation without the others in between, to see whether taking turns disturbs it."""
-        until = time.monotonic() + ISOLATED_S
-        while one.active and len(one.isolated_samples_s) < MAX_ISOLATED:
-            if len(one.isolated_samples_s) >= MIN_ISOLATED and time.monotonic() >= until:
+        until = time.monotonic() + min(ISOLATED_S, ISOLATED_SHARE * round_budget_s)
+        for taken in range(MAX_ISOLATED):
+            if not one.active or (taken >= MIN_ISOLATED and time.monotonic() >= until):
                 return
             sample = self._sample(one, self._new_seed(), self.clock)
             if sample is None or not self._plausible(one, sample) or not self._inspect(one, None):
@@ -192,11 +194,10 @@ class Sampler:
         """Take samples that are not counted of a suspect and of the baseline in turns, while the suspicion holds.
 
         On a busy machine answers are late by chance, but not all samples, and the baseline's are as late. The time
-        in which others kept the process, or the supervisor, from running is taken off.
+        between request and answer in which others kept the process, or the supervisor, from running is taken off.
 
-        Of untrusted code only the time between request and answer counts for that. Work of the process's own threads is
-        no excuse, and a sample of which more would be taken off than there is says nothing. Trusted code has the
-        benefit of the doubt: its processes may still have been about to stop.
+        Of untrusted code, work of the process's own threads is no excuse, and a sample of which more would be taken off
+        than there is says nothing.
         """
         if not suspected():
             return
@@ -208,14 +209,10 @@ class Sampler:
                 return
             sides = zip(one.looks, one.bracket_looks, (baseline, one), watchers, strict=True)
             for side, brackets, looked_at, watcher in sides:
-                before, own_before = watcher.standing(), process_monitor.own_wait_s()
                 sample = self._sample(looked_at, self._new_seed(), self.clock, watcher=watcher)
-                after, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
                 if sample is None or not self._inspect(looked_at, None):
                     return
-                waited_s = after.kept_waiting_s(before) if before and after else 0.0
-                if self.untrusting:
-                    waited_s, own_s = sample["kept_waiting_s"]
+                waited_s, own_s = sample["kept_waiting_s"]
                 wall_s, bracket_s = sample["wall_s"], sample["bracket_s"] - own_s
                 if wall_s is not None and (bracket_s >= wall_s or not self.untrusting):
                     brackets.append((wall_s, bracket_s))
@@ -390,12 +387,26 @@ class Sampler:
                 "replied_s": answered - asked if self.untrusting and told["integrity_probe"] is None else None,
                 "ahead_s": notices.used_s(continued),
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,
-                "kept_waiting_s": _kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
+                "kept_waiting_s": self._kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
             }
         except (ChildError, KeyError, ValueError) as error:
             one.fail(error, "sent no sample")
             self._present = None
             return None
+
+    def _kept_waiting(
+        self, watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]
+    ) -> tuple[float, float]:
+        """How long others kept a process, and the supervisor, from running since then.
+
+        An untrusted process's own threads may have kept the supervisor: their processor time is taken off.
+        """
+        before, own_before = then
+        now, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
+        if before is None or now is None:
+            return 0.0, own_s
+        own_s -= now.others_s(before) if self.untrusting else 0.0
+        return now.kept_waiting_s(before), max(0.0, own_s)
 
     def _wait_stopped(self, child: WorkerHandle | Child) -> bool:
         """In a run of untrusted code, wait until a process has stopped. Whether it is one that is stopped."""
@@ -525,20 +536,6 @@ class _Notices:
     def used_s(self, before: float | None) -> float | None:
         """Processor time that the process had used by the start, beyond `before`; None where either is unknown."""
         return None if self._used_s is None or before is None else self._used_s - before
-
-
-def _kept_waiting(
-    watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]
-) -> tuple[float, float]:
-    """How long others kept a process, and the supervisor, from running since then.
-
-    The process's own threads may have kept the supervisor: their processor time is taken off.
-    """
-    before, own_before = then
-    now, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
-    if before is None or now is None:
-        return 0.0, own_s
-    return now.kept_waiting_s(before), max(0.0, own_s - now.others_s(before))
 
 
 def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:

@@ -217,7 +217,7 @@ class TargetRun:
         if options.controls and self.setup.guards("interleaved"):
             for one in self._active:
                 self.setup.reporter.phase("sample alone", one.name)
-                sampler.isolate(one)
+                sampler.isolate(one, options.round_budget_s)
         self._note_memory()
         if number == options.rounds - 1:
             self._last_round.look()
