@@ -262,14 +262,14 @@ def timed(candidate, x, rank):
         for _ in range(CALLS):
             candidate.run(x, rank)
         return time.perf_counter() - start
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(QUEUEING_CYCLES)
-    start.record()
+    first.record()
     for _ in range(CALLS):
         candidate.run(x, rank)
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1000
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last) / 1000
 
 
 @cpu.variant(name="auto", adds="measured choice", why="which algorithm is fastest depends on the size of the message")

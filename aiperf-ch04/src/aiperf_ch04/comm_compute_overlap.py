@@ -26,7 +26,7 @@ bench = Benchmark(
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
 
 COMMUNICATION_BLOCKS = 8
-SIZES = {"n": 1 << 27, "m": 4096, "products": 4, "world_size": 2}
+SIZES: dict[str, float] = {"n": 1 << 27, "m": 4096, "products": 4, "world_size": 2}
 
 
 @bench.workload(

@@ -30,7 +30,7 @@ both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
 
 STREAMS = 2  # on which buckets travel
 # Three parameters of 8 MiB share a bucket.
-STEP = {"layers": 48, "width": 2048, "rows": 2048, "bucket_bytes": 25 << 20, "world_size": 2}
+STEP: dict[str, float] = {"layers": 48, "width": 2048, "rows": 2048, "bucket_bytes": 25 << 20, "world_size": 2}
 
 
 @bench.workload(
