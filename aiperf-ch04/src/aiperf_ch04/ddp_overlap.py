@@ -35,7 +35,7 @@ STEP: dict[str, float] = {"layers": 48, "width": 2048, "rows": 2048, "bucket_byt
 
 @bench.workload(
     smoke={"layers": 3, "width": 37, "rows": 11, "bucket_bytes": 6000, "world_size": 2},
-    cpu={"layers": 6, "width": 256, "rows": 64, "bucket_bytes": 1 << 18, "world_size": 2},
+    cpu={"layers": 32, "width": 64, "rows": 64, "bucket_bytes": 1 << 16, "world_size": 2},
     cuda=STEP,
     compute_alone={**STEP, "world_size": 1},
     comm_alone={**STEP, "rows": 1},

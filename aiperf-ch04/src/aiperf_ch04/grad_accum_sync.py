@@ -27,7 +27,7 @@ both = bench.on(("cpu", "cuda"))
 
 @bench.workload(
     smoke={"layers": 3, "width": 37, "rows": 11, "micro": 3, "world_size": 2},
-    cpu={"layers": 6, "width": 256, "rows": 16, "micro": 8, "world_size": 2},
+    cpu={"layers": 12, "width": 64, "rows": 16, "micro": 16, "world_size": 2},
     cuda={"layers": 24, "width": 4096, "rows": 1024, "micro": 8, "world_size": 2},
 )
 def inputs(micro, width, rows, device, generator):
