@@ -16,7 +16,6 @@ def check(aiperf_measure: Measure, name: str, device: str, ranks: int, **how: An
     assert problems(result) == []
     for row in result.rows:
         if row.verdict == "SKIPPED":
-            assert device == "cuda", (row.name, row.reason)
             assert str(row.reason).startswith("needs ")
         else:
             assert [one.rank for one in row.ranks] == list(range(ranks))

@@ -250,8 +250,7 @@ def test_a_target_added_to_a_package_is_three_changes_and_conforms(tmp_path):
         ("acme.there", "'{package}/there.py' already exists, and is not overwritten. Choose another name."),
         (
             "ajax.row_means",
-            "No installed plugin provides the group 'ajax'; there are acme. "
-            "Create a package with: aiperf new PACKAGE",
+            "No installed plugin provides the group 'ajax'; there are acme. Create a package with: aiperf new PACKAGE",
         ),
         (
             "acme.row_means",
