@@ -176,9 +176,7 @@ class EightBits(Totals):
 int8_budget, fp8_budget = lossy("rel_l2", at_most=1.05e-2), lossy("rel_l2", at_most=1.45e-2)
 
 
-@both.variant(
-    adds="8-bit integers", why="a quarter of float32's bytes, for some twenty passes over memory", lossy=int8_budget
-)
+@both.variant(adds="8-bit integers", why="a quarter of float32's bytes, for many passes over memory", lossy=int8_budget)
 class Int8(EightBits):
     largest = LARGEST[torch.int8]
 
