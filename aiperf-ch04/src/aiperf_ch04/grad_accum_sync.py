@@ -4,9 +4,9 @@ Workload   Each rank has `micro` micro-batches of `rows` samples and a copy of a
            Linear and GELU of `width`, in bfloat16. The result on all ranks, in float32: the gradients of all
            micro-batches summed over all ranks, divided by the number of ranks.
 Baseline   The gradients of every micro-batch are all-reduced, and then added to the sum.
-Variants   `once`: each rank adds its gradients in float32, and the sums are all-reduced once.  `once_bf16`: the sums are
-           rounded to bfloat16 before they are sent, as the baseline's gradients are.  `last_overlapped`: the sums of
-           the last layers are sent during the backward pass of the last micro-batch.
+Variants   `once`: each rank adds its gradients in float32, and the sums are all-reduced once.  `once_bf16`: the sums
+           are rounded to bfloat16 before they are sent, as the baseline's gradients are.  `last_overlapped`: the sums
+           of the last layers are sent during the backward pass of the last micro-batch.
 Yardstick  `no_sync`: torch's DistributedDataParallel, which adds in bfloat16.
 Breaks     A single micro-batch: there is no collective to save, and the float32 sums cost memory.
 """
