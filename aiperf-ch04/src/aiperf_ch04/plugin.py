@@ -42,7 +42,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "grad_compression",
-        "Fewer bytes, plus the price of making them",
+        "Fewer bytes, for the cost of encoding them",
         goal="speed",
         devices=BOTH,
         tags=("distributed", "training", "compression"),
