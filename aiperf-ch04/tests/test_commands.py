@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aiperf_ch04 import nccl_env
+from aiperf_ch04 import comm_init, nccl_env, straggler
 from aiperf_ch04.cli import COLLECTIVES, ch04
 from aiperf_ch04.comm_sweep import Point, bus_factor, fit
 from aiperf_core.errors import UsageError
@@ -99,3 +99,31 @@ def test_nccl_env_explains_every_setting() -> None:
     assert {one["name"] for one in found["settings"]} >= nccl_env.KNOWN.keys()
     assert all(one["meaning"] for one in found["settings"])
     assert "NCCL_NVLS_ENABLE=0  [aiperf]\n" in invoke("nccl-env").output
+
+
+def test_comm_init_times_the_life_of_a_communicator() -> None:
+    found = json.loads(invoke("comm-init", "--device", "cpu", "--json").output)
+    assert found["backend"] == "gloo"
+    assert [one["name"] for one in found["steps"]] == list(comm_init.STEPS)
+    assert all(one["time_s"] > 0 for one in found["steps"])
+
+
+def test_straggler_names_the_rank_that_the_others_wait_for() -> None:
+    found = json.loads(invoke("straggler", "--device", "cpu", "--slow", "1", "--slow-by-ms", "300", "--json").output)
+    assert found["late"] == [1]
+    first, second = found["ranks"]
+    assert first["collective_s"] > 0.2 > second["collective_s"]
+
+
+def test_a_rank_is_late_by_its_work_and_not_by_its_wait() -> None:
+    found = straggler.judged([1.0, 1.05, 1.3, 0.9], [0.5, 0.45, 0.1, 0.6])
+    assert [one.late for one in found] == [False, False, True, False]
+    assert [one.late for one in straggler.judged([1.0, 1.2], [0.3, 0.1])] == [False, True]
+
+
+def test_doctor_says_what_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_P2P_DISABLE", "1")
+    found = {one["name"]: one for one in json.loads(invoke("doctor", "--json").output)["findings"]}
+    assert found["NCCL_P2P_DISABLE"]["advice"] == "data take a slower way; unset NCCL_P2P_DISABLE"
+    assert {"driver", "GPUs", "NCCL", "gloo", "interfaces", "/dev/shm"} <= found.keys()
+    assert "-> data take a slower way" in invoke("doctor").output

@@ -8,6 +8,10 @@ from attrs import asdict
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
+DEVICE = click.option(
+    "--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]"
+)
+RANKS = click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
 
 
 @click.group("ch04", context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,8 +20,8 @@ def ch04() -> None:
 
 
 @ch04.command("comm-sweep")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]")
-@click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
+@DEVICE
+@RANKS
 @click.option(
     "--collective", "names", type=click.Choice(COLLECTIVES), multiple=True, help="Only these; may be given often."
 )
@@ -62,6 +66,63 @@ def nccl_env(as_json: bool) -> None:
     click.echo(f"NCCL {version or 'is not here: torch finds no GPU'}\n")
     for one in found:
         click.echo(f"{one.name}={one.value}  [{one.source}]\n  {one.meaning}")
+
+
+@ch04.command("comm-init")
+@DEVICE
+@RANKS
+@JSON
+def comm_init(device: str | None, ranks: int, as_json: bool) -> None:
+    """Time what a communicator costs: joining, its first collective, a further group, leaving.
+
+    Times are those of the slowest rank, the median of a few repeats.
+    """
+    from aiperf_ch04 import comm_init as study
+
+    backend, steps = study.steps(device, ranks)
+    if as_json:
+        _print_json({"backend": backend, "ranks": ranks, "steps": [asdict(one) for one in steps]})
+        return
+    click.echo(f"{backend}, {ranks} ranks\n")
+    for one in steps:
+        click.echo(f"{one.name:<20}{one.time_s * 1e3:>12.3f} ms")
+
+
+@ch04.command("straggler")
+@DEVICE
+@RANKS
+@click.option("--slow", type=click.IntRange(min=0), help="Slow this rank down, to see what a straggler looks like.")
+@click.option("--slow-by-ms", type=click.FloatRange(min=0), default=20.0, show_default=True, help="With --slow.")
+@JSON
+def straggler(device: str | None, ranks: int, slow: int | None, slow_by_ms: float, as_json: bool) -> None:
+    """Find the rank that the others wait for: time equal work and an all-reduce on each."""
+    from aiperf_ch04 import straggler as study
+
+    found = study.ranks_of(device, ranks, slow, slow_by_ms / 1e3)
+    late = [one.rank for one in found if one.late]
+    if as_json:
+        _print_json({"ranks": [asdict(one) for one in found], "late": late})
+        return
+    click.echo(f"{'RANK':<6}{'WORK ms':>12}{'COLLECTIVE ms':>16}")
+    for one in found:
+        mark = "  late" if one.late else ""
+        click.echo(f"{one.rank:<6}{one.work_s * 1e3:>12.3f}{one.collective_s * 1e3:>16.3f}{mark}")
+    if late:
+        click.echo(f"\nThe others wait for rank {', '.join(map(str, late))}.")
+
+
+@ch04.command("doctor")
+@JSON
+def doctor(as_json: bool) -> None:
+    """Show what ranks on this machine talk over, and what to mend."""
+    from aiperf_ch04 import doctor as study
+
+    found = study.findings()
+    if as_json:
+        _print_json({"findings": [asdict(one) for one in found]})
+        return
+    for one in found:
+        click.echo(f"{one.name:<14}{one.value}" + (f"\n{'':<14}-> {one.advice}" if one.advice else ""))
 
 
 def _print_json(document: dict[str, Any]) -> None:
