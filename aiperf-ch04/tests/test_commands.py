@@ -127,3 +127,30 @@ def test_doctor_says_what_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["NCCL_P2P_DISABLE"]["advice"] == "data take a slower way; unset NCCL_P2P_DISABLE"
     assert {"driver", "GPUs", "NCCL", "gloo", "interfaces", "/dev/shm"} <= found.keys()
     assert "-> data take a slower way" in invoke("doctor").output
+
+
+MODEL = ("--parameters", "1e9", "--layers", "16", "--width", "2048", "--sequence", "1024", "--batch", "8")
+RATES = ("--flop-rate", "1e14", "--link-rate", "1e11")
+
+
+def test_plan_counts_bytes_and_seconds_as_its_formulas_say() -> None:
+    found = json.loads(invoke("plan", *MODEL, *RATES, "--gpus", "2", "--json").output)["plans"]
+    by_split = {(one["data"], one["tensor"], one["pipeline"]): one for one in found}
+    assert [*by_split] == [key for key, _ in sorted(by_split.items(), key=lambda one: one[1]["step_s"])]
+    border, ideal = 1024 * 2048, 6 * 1e9 * 8 * 1024 / 2 / 1e14
+    data, tensor, pipeline = by_split[2, 1, 1], by_split[1, 2, 1], by_split[1, 1, 2]
+    assert data["memory_bytes"] == pytest.approx(1e9 * (4 + 6) + 34 * border * 16)
+    assert tensor["memory_bytes"] == pytest.approx(0.5e9 * 16 + 34 * border / 2 * 16)
+    assert pipeline["memory_bytes"] == pytest.approx(0.5e9 * 16 + 34 * border * 8 * 2)
+    assert data["step_s"] == pytest.approx(ideal + 2e9 / 1e11)
+    assert tensor["step_s"] == pytest.approx(ideal + 4 * 16 * 8 * 2 * border / 1e11)
+    assert pipeline["step_s"] == pytest.approx(ideal * (1 + 1 / 8))
+
+
+def test_plan_says_what_the_smallest_split_needs() -> None:
+    result = invoke("plan", *MODEL, *RATES, "--gpus", "1", "--memory", "1e9")
+    assert str(result.exception) == (
+        "no split over 1 GPUs of 1.0 GB fits: the smallest needs 17.1 GB on each. Take more GPUs (--gpus) or a smaller "
+        "micro-batch"
+    )
+    assert "DATA" in invoke("plan", *MODEL, *RATES, "--gpus", "1").output

@@ -49,6 +49,7 @@ def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) ->
         ("allreduce_small", "tiny"),
         ("allreduce_small", "large"),
         ("grad_compression", "drift"),
+        ("pipeline_schedule", "interleaved"),
     ],
 )
 def test_right_on_gpus_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str, size: str) -> None:

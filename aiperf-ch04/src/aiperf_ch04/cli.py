@@ -125,5 +125,37 @@ def doctor(as_json: bool) -> None:
         click.echo(f"{one.name:<14}{one.value}" + (f"\n{'':<14}-> {one.advice}" if one.advice else ""))
 
 
+@ch04.command("plan")
+@click.option("--parameters", type=click.FloatRange(min=1), required=True, help="Of the model, such as 7e9.")
+@click.option("--layers", type=click.IntRange(min=1), required=True, help="Of the model.")
+@click.option("--width", type=click.IntRange(min=1), required=True, help="Of the model, its hidden size.")
+@click.option("--sequence", type=click.IntRange(min=1), default=4096, show_default=True, help="Tokens of a sequence.")
+@click.option("--batch", type=click.IntRange(min=1), default=512, show_default=True, help="Sequences of a step.")
+@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True, help="Sequences at a time.")
+@click.option("--gpus", type=click.IntRange(min=1), required=True, help="How many.")
+@click.option("--memory", type=click.FloatRange(min=1), default=80e9, show_default=True, help="Bytes of a GPU.")
+@click.option(
+    "--flop-rate", type=click.FloatRange(min=1), required=True, help="Measured, of bf16 products, per second."
+)
+@click.option("--link-rate", type=click.FloatRange(min=1), required=True, help="Measured, bytes per second one way.")
+@JSON
+def plan(gpus: int, memory: float, flop_rate: float, link_rate: float, as_json: bool, **of_model: float) -> None:
+    """List the splits of a training run over GPUs that fit, the fastest first.
+
+    Data, tensor and pipeline parallelism; ZeRO stage 1; 1F1B. Memory as by Rajbhandari et al. (2020) and Korthikanti et
+    al. (2022), times as by Shoeybi et al. (2019) and Narayanan et al. (2021), without any overlap.
+    """
+    from aiperf_ch04 import plan as study
+
+    found = study.plans(study.Model(**of_model), gpus, memory, flop_rate, link_rate)  # type: ignore[arg-type]
+    if as_json:
+        _print_json({"gpus": gpus, "plans": [{**asdict(one), "step_s": one.step_s} for one in found]})
+        return
+    click.echo(f"{'DATA':>6}{'TENSOR':>8}{'PIPELINE':>10}{'GB':>8}{'STEP s':>10}{'COMPUTE s':>11}{'LINK s':>9}")
+    for one in found:
+        split = f"{one.data:>6}{one.tensor:>8}{one.pipeline:>10}{one.memory_bytes / 1e9:>8.1f}"
+        click.echo(f"{split}{one.step_s:>10.3f}{one.compute_s:>11.3f}{one.tensor_s + one.data_s:>9.3f}")
+
+
 def _print_json(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2))
