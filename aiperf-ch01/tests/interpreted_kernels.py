@@ -1,15 +1,31 @@
 """Run the kernels under `TRITON_INTERPRET=1` and say which are right: see `test_kernels.py`."""
 
+from typing import Any
+
 import torch
 
-from aiperf_ch01 import launch_overhead, precision_ladder, train_step
+from aiperf_ch01 import batched_gemm, launch_overhead, precision_ladder, train_step
+from aiperf_core.benchmark import call_with
 
 
 def folds() -> None:
-    x = torch.randn(1021)
-    fused = launch_overhead.FusedTriton()
-    fused.prepare(x, 9)
-    torch.testing.assert_close(fused.run(x, 9), launch_overhead.reference(x, 9), rtol=0, atol=1e-6)
+    fused, x = launch_overhead.fused(), torch.randn(1021)
+    fused.prepare(x=x, n=1021, folds=9)
+    torch.testing.assert_close(fused.run(x=x, n=1021), launch_overhead.reference(x, 9), rtol=0, atol=1e-6)
+
+
+def products() -> None:
+    for batch, m, n, k in ((1, 1, 1, 1), (2, 17, 37, 65)):
+        a, b = torch.randn(batch, m, k), torch.randn(batch, k, n)
+        sizes = {"batch": batch, "m": m, "n": n, "k": k}
+        for one in batched_gemm.bench.implementations_on("cuda"):
+            if one.name in ("grouped_triton", "strided_triton"):
+                product = one.code()
+                product.prepare(a=a, b=b, **sizes)
+                right = batched_gemm.reference(a.double(), b.double())
+                torch.testing.assert_close(
+                    call_with(product.run, {"a": a, "b": b, **sizes}).double(), right, rtol=1e-5, atol=1e-4
+                )
 
 
 def update() -> None:
@@ -45,7 +61,36 @@ def quantise_rows() -> None:
         assert not out[0].float().any()
 
 
+def wide(narrow: Any, scales: Any, row_scales: Any) -> torch.Tensor:
+    """Values of fp4, by the tables of the format and of the layout of scales."""
+    rows, columns = narrow.shape[0], 2 * narrow.shape[1]
+    codes = torch.stack([narrow & 15, narrow >> 4], -1).view(rows, columns).long()
+    values = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])[codes]
+    tiles = scales.float().view(-(-rows // 128), columns // 64, 32, 4, 4)
+    of_blocks = tiles.permute(0, 3, 2, 1, 4).reshape(-1, columns // 16)[:rows]
+    return values * of_blocks.repeat_interleave(16, 1) * row_scales
+
+
+def emulated(left: Any, right: Any) -> torch.Tensor:
+    """A product by the tensor cores of sm_100, which does not know the scales of rows."""
+    (a, a_scales, _), (b, b_scales, _) = left, right
+    return (wide(a, a_scales, torch.ones(1)) @ wide(b, b_scales, torch.ones(1)).t()).bfloat16()
+
+
+def quantise_blocks() -> None:
+    for tokens, width, hidden in ((3, 67, 61), (131, 61, 67)):
+        ladder, generator = precision_ladder.Nvfp4(), torch.Generator().manual_seed(tokens)
+        ladder.product = emulated
+        x = precision_ladder.inputs(tokens, width, "cpu", generator)["x"]
+        weights = precision_ladder.weights(width, hidden, "cpu", generator)
+        x[0] = 0
+        ladder.prepare(x, **weights)
+        right = precision_ladder.reference(x, **weights)
+        error = (ladder.run(x) - right).norm() / right.norm()
+        assert 0.1 < error < 0.25, error
+
+
 torch.manual_seed(0)
-for kernel in (folds, update, quantise_rows):
+for kernel in (folds, products, update, quantise_rows, quantise_blocks):
     kernel()
     print(kernel.__name__, "is right")

@@ -2,14 +2,15 @@
 
 Workload   Steps over the first rows of a matrix of float16, a different number in each. A step scales them, clips them
            at zero and adds the result to a total, which takes two temporary matrices.
-Baseline   The temporaries' memory goes back to the system after every step, as `empty_cache()` in a training loop does
-           on a GPU, and `malloc_trim` on a CPU. The next step asks for it again: a device allocation, or new pages that
-           the kernel must clear.
-Variants   `cached`: the allocator keeps what is freed.  `preallocated`: two buffers for the largest step, of which each
-           step takes a view.  `in_place`: one buffer, which each operation overwrites.  `graph` (cuda): the steps of
-           `preallocated` in one launch, the floor of what is left.
-Breaks     Steps that take far longer than an allocation. Memory that is kept is missing elsewhere: a cache of blocks of
-           many sizes fragments, and one buffer for the largest step is large for all.
+Baseline   The memory of the temporaries goes back to the system after every step, as `empty_cache()` in a training loop
+           does on a GPU, and `malloc_trim` on a CPU. The next step asks for it again: a device allocation, or new pages
+           that the kernel of the system must clear.
+Variants   `cached`: the allocator keeps freed memory.  `preallocated`: two buffers for the largest step, of which each
+           step takes a view.  `in_place`: one buffer, which each operation overwrites.  `graph` (cuda): one launch for
+           the steps of `preallocated`, the floor of the others.
+Breaks     Steps that take far longer than an allocation. Kept memory is missing elsewhere: a cache of blocks of many
+           sizes fragments, and one buffer for the largest step is large for all steps. The tests count allocations:
+           `given_back` allocates in every step, the variants in none.
 """
 
 import ctypes
@@ -21,6 +22,7 @@ from aiperf_core.errors import SkipError
 from aiperf_core.graphs import captured
 
 bench = Benchmark(goal="latency", clock="wall")
+both, cuda, cpu = (bench.on(device) for device in (("cpu", "cuda"), "cuda", "cpu"))
 
 LENGTHS = 32
 STRIDE = 19  # has no factor in common with 32, so that all lengths come
@@ -49,6 +51,11 @@ def cost(steps, rows, columns):
     return Cost(bytes_read=2 * rows * columns, bytes_written=2 * rows * columns, flops=3 * touched, precision="fp16")
 
 
+# A single element; primes.
+bench.awkward({"steps": 1, "rows": 1, "columns": 1}, {"steps": 37, "rows": 101, "columns": 53})
+cuda.reach(of="time:graph", at_most=1.1, implementation="preallocated")
+
+
 def lengths(steps, rows):
     """How many rows each step has: all multiples of a 32nd, in an order without a trend; the last step has all rows."""
     return [max(1, rows * ((STRIDE * (steps - 1 - number)) % LENGTHS or LENGTHS) // LENGTHS) for number in range(steps)]
@@ -59,19 +66,25 @@ def factor(number):
     return (-1) ** number / (1 + number)
 
 
-class Allocating:
-    """Steps whose temporaries are new each time."""
+class Steps:
+    """The parts of a call, made once: of each step the rows of x and of the total, and the scale."""
 
     def prepare(self, x, steps):
         self.total = torch.empty_like(x)
-        self.steps = [(length, factor(number)) for number, length in enumerate(lengths(steps, len(x)))]
+        self.steps = [
+            (x[:length], self.total[:length], factor(number)) for number, length in enumerate(lengths(steps, len(x)))
+        ]
 
-    def run(self, x):
+
+class Allocating(Steps):
+    """Steps whose temporaries are new each time."""
+
+    def run(self):
         self.total.zero_()
-        for length, scale in self.steps:
-            scaled = x[:length] * scale
+        for x, total, scale in self.steps:
+            scaled = x * scale
             clipped = torch.relu(scaled)
-            self.total[:length] += clipped
+            total.add_(clipped)
             del scaled, clipped
             self.give_back()
         return self.total
@@ -80,13 +93,13 @@ class Allocating:
         """Called after each step."""
 
 
-@bench.baseline(device="cuda", kind="antipattern", name="given_back")
+@cuda.baseline(kind="antipattern", name="given_back")
 class GivenBackByDriver(Allocating):
     def give_back(self):
         torch.cuda.empty_cache()
 
 
-@bench.baseline(device="cpu", kind="antipattern", name="given_back")
+@cpu.baseline(kind="antipattern", name="given_back")
 class GivenBackByMalloc(Allocating):
     def prepare(self, x, steps):
         super().prepare(x, steps)
@@ -99,51 +112,51 @@ class GivenBackByMalloc(Allocating):
         self.trim(0)
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
+    adds="caching allocator",
     why="a freed block waits for the next tensor of its size, without the driver or the kernel of the system",
 )
 class Cached(Allocating):
     pass
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="cached",
-    why="nothing is asked for in a step, and it finds the same pages and cache lines as the one before",
+    adds="preallocation",
+    why="no step allocates, and each finds the same pages and cache lines as the step before",
 )
-class Preallocated:
+class Preallocated(Steps):
     def prepare(self, x, steps):
-        self.total, self.scaled, self.clipped = (torch.empty_like(x) for _ in range(3))
-        self.steps = [(length, factor(number)) for number, length in enumerate(lengths(steps, len(x)))]
+        super().prepare(x, steps)
+        buffers = torch.empty_like(x), torch.empty_like(x)
+        self.views = [[buffer[: len(step[0])] for buffer in buffers] for step in self.steps]
 
-    def run(self, x):
+    def run(self):
         self.total.zero_()
-        for length, scale in self.steps:
-            scaled = torch.mul(x[:length], scale, out=self.scaled[:length])
-            self.total[:length] += torch.clamp(scaled, min=0, out=self.clipped[:length])
+        for (x, total, scale), (scaled, clipped) in zip(self.steps, self.views, strict=True):
+            total.add_(torch.clamp(torch.mul(x, scale, out=scaled), min=0, out=clipped))
         return self.total
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="preallocated",
-    why="half the temporary memory: what the second operation writes is what it has just read",
+    adds="in-place operation",
+    why="half the temporary memory: the second operation overwrites the values that it has just read",
 )
 class InPlace(Preallocated):
-    def run(self, x):
+    def run(self):
         self.total.zero_()
-        for length, scale in self.steps:
-            self.total[:length] += torch.mul(x[:length], scale, out=self.scaled[:length]).relu_()
+        for (x, total, scale), (scaled, _) in zip(self.steps, self.views, strict=True):
+            total.add_(torch.mul(x, scale, out=scaled).relu_())
         return self.total
 
 
-@bench.variant(device="cuda", builds_on="preallocated", why="no launches either: the same kernels, sent as one graph")
+@cuda.variant(builds_on="preallocated", adds="graph", why="the host launches one graph instead of every kernel")
 class Graph:
     def prepare(self, x, steps):
         preallocated = Preallocated()
         preallocated.prepare(x, steps)
-        self.steps = captured(preallocated.run, x)
+        self.graph = captured(preallocated.run)
 
     def run(self):
-        return self.steps.replay()
+        return self.graph.replay()

@@ -1,13 +1,15 @@
 """Batch size: weights that are read for few requests are read for little arithmetic.
 
-Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many requests. How many share a call is free.
+Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many requests. The number of requests in a call
+           of the model is free. On a GPU all calls are one CUDA graph, and the time is the GPU's own: launches are the
+           lesson of `launch_overhead`.
 Baseline   Calls of four requests each. Every call reads all weights again.
-Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until all of them are in one.
-           `roofline`: the smallest batch whose arithmetic for each byte passes the ridge that `prepare` measures here.
+Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until one call has all of them.  `roofline`: the
+           smallest batch whose operations for each byte exceed the ridge that `prepare` measures here.
 Breaks     Far beyond the ridge arithmetic is the limit, and a larger batch only adds latency: the first request waits
-           for the last. At the ridge itself only a machine that reads while it computes is near its best; one that does
-           not is at half of it. Where requests arrive one by one, waiting for a batch costs time that is not measured
-           here.
+           for the last. At the ridge itself a machine is near its best only if it reads while it computes; a machine
+           that does both in turn reaches half. Where requests arrive one by one, waiting for a batch costs time that is
+           not measured here.
 """
 
 import math
@@ -16,8 +18,10 @@ import time
 import torch
 
 from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core.graphs import captured
 
-bench = Benchmark(goal="throughput", clock="wall")
+bench = Benchmark(goal="throughput", clock="device")
+both = bench.on(("cpu", "cuda"))
 
 FEW = 4
 ELEMENT_BYTES = 2
@@ -56,8 +60,14 @@ def cost(requests, width, hidden):
     )
 
 
+# Fewer requests than a batch; primes, with a last batch that is smaller.
+bench.awkward({"requests": 3, "width": 521, "hidden": 61}, {"requests": 131, "width": 31, "hidden": 67})
+bench.reach(of="MM:bf16", at_least=0.55, implementation="whole")
+bench.reach(of="time:whole", at_most=1.1, implementation="roofline")
+
+
 class Batches:
-    """Calls the model for so many requests at a time; all of them where `batch` is None."""
+    """Calls of the model with `batch` requests each; with all of them where it is None."""
 
     batch: int | None = None
 
@@ -66,8 +76,12 @@ class Batches:
         size = min(self.batch or len(x), len(x))
         self.between = torch.empty(size, up.shape[1], device=x.device, dtype=x.dtype)
         self.parts = list(zip(x.split(size), self.out.split(size), strict=True))
+        self.graph = captured(self.calls, up, down) if x.is_cuda else None
 
     def run(self, up, down):
+        return self.graph.replay() if self.graph else self.calls(up, down)
+
+    def calls(self, up, down):
         for requests, answers in self.parts:
             between = self.between[: len(requests)]
             torch.mm(requests, up, out=between).relu_()
@@ -75,41 +89,37 @@ class Batches:
         return self.out
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive", name="batch_4")
+@both.baseline(kind="naive", name="batch_4")
 class BatchOf4(Batches):
     batch = FEW
 
 
-@bench.variant(device=("cpu", "cuda"), name="batch_32", why="each weight that is read serves 32 requests instead of 4")
+@both.variant(name="batch_32", adds="batch of 32", why="a weight that is read serves 32 requests instead of 4")
 class BatchOf32(Batches):
     batch = 32
 
 
-@bench.variant(
-    device=("cpu", "cuda"), name="batch_128", builds_on="batch_32", why="each weight that is read serves 128 requests"
+@both.variant(
+    name="batch_128", builds_on="batch_32", adds="batch of 128", why="a weight that is read serves 128 requests"
 )
 class BatchOf128(Batches):
     batch = 128
 
 
-@bench.variant(
-    device=("cpu", "cuda"), name="roofline", why="the weights are read as rarely as arithmetic still notices"
-)
+@both.variant(adds="batch at the ridge", why="reading the weights takes no longer than the arithmetic on them")
 class Roofline(Batches):
     def prepare(self, x, up, down):
         self.batch = batch_at_ridge(up.shape[0], up.shape[1], ridge(x, up, down))
         super().prepare(x, up, down)
 
 
-@bench.variant(
-    device=("cpu", "cuda"), name="whole", builds_on="batch_128", why="each weight is read once, for all requests"
-)
+@both.variant(builds_on="batch_128", adds="one batch", why="each weight is read once, for all requests")
 class Whole(Batches):
     batch = None
 
 
 def intensity(batch, width, hidden):
-    """Operations for each byte of a call: the weights once, and what goes in and comes out."""
+    """Operations for each byte of a call: the weights, the input and the output, each once."""
     return 4 * batch * width * hidden / (ELEMENT_BYTES * (2 * width * hidden + 2 * batch * width))
 
 

@@ -1,12 +1,12 @@
 """Launch overhead: a chain of short kernels costs its launches, not its work.
 
-Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|,
-           repeated with a new constant c each time. The folds cannot be collapsed into fewer operations.
+Workload   A chain of element-wise operations on float32 values that fit in any cache: x = x - c, then x = |x|, repeated
+           with a new constant c each time. No algebra makes the chain shorter.
 Baseline   One torch operation after the other, in place.
-Variants   `graph` (cuda): the same kernels, launched as one.  `fused_triton` (cuda): one kernel, whose values stay in
-           registers.  `fused_graph` (cuda): that kernel in a graph, which takes away what Python spends on its launch.
+Variants   `graph` (cuda): one launch for the same kernels.  `fused_triton` (cuda): one kernel, whose values stay in
+           registers.  `fused_graph` (cuda): that kernel in a graph, without the work of Triton's launcher in Python.
            `fused_loop` (cpu): one loop in C, whose values stay in registers.
-Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion only saves
+Breaks     Arrays that take longer to read than a launch costs: the graph then saves nothing, and fusion saves only
            traffic.
 """
 
@@ -15,8 +15,11 @@ import torch
 from aiperf_core import Benchmark, Cost, fp32
 from aiperf_core.graphs import captured
 from aiperf_core.kernels import host_source, triton_ahead, triton_source
+from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
+cuda, cpu = bench.on("cuda"), bench.on("cpu", requires="compiler")
+on_triton = bench.on("cuda", requires=("sm_80", "package:triton"))
 host_code = host_source("launch_overhead.c")
 
 BLOCK = 256
@@ -52,7 +55,10 @@ def cost(n, folds):
     return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=2 * folds * n, precision="fp32")
 
 
-bench.reach(of="LAT", at_most=2.0)
+bench.awkward({"n": 1, "folds": 1}, {"n": 4099, "folds": 32})
+cuda.reach(of="LAT", at_most=2.0)
+# 64 kernels, each with a quarter more than an empty one.
+cuda.reach(of="GRAPH", at_most=80, implementation="graph")
 
 
 def offset(number):
@@ -68,70 +74,56 @@ class Eager:
     def run(self, x):
         first, *others = self.offsets
         torch.sub(x, first, out=self.out).abs_()
-        for one in others:
-            self.out.sub_(one).abs_()
+        for constant in others:
+            self.out.sub_(constant).abs_()
         return self.out
 
 
-@bench.variant(
-    device="cuda", why="the driver sends the whole chain to the GPU at once, without the host between kernels"
-)
+@cuda.variant(adds="graph", why="the driver sends the whole chain to the GPU at once, without the host between kernels")
 class Graph:
     def prepare(self, x, folds):
         eager = Eager()
         eager.prepare(x, folds)
-        self.chain = captured(eager.run, x)
+        self.graph = captured(eager.run, x)
 
     def run(self):
-        return self.chain.replay()
+        return self.graph.replay()
 
 
-@bench.variant(
-    device="cuda",
-    requires=("sm_80", "package:triton"),
-    why="one launch, and between its operations the values stay in registers",
-)
-class FusedTriton:
-    def prepare(self, x, folds):
-        self.out, self.kernel = torch.empty_like(x), kernels.kernel("folds")
-        self.grid = (-(-x.numel() // BLOCK),)
-
-    def run(self, x, folds):
-        self.kernel[self.grid](x, self.out, x.numel(), FOLDS=folds, BLOCK=BLOCK, num_warps=4)
-        return self.out
+fused = launch(
+    kernels,
+    kernel="folds",
+    out="x",
+    grid=blocks(n=BLOCK),
+    make={"FOLDS": lambda folds: folds, "BLOCK": BLOCK},
+    options={"num_warps": 4},
+)("fused_triton")
+on_triton.variant(fused, adds="fusion", why="one launch, and between its operations the values stay in registers")
 
 
-@bench.variant(
-    device="cuda",
-    requires=("sm_80", "package:triton"),
+@on_triton.variant(
     builds_on="fused_triton",
+    adds="graph",
     why="a replay costs the host less than Triton's launcher, which looks at every argument in Python",
 )
 class FusedGraph:
-    def prepare(self, x, folds):
-        fused = FusedTriton()
-        fused.prepare(x, folds)
-        self.chain = captured(fused.run, x, folds)
+    def prepare(self, x, n, folds):
+        once = fused()
+        once.prepare(x=x, n=n, folds=folds)
+        self.graph = captured(lambda: once.run(x=x, n=n))
 
     def run(self):
-        return self.chain.replay()
+        return self.graph.replay()
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    why="one call instead of one an operation; the values stay in registers meanwhile",
+cpu.variant(
+    loop(host_code, kernel="folds", out="x")("fused_loop"),
+    adds="fusion",
+    why="one call instead of one for each operation; the values stay in registers meanwhile",
 )
-class FusedLoop:
-    def prepare(self, x):
-        self.out, self.loop = torch.empty_like(x), host_code.function("folds")
-
-    def run(self, x, folds):
-        self.loop(x, self.out, x.numel(), folds)
-        return self.out
 
 
-@bench.yardstick(device="cuda", requires="package:triton", why="torch.compile, which finds the fusion by itself")
+@cuda.yardstick(requires="package:triton", why="torch.compile, which finds the fusion by itself")
 class Compiled:
     def prepare(self, x, folds):
         self.chain = torch.compile(reference, fullgraph=True)

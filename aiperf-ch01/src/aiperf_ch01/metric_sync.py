@@ -1,17 +1,18 @@
 """Metrics: reading or storing one in every step makes the training wait for it.
 
 Workload   Training steps of a small network, 2 matrices and mean squared error, by gradient descent. The loss of every
-           step is recorded: on a GPU the host must know it in the end, on a CPU it must stand in a file on disk.
+           step is recorded: on a GPU the host must know it in the end, on a CPU it must stand in a file on disk. On a
+           GPU each step is a CUDA graph, because the host would else be slower than the GPU.
 Baseline   cuda: `.item()` in every step, so that the host launches the next step only when this one is over.
            cpu: each record is written and flushed to the disk (fsync) before the next step begins.
-Variants   `every_tenth` (cuda): the losses stay on the GPU and are read ten at a time.  `pinned_ring` (cuda): they are
-           copied to the host's memory beside the steps, and picked up when they have arrived.  `read_once` (cuda): they
-           are read when all steps are done.
-           `buffered` (cpu): written at once when all steps are done.  `background_thread` (cpu): another thread writes
-           and flushes what has come together, while the steps go on.
-Breaks     Steps that take far longer than a launch: the wait is then a small part. Steps that take less than their own
-           launches (`--set batch=64`): the GPU waits for the host anyway. What has not been read or written is lost in
-           a crash, and a loss that explodes is seen later. Where temporary files lie in memory, fsync is free.
+Variants   `every_tenth` (cuda): the losses stay on the GPU, and the host reads ten at a time.  `pinned_ring` (cuda):
+           copies to the host's memory run beside the steps; the host reads those that have arrived.  `read_once`
+           (cuda): the host reads all losses after the last step.
+           `buffered` (cpu): all records are written once, after the last step.  `background_thread` (cpu): another
+           thread writes and flushes the records that have come together, while the steps go on.
+           The yardstick `unlogged` is the floor: the same steps, whose losses stay where the steps wrote them.
+Breaks     Steps that take far longer than a launch: the wait is then a small part. A crash loses all records that are
+           not yet read or written, and a loss that explodes is seen later.
 """
 
 import math
@@ -19,12 +20,15 @@ import os
 import queue
 import tempfile
 import threading
+from functools import partial
 
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32_reduction
+from aiperf_core.graphs import captured
 
-bench = Benchmark(goal="throughput", clock="wall", cache="warm")
+bench = Benchmark(goal="throughput", clock="wall", cache="warm", folder=True)
+cuda, cpu = bench.on("cuda"), bench.on("cpu")
 
 RATE = 1.0
 EVERY = 10
@@ -34,7 +38,7 @@ EVERY = 10
     state=("up", "down"),
     smoke={"steps": 23, "batch": 5, "width": 17},
     cpu={"steps": 200, "batch": 8, "width": 32},
-    cuda={"steps": 100, "batch": 1024, "width": 1024},
+    cuda={"steps": 100, "batch": 64, "width": 1024},
 )
 def inputs(steps, batch, width, device, generator):
     def normal(*size):
@@ -73,6 +77,11 @@ def cost(steps, batch, width):
     )
 
 
+bench.awkward({"steps": 1, "batch": 1, "width": 61}, {"steps": 31, "batch": 7, "width": 13})
+# At least 95 % of the steps a second of the loop without records.
+cuda.reach(of="time:unlogged", at_most=1 / 0.95)
+
+
 def train_step(x, y, up, down, loss):
     """Write the loss of one step to `loss`, a tensor of one element, and move the weights against its gradient."""
     between = (x @ up).tanh_()
@@ -84,20 +93,28 @@ def train_step(x, y, up, down, loss):
     up.addmm_(x.t(), towards, alpha=-RATE)
 
 
-class Steps:
-    """Memory for the losses, and the order of a run: all steps, what is done after each, and what at the end."""
+def one_step(*arguments):
+    """A step as a call without arguments."""
+    return captured(train_step, *arguments).replay if arguments[0].is_cuda else partial(train_step, *arguments)
 
-    def prepare(self, x):
+
+class Steps:
+    """The steps with their memory for losses, and the order of a run. A folder on disk is for those that write."""
+
+    def prepare(self, x, y, up, down, folder):
+        self.folder = folder
         self.losses = torch.empty(len(x), device=x.device)
         self.places = self.losses.unbind()
+        self.steps = [one_step(*parts, up, down, loss) for *parts, loss in zip(x, y, self.places, strict=True)]
 
-    def run(self, x, y, up, down):
+    def run(self, up, down):
         self.begin()
-        for number, place in enumerate(self.places):
-            train_step(x[number], y[number], up, down, place)
+        for number, (step, place) in enumerate(zip(self.steps, self.places, strict=True)):
+            step()
             self.after(number, place)
-        # What the host has goes back to the device, so that the judge can compare it with the weights.
-        return {"losses": torch.tensor(self.finish(), device=x.device), "up": up, "down": down}
+        # The judge compares the host's losses on the device of the weights.
+        losses = torch.tensor(self.finish(), device=self.losses.device)
+        return {"losses": losses, "up": up, "down": down}
 
     def begin(self):
         self.records = []
@@ -110,13 +127,13 @@ class Steps:
         return self.records
 
 
-@bench.baseline(device="cuda", kind="naive")
+@cuda.baseline(kind="naive")
 class Item(Steps):
     def after(self, number, loss):
         self.records.append(loss.item())
 
 
-@bench.variant(device="cuda", why="the host waits once in ten steps, and between two waits it runs ahead of the GPU")
+@cuda.variant(adds="interval", why="the host waits once in ten steps, and between two waits it runs ahead of the GPU")
 class EveryTenth(Steps):
     def after(self, number, loss):
         if (number + 1) % EVERY == 0:
@@ -126,10 +143,12 @@ class EveryTenth(Steps):
         return self.records + self.losses[len(self.records) :].tolist()
 
 
-@bench.variant(device="cuda", why="copies to pinned memory need no waiting; an event tells which have arrived")
+@cuda.variant(
+    adds="asynchronous copies", why="copies to pinned memory need no waiting; an event tells which have arrived"
+)
 class PinnedRing(Steps):
-    def prepare(self, x):
-        super().prepare(x)
+    def prepare(self, x, y, up, down, folder):
+        super().prepare(x, y, up, down, folder)
         self.arrived = torch.empty(len(x), pin_memory=True)
         self.slots = self.arrived.unbind()
         self.events = [torch.cuda.Event() for _ in self.slots]
@@ -145,7 +164,7 @@ class PinnedRing(Steps):
         return self.records + self.arrived[len(self.records) :].tolist()
 
 
-@bench.variant(device="cuda", why="the host waits once, so the GPU always has the next step to go on with")
+@cuda.variant(adds="one read", why="the host waits once, so the GPU always has the next step to go on with")
 class ReadOnce(Steps):
     def finish(self):
         return self.losses.tolist()
@@ -155,11 +174,11 @@ class Logged(Steps):
     """Keeps the records in a file; at the end it is on disk, and is read back."""
 
     def begin(self):
-        self.file = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `finish`
+        self.file = tempfile.TemporaryFile("w+", dir=self.folder)  # noqa: SIM115 - closed by `finish`
 
     def write(self, records):
         """Hand lines of text to the operating system and wait until they are on disk."""
-        self.file.write("".join(f"{one!r}\n" for one in records))
+        self.file.write("".join(f"{record!r}\n" for record in records))
         self.file.flush()
         os.fsync(self.file.fileno())
 
@@ -169,25 +188,27 @@ class Logged(Steps):
             return [float(line) for line in file]
 
 
-@bench.baseline(device="cpu", kind="naive")
+@cpu.baseline(kind="naive")
 class SyncedEachStep(Logged):
     def after(self, number, loss):
         self.write([loss.item()])
 
 
-@bench.variant(device="cpu", why="the disk is waited for once, and gets all records in one piece")
+@cpu.variant(adds="one write", why="the program waits for the disk once, and writes all records in one piece")
 class Buffered(Logged):
     def finish(self):
         self.write(self.losses.tolist())
         return super().finish()
 
 
-@bench.variant(device="cpu", why="the disk is waited for beside the steps, by a thread that takes all that is there")
+@cpu.variant(
+    adds="background thread", why="a thread waits for the disk beside the steps, and writes all waiting records"
+)
 class BackgroundThread(Logged):
     def begin(self):
         super().begin()
         self.waiting: queue.SimpleQueue[float | None] = queue.SimpleQueue()
-        self.writer = threading.Thread(target=self.write_what_comes)
+        self.writer = threading.Thread(target=self.write_records)
         self.writer.start()
 
     def after(self, number, loss):
@@ -198,12 +219,20 @@ class BackgroundThread(Logged):
         self.writer.join()
         return super().finish()
 
-    def write_what_comes(self):
-        """Until None comes, write and flush whatever has come together since the last flush."""
+    def write_records(self):
+        """Write and flush the records that came since the last flush, until None comes."""
         more = True
         while more:
             records = [self.waiting.get()]
             while not self.waiting.empty():
                 records.append(self.waiting.get())
             more = records[-1] is not None
-            self.write(one for one in records if one is not None)
+            self.write(record for record in records if record is not None)
+
+
+@bench.yardstick(device=("cpu", "cuda"), why="the floor: the same steps without records")
+class Unlogged(Steps):
+    def run(self, up, down):
+        for step in self.steps:
+            step()
+        return {"losses": self.losses, "up": up, "down": down}

@@ -5,7 +5,8 @@ Workload   y = W x for one vector x of float32, as in the decoding of a language
            weights are exact in bfloat16, and the answer is judged as a sum of float32.
 Baseline   The weights are unpacked to bfloat16 in memory as in `ch07.lowbit_unpack`, and multiplied there.
 Variants   `fused`: the product unpacks the weights that it uses, in registers.  `four_rows` (cuda): a warp has four
-           rows, for which it loads x once.
+           rows, for which it loads x once. What it teaches: on an H200 this loses to `fused`, whose warps find x in L1
+           anyway.
 Breaks     Products with many vectors: unpacked weights are then used often, and tensor cores want them in shared
            memory. The prediction from bytes is 9 (4.5 bytes a weight against 0.5); the arithmetic of unpacking, about
            three instructions a weight, leaves less.

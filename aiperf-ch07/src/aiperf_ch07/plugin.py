@@ -14,7 +14,7 @@ CUDA_CPP = ("cuda-cpp", "memory")
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
     yield Target("memory_access", "Neighbours in a warp should touch neighbours in memory", "speed", BOTH, CUDA_CPP)
-    yield Target("vectorized_copy", "A copy is as fast as the bytes that are under way", "speed", BOTH, CUDA_CPP)
+    yield Target("vectorized_copy", "A copy is as fast as the bytes in flight", "speed", BOTH, CUDA_CPP)
     yield Target("aos_soa", "Use every byte of a line that you fetch", "speed", BOTH, CUDA_CPP)
     yield Target("transpose", "Coalesce both sides, and keep shared memory's banks apart", "speed", BOTH, CUDA_CPP)
     yield Target("gather", "Fetch random rows at full width, several at a time", "speed", BOTH, CUDA_CPP)

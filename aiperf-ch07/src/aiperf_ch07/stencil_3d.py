@@ -4,7 +4,8 @@ Workload   u = 0.4 u + 0.1 (its six neighbours) on a box of float32, with zeros 
            `--size fused` four steps (cpu: four steps of 256^3).
 Baseline   cuda: a thread a point, seven reads of global memory.  cpu: a sweep over the box for each step.
 Variants   cuda: `wide`: four points a thread.  `marching`: along z, with the planes below and above in registers and
-           two more under way.  `tensor_planes`: the copy engine brings planes and their rims to shared memory.
+           two more under way.  `tensor_planes`: the copy engine brings planes and their rims to shared memory. What
+           it teaches: on an H200 this loses to `marching`, whose rims come from the caches, not from memory.
            `two_steps`: two steps for one pass over memory; skipped where there is one step.
            cpu: `two_steps` alike, with a ring of planes in the cache.
 Breaks     Large caches: the baseline finds most neighbours there. The cost is that of all steps in one pass, the least

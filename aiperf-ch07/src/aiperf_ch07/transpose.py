@@ -6,9 +6,9 @@ Baseline   Reads along rows and writes along columns, so that each store of a wa
 Variants   cuda: `tiled`: through a tile of 64 x 64 in shared memory, whose columns lie in one bank.  `padded`: four
            bytes more a row spread a column over all banks.  `swizzled`: so does an exchange of words within a row,
            without more memory.  `wide`: 16-byte accesses to memory; 16-byte pieces are exchanged, which a padded row
-           would not align.  `streaming`: with hints that no line is used again.  `tensor_map`: the copy engine moves
-           and swizzles the tiles.  cpu: `blocked`: 32 x 32 at a time, which stay in the cache.  `blocked_simd`: within
-           those 8 x 8 words in registers.
+           would not align.  `streaming`: with hints that no line is used again; this loses on an H200.
+           `tensor_map`: the copy engine moves and swizzles the tiles.  cpu: `blocked`: 32 x 32 at a time, which stay
+           in the cache.  `blocked_simd`: within those 8 x 8 words in registers.
 Observe    `aiperf ch07 access-report ch07.transpose`: `load_conflicts` of `tiled`, none in `padded` and `swizzled`.
 Breaks     Matrices that fit in the last-level cache, which puts the pieces of a line together before memory sees them.
            On a GPU L2 does some of that at any size: the baseline is less bad than its sectors predict. `tensor_map`

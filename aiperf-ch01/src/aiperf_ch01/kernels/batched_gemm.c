@@ -43,7 +43,7 @@ static void product(const float* a, const float* b, float* c, int64_t m, int64_t
   edge(a, b + full_n, c + full_n, m, n - full_n, n, k);
 }
 
-void over_batch(const float* a, const float* b, float* c, int64_t batch, int64_t m, int64_t n, int64_t k) {
+void over_batch(const float* a, const float* b, float* out, int64_t batch, int64_t m, int64_t n, int64_t k) {
 #pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < batch; ++i) product(a + i * m * k, b + i * k * n, c + i * m * n, m, n, k);
+  for (int64_t i = 0; i < batch; ++i) product(a + i * m * k, b + i * k * n, out + i * m * n, m, n, k);
 }

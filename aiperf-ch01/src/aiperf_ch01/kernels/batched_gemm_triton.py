@@ -31,13 +31,13 @@ def product_tile(
 
 
 @triton.jit
-def strided(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+def strided(a_ptr, b_ptr, out_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Product number `program_id(1)` starts at that multiple of the size of a matrix."""
     product = tl.program_id(1).to(tl.int64)
     product_tile(
         a_ptr + product * m * k,
         b_ptr + product * k * n,
-        c_ptr + product * m * n,
+        out_ptr + product * m * n,
         m,
         n,
         k,

@@ -13,7 +13,7 @@ typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
 // c is 1, 1/2, 1/4, 1/8, 1/16 and again: all exact.
 static const float offsets[PERIOD] = {1, 0.5f, 0.25f, 0.125f, 0.0625f};
 
-// WIDTH values, in so many vectors that the processor need not wait for one before it goes on with the next.
+// WIDTH values, in enough vectors to hide the latency of an operation.
 static void block(const float* x, float* out, int64_t count) {
   vec values[VECTORS];
   memcpy(values, x, sizeof values);
@@ -26,11 +26,11 @@ static void block(const float* x, float* out, int64_t count) {
   memcpy(out, values, sizeof values);
 }
 
-void folds(const float* restrict x, float* restrict out, int64_t n, int64_t count) {
+void folds(const float* restrict x, float* restrict out, int64_t n, int64_t folds) {
   int64_t full = n - n % WIDTH;
-  for (int64_t first = 0; first < full; first += WIDTH) block(x + first, out + first, count);
+  for (int64_t first = 0; first < full; first += WIDTH) block(x + first, out + first, folds);
   float rest[WIDTH] = {0};
   memcpy(rest, x + full, 4 * (n - full));
-  block(rest, rest, count);
+  block(rest, rest, folds);
   memcpy(out + full, rest, 4 * (n - full));
 }

@@ -16,13 +16,14 @@ extern "C" __global__ void structures(float* __restrict__ structures_ptr, long l
   for (int f = FIRST; f < FIRST + FIELDS; ++f) structures_ptr[FLOATS * i + f] = updated(structures_ptr[FLOATS * i + f]);
 }
 
-// The same layout, where it is not ours to change. A warp's 32 particles are 2 KiB in a row: it brings them into shared
-// memory by neighbouring 16-byte pieces, and carries back the piece with the three fields. A quarter of what it loads is
-// used, and it fetches more sectors than `structures`: all of them.
+// The same layout, where it is not ours to change. A warp's 32 particles are 2 KiB in a row: it brings them into
+// shared memory by neighbouring 16-byte pieces, and carries back the piece with the three fields. A quarter of what
+// it loads is used, and it fetches more sectors than `structures`: all of them.
 extern "C" __global__ void staged(float* __restrict__ structures_ptr, long long count) {
   extern __shared__ float4 tile[];  // 4 pieces a particle; the piece p of particle i lies at 4 i + (p ^ (i / 2) % 4)
   const long long first = blockIdx.x * (long long)blockDim.x;
-  const int here = (int)min((long long)blockDim.x, count - first), warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  const int here = (int)min((long long)blockDim.x, count - first);
+  const int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
   float4* pieces = reinterpret_cast<float4*>(structures_ptr + FLOATS * first);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {

@@ -1,5 +1,5 @@
-// y = p(t) with t the mean of an element and of its mirror image in the tile, p a polynomial given by its coefficients. The
-// kernels differ in what a block does while a tile is on its way.
+// y = p(t) with t the mean of an element and of its mirror image in the tile, p a polynomial given by its coefficients.
+// The kernels differ in what a block does while a tile is on its way.
 #include "aiperf/bulk.cuh"
 
 #define TILE 4096
@@ -58,7 +58,9 @@ __device__ __forceinline__ void compute(const float4* tile, const float* coeffic
   }
 }
 
-__device__ __forceinline__ int length_of(long long tile, long long n) { return (int)min((long long)TILE, n - tile * TILE); }
+__device__ __forceinline__ int length_of(long long tile, long long n) {
+  return (int)min((long long)TILE, n - tile * TILE);
+}
 
 // Elements 4 q to 4 q + 3 of a tile, zeros beyond its length.
 __device__ __forceinline__ float4 four_of(const float* from, int q, int length) {

@@ -1,5 +1,5 @@
-// out[i] = the sum of table[index[8 i]] to table[index[8 i + 7]]: a stream of indices, each used once, and a table that would
-// fit in L2, if the stream did not pass through it too. Only what is said to the caches differs.
+// out[i] = the sum of table[index[8 i]] to table[index[8 i + 7]]: a stream of indices, each used once, and a table that
+// would fit in L2, if the stream did not pass through it too. Only what is said to the caches differs.
 #define LOOKUPS 8
 
 __device__ __forceinline__ unsigned long long policy_evict_first() {
@@ -58,8 +58,8 @@ __device__ __forceinline__ int value_of(int entry, const int* __restrict__ key) 
   return (int)(((unsigned int)entry * (unsigned int)key[0] + (unsigned int)key[1]) >> 12);
 }
 
-// An element a thread, in a grid that goes on until the stream ends. `index` may be null, and so may `table`: the formula
-// then takes its place.
+// An element a thread, in a grid that goes on until the stream ends. `index` may be null, and so may `table`: the
+// formula then takes its place.
 template <Hint STREAM, bool KEEP, bool HAS_INDEX = true, bool HAS_TABLE = true>
 __device__ void sums(const int* __restrict__ table, const int* __restrict__ index, int* __restrict__ out, long long n,
                      const int* __restrict__ key = nullptr, int entries = 0) {

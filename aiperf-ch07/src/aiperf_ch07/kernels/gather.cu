@@ -32,8 +32,8 @@ extern "C" __global__ void warp_per_row(const void* table, const int* __restrict
            static_cast<unsigned short*>(out) + i * width, width, threadIdx.x % WARP, WARP);
 }
 
-// Four rows a warp: the four indices are read together, then the four rows, before anything is stored. Row i of the draw
-// goes to row order[i] of the output, or without an order to row i.
+// Four rows a warp: the four indices are read together, then the four rows, before anything is stored. Row i of the
+// draw goes to row order[i] of the output, or without an order to row i.
 #define ROWS 4
 
 __device__ __forceinline__ void copy_four_rows(const void* table, const int* __restrict__ index,
@@ -74,8 +74,8 @@ extern "C" __global__ void in_order(const void* table, const int* __restrict__ s
 }
 
 #if __CUDA_ARCH__ >= 900
-// A bulk copy a row: lane l asks for row l of a group, and one store carries the whole group away, since the rows of the
-// output are neighbours. STAGES groups of up to 32 rows are in flight in each warp.
+// A bulk copy a row: lane l asks for row l of a group, and one store carries the whole group away, since the rows of
+// the output are neighbours. STAGES groups of up to 32 rows are in flight in each warp.
 #define STAGES 4
 
 extern "C" __global__ void bulk_rows(const void* table, const int* __restrict__ index, void* out, long long rows,
@@ -99,7 +99,8 @@ extern "C" __global__ void bulk_rows(const void* table, const int* __restrict__ 
     if (lane == 0) barrier_expect(full + s, here * row_bytes);
     __syncwarp();
     if (lane < here)
-      bulk_load(stages + (s * group + lane) * row_bytes, from + index[first(k) + lane] * row_bytes, row_bytes, full + s);
+      bulk_load(stages + (s * group + lane) * row_bytes, from + index[first(k) + lane] * row_bytes, row_bytes,
+                full + s);
   };
   for (long long k = 0; k < min(mine, (long long)STAGES); ++k) load(k);
   for (long long k = 0; k < mine; ++k) {

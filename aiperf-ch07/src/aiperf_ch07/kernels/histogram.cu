@@ -1,5 +1,5 @@
-// out[key] += 1 over n keys of one byte, or of two; what differs is how many threads meet at a counter. `out` is zero when a
-// kernel starts.
+// out[key] += 1 over n keys of one byte, or of two; what differs is how many threads meet at a counter. `out` is
+// zero when a kernel starts.
 
 #define WARP 32
 #define THREADS 1024
@@ -21,8 +21,8 @@ extern "C" __global__ void FILLING shared_by_all2(const void* keys, int* out, lo
 
 extern __shared__ __align__(16) int own[];  // `copies` sets of counters
 
-// Sets one after the other, of which neighbouring warps take different ones; or the copies of a counter side by side, of
-// which neighbouring lanes take different ones: with 32 of them, those of a lane are all in its own bank.
+// Sets one after the other, of which neighbouring warps take different ones; or the copies of a counter side by
+// side, of which neighbouring lanes take different ones: with 32 of them, those of a lane are all in its own bank.
 enum Copies { OF_WARPS, OF_LANES };
 
 template <Copies OF>
@@ -34,8 +34,8 @@ __device__ void clear(int bins, int copies) {
   for (int at = threadIdx.x; at < bins * copies; at += blockDim.x) own[at] = 0;
   __syncthreads();
 }
-// Adds the block's copies to the result: an atomic addition a counter, not one a key. Lanes begin with different copies,
-// which are in different banks. `copies` is a power of two.
+// Adds the block's copies to the result: an atomic addition a counter, not one a key. Lanes begin with different
+// copies, which are in different banks. `copies` is a power of two.
 template <Copies OF>
 __device__ void merge(int* out, int bins, int copies) {
   __syncthreads();
@@ -62,8 +62,8 @@ extern "C" __global__ void FILLING by_block2(const void* keys, int* out, long lo
   by_block(static_cast<const unsigned short*>(keys), out, n, bins);
 }
 
-// Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few instructions a
-// key, and saves waiting where many are equal.
+// Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few
+// instructions a key, and saves waiting where many are equal.
 template <typename Key>
 __device__ void by_matches(const Key* __restrict__ keys, int* out, long long n, int bins) {
   clear(bins, 1);
@@ -146,8 +146,9 @@ extern "C" __global__ void FILLING by_lane2(const void* keys, int* out, long lon
   by_pieces<unsigned short, OF_LANES, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
 }
 
-// Each thread counts in 256 bytes of its own, without atomics. A word has counters of four bins; the words of thread t are t,
-// t + OWNERS, ..., all in one bank, which no other lane of its warp uses. Before a byte overflows the block adds them up.
+// Each thread counts in 256 bytes of its own, without atomics. A word has counters of four bins; the words of thread
+// t are t, t + OWNERS, ..., all in one bank, which no other lane of its warp uses. Before a byte overflows the block
+// adds them up.
 #define OWNERS 256
 #define WORDS 64    // of a thread: 256 bins
 #define PIECES 15   // of 16 keys between two flushes: with one key of the tail at most 241 a counter

@@ -29,8 +29,8 @@ void product(const uint16_t* restrict weights, const float* restrict x, float* r
   }
 }
 
-// Weights are unpacked in registers. `halves` is x with the elements of low halves of bytes before those of high halves,
-// group by group, so that loads are in a row.
+// Weights are unpacked in registers. `halves` is x with the elements of low halves of bytes before those of high
+// halves, group by group, so that loads are in a row.
 void fused(const uint8_t* restrict packed, const uint16_t* restrict scales, const float* restrict x,
            float* restrict halves, float* restrict y, int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) halves[i / GROUP * GROUP + i % 2 * (GROUP / 2) + i % GROUP / 2] = x[i];

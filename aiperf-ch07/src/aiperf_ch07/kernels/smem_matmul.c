@@ -29,8 +29,8 @@ void by_rows(const float* restrict a, const float* restrict b, float* restrict o
 
 static inline int64_t least(int64_t one, int64_t other) { return one < other ? one : other; }
 
-// The same, a block of B at a time, which stays in the cache while 64 rows of A pass over it; a piece of a row of C stays
-// in the first-level cache meanwhile.
+// The same, a block of B at a time, which stays in the cache while 64 rows of A pass over it; a piece of a row of C
+// stays in the first-level cache meanwhile.
 void blocked(const float* restrict a, const float* restrict b, float* restrict out, int64_t n) {
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i0 = 0; i0 < n; i0 += ROWS) {

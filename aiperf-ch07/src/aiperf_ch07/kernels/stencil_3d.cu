@@ -1,4 +1,5 @@
-// One step of out = CENTRE u + SIDE (the six neighbours of u) on a box of nx x ny x nz floats, x the fastest; zeros outside.
+// One step of out = CENTRE u + SIDE (the six neighbours of u) on a box of nx x ny x nz floats, x the fastest; zeros
+// outside.
 #include "aiperf/bulk.cuh"
 
 #define CENTRE 0.4f
@@ -9,8 +10,8 @@ __device__ __forceinline__ float step_of(float centre, float west, float east, f
   return fmaf(CENTRE, centre, SIDE * (((west + east) + (south + north)) + (below + above)));
 }
 
-// A thread a point, which reads all seven values from global memory: what neighbours read too is caught by the caches, as
-// far as it is still there.
+// A thread a point, which reads all seven values from global memory: what neighbours read too is caught by the caches,
+// as far as it is still there.
 extern "C" __global__ void direct(const float* __restrict__ u, float* __restrict__ out, int nx, int ny, int nz) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z;
   if (x >= nx || y >= ny) return;
@@ -66,8 +67,8 @@ extern "C" __global__ void wide(const float* __restrict__ u, float* __restrict__
   store_four(out, x, y, z, nx, ny, v);
 }
 
-// A column of four points a thread, which goes along z: what is below and above stays in registers, and the loads of two
-// planes are under way. Neighbours in the plane are in L1, for which other threads of the block have loaded them.
+// A column of four points a thread, which goes along z: what is below and above stays in registers, and the loads of
+// two planes are under way. Neighbours in the plane are in L1, for which other threads of the block have loaded them.
 extern "C" __global__ void marching(const float* __restrict__ u, float* __restrict__ out, int nx, int ny, int nz,
                                     int planes) {
   const int x = 4 * (blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -84,9 +85,9 @@ extern "C" __global__ void marching(const float* __restrict__ u, float* __restri
 }
 
 #if __CUDA_ARCH__ >= 900
-// The copy engine brings planes with their rims to a ring in shared memory; outside of the box it writes zeros. A thread
-// makes four points of a tile of 64 x 16. The box of a plane begins four floats before the tile, so that the pieces of
-// threads stay aligned; it needs rows of a multiple of 16 bytes.
+// The copy engine brings planes with their rims to a ring in shared memory; outside of the box it writes zeros. A
+// thread makes four points of a tile of 64 x 16. The box of a plane begins four floats before the tile, so that the
+// pieces of threads stay aligned; it needs rows of a multiple of 16 bytes.
 #define TX 64
 #define TY 16
 #define BOX_X (TX + 8)
@@ -133,8 +134,9 @@ extern "C" __global__ void __launch_bounds__(TX / 4 * TY)
 }
 #endif
 
-// Two steps in one pass over memory: a block computes the first step on a tile with a rim of one, and the second inside.
-// Threads cover that tile and its own rim, so of 32 x 32 of them the inner 28 x 28 write; the outer ones only lend.
+// Two steps in one pass over memory: a block computes the first step on a tile with a rim of one, and the second
+// inside. Threads cover that tile and its own rim, so of 32 x 32 of them the inner 28 x 28 write; the outer ones only
+// lend.
 #define SIDES 32
 #define INNER (SIDES - 4)
 

@@ -1,5 +1,5 @@
-// Tiles of 128 x 64 floats are copied out of a matrix with a pitch, each to 32 KiB in a row, and such tiles back into a matrix.
-// Beyond the matrix a tile is zero, and nothing is written back. Rows start at multiples of 16 bytes.
+// Tiles of 128 x 64 floats are copied out of a matrix with a pitch, each to 32 KiB in a row, and such tiles back into a
+// matrix. Beyond the matrix a tile is zero, and nothing is written back. Rows start at multiples of 16 bytes.
 #include "aiperf/bulk.cuh"
 
 #define ROWS 128
@@ -107,10 +107,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 #if __CUDA_ARCH__ >= 900
-// The copy engine brings a tile to shared memory, and takes it away: an instruction each. The map knows pitch and edges.
+// The copy engine brings a tile to shared memory, and takes it away: an instruction each. The map knows pitch and
+// edges.
 template <bool BACK>
-__device__ __forceinline__ void bring(void* box, const CUtensorMap* matrix, const float* tiles, long long tile, int across,
-                                      Barrier* full) {
+__device__ __forceinline__ void bring(void* box, const CUtensorMap* matrix, const float* tiles, long long tile,
+                                      int across, Barrier* full) {
   barrier_expect(full, TILE * sizeof(float));
   if (BACK)
     bulk_load(box, tiles + tile * TILE, TILE * sizeof(float), full);
@@ -118,7 +119,8 @@ __device__ __forceinline__ void bring(void* box, const CUtensorMap* matrix, cons
     tensor_load(box, matrix, (int)(tile % across) * COLUMNS, (int)(tile / across) * ROWS, full);
 }
 template <bool BACK>
-__device__ __forceinline__ void take(const void* box, const CUtensorMap* matrix, float* tiles, long long tile, int across) {
+__device__ __forceinline__ void take(const void* box, const CUtensorMap* matrix, float* tiles, long long tile,
+                                     int across) {
   if (BACK)
     tensor_store(matrix, (int)(tile % across) * COLUMNS, (int)(tile / across) * ROWS, box);
   else

@@ -1,5 +1,5 @@
-// A copy of n 4-byte words; what differs is how many bytes a thread has in flight. The words are never looked at, so their
-// type is any of four bytes.
+// A copy of n 4-byte words; what differs is how many bytes a thread has in flight. The words are never looked at, so
+// their type is any of four bytes.
 #include "aiperf/bulk.cuh"
 
 // One word a thread: coalesced, and 4 bytes in flight for each of the 2048 threads of a multiprocessor.
@@ -23,8 +23,8 @@ extern "C" __global__ void wide(const void* a_ptr, void* out_ptr, long long n) {
   copy_tail(a_ptr, out_ptr, n);
 }
 
-// Four such accesses a thread, a block's width apart so that those of a warp stay neighbours. All loads stand before the
-// first store: 64 bytes in flight a thread. STREAMING: with hints that a line is used once.
+// Four such accesses a thread, a block's width apart so that those of a warp stay neighbours. All loads stand before
+// the first store: 64 bytes in flight a thread. STREAMING: with hints that a line is used once.
 template <bool STREAMING = false>
 __device__ __forceinline__ void copy_four(const uint4* a, uint4* b, long long quads, long long first) {
   const long long step = blockDim.x;
@@ -64,8 +64,8 @@ extern "C" __global__ void persistent(const void* a_ptr, void* out_ptr, long lon
 }
 
 #if __CUDA_ARCH__ >= 900
-// No thread touches the data: one of them tells the copy engine to bring pieces into a ring in shared memory and to carry
-// them out again. STAGES pieces of PIECE bytes are in flight in each block.
+// No thread touches the data: one of them tells the copy engine to bring pieces into a ring in shared memory and to
+// carry them out again. STAGES pieces of PIECE bytes are in flight in each block.
 #define STAGES 4
 #define PIECE 8192
 
