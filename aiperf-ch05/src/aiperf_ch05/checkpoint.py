@@ -1,8 +1,8 @@
 """A checkpoint in a folder: parts with the bytes of tensors, and a manifest that names the parts.
 
-Whatever ends the process, and whenever, the manifest is that of a whole checkpoint: parts are on disk before a manifest
-names them, a new manifest takes the place of the old one in a single step, and parts go only when no manifest on disk
-names them.
+The manifest on disk is that of a whole checkpoint at every moment, also when the process is killed: parts are on disk
+before a manifest names them, a new manifest replaces the old one in a single step, and a part is removed only when no
+manifest on disk names it.
 """
 
 import json
@@ -23,14 +23,15 @@ Part = dict[str, Any]
 
 
 class CheckpointError(AiperfError):
-    """A checkpoint could not be written, or what lies in a folder is none."""
+    """A checkpoint could not be written, or a folder holds no whole checkpoint."""
 
 
 def write_part(folder: Path, tensors: Sequence[torch.Tensor], first: int) -> Part:
-    """Write tensors into a file of their own and wait until they are on disk; return what the manifest says of it.
+    """Write tensors to a new file, wait until they are on disk, and return the file's entry in the manifest.
 
-    `first` is the place of the first of them in the state. Raises `CheckpointError` where the disk is full or fails,
-    and leaves nothing of the file then.
+    first: the place of the first tensor in the state.
+
+    Raises `CheckpointError` where the disk is full or fails; the file is removed then.
     """
     path = folder / f"{first:06d}-{secrets.token_hex(6)}.part"
     try:
@@ -46,7 +47,7 @@ def write_part(folder: Path, tensors: Sequence[torch.Tensor], first: int) -> Par
 
 
 def commit(folder: Path, parts: Sequence[Part]) -> None:
-    """Make these parts the checkpoint, in one step; then remove what belongs to no checkpoint any more.
+    """Make these parts the checkpoint, in one step; then remove the parts of the checkpoint before.
 
     Raises `CheckpointError` where the manifest cannot be written; the checkpoint before is still there then.
     """
@@ -94,7 +95,7 @@ def _read_part(path: Path, shapes: Sequence[tuple[str, list[int]]]) -> list[torc
     if found != sum(sizes):
         raise CheckpointError(f"'{path}' has {found:,} bytes; its manifest says {sum(sizes):,}")
     pieces = data[:found].split(sizes)
-    # Each in memory of its own, since a dtype wants its bytes to begin at a multiple of their number.
+    # Each in memory of its own: the first byte of a dtype must be at a multiple of its size.
     return [piece.clone().view(dtype).view(shape) for piece, (dtype, shape) in zip(pieces, forms, strict=True)]
 
 
@@ -110,7 +111,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _named(folder: Path) -> set[str]:
-    """The parts that the present manifest names."""
+    """The names of the parts of the checkpoint on disk."""
     try:
         return {part["file"] for part in _manifest(folder)["parts"]}
     except CheckpointError:
@@ -144,6 +145,5 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
 def _refused(folder: Path, error: OSError, size: int) -> CheckpointError:
     return CheckpointError(
         f"{size:,} bytes could not be saved in '{folder}': {error.strerror}. A checkpoint that was there before "
-        "is still "
-        "whole; make room, or name another folder"
+        "is still whole; make room, or name another folder"
     )

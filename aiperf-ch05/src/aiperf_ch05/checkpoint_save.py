@@ -10,10 +10,11 @@ Variants   `sharded`: four files, written at once.  `snapshot`: all tensors are 
            so the GPU copies into it at the full rate of the bus.  `incremental`: the tensors that do not change were
            written once, and only the others are written.  `incremental_snapshot`, `incremental_pinned_snapshot` (cuda):
            a copy of the tensors that change, which a thread writes.
-Breaks     Where saves follow each other faster than the disk writes, each waits for the one before. A snapshot takes as
-           much memory of the host again, and page-locked memory is lost to all other processes. The thread takes
-           processor time and disk rate from the training. Where temporary files are in memory, fsync is free. A save
-           that is under way when the power fails is lost; the checkpoint before is not.
+Breaks     `sharded` gains only where one file does not reach the rate of the disk. Where saves follow each other faster
+           than the disk writes, each waits for the one before. A snapshot takes as much memory of the host again, and
+           page-locked memory is lost to all other processes. The thread takes processor time and disk rate from the
+           training. Where temporary files are in memory, fsync is free. A save that is under way when the power fails
+           is lost; the checkpoint before is not.
 """
 
 import threading

@@ -89,7 +89,10 @@ def _advice(waiting: float, stalled: float) -> str:
     if waiting <= MOST_WAITING:
         return ""
     if stalled > 0.5:
-        return "most steps wait: the loader is slower than the step. Give it more workers, or less work for each sample"
+        return (
+            "most steps wait: the loader works during the wait only, or is slower than the step. Let workers prepare "
+            "batches beside the step, add workers, or do less work for each sample"
+        )
     return "few steps wait long: the loader is fast on average. Let it prefetch more batches, or find the slow samples"
 
 
