@@ -74,7 +74,8 @@ def bundle(tmp_path: Path) -> Path:
     wall = Estimate(2e-3, 1.9e-3, 2.1e-3)
     energy = Energy(3.0, 2.0, 100.0, 0.01, 0.01, 1000, 2.0, 20, 0.1, "energy counter")
     rows = [evolve(first, name="batch_4", wall_s=wall, energy=energy), evolve(second, name="whole", wall_s=wall)]
-    work = Problem("cpu", {"requests": 512, "width": 256, "hidden": 1024}, 1, 1, 1, "bf16", "bf16", 1, 1)
+    sizes = {"requests": 512, "width": 256, "hidden": 1024, "element_bytes": 4}
+    work = Problem("cpu", sizes, 1, 1, 1, "bf16", "bf16", 1, 1)
     others = evolve(
         example.result(), target="acme.gone", rows=[evolve(first, wall_s=wall), evolve(second, wall_s=None)]
     )

@@ -45,7 +45,7 @@ def test_a_thread_goes_on_after_the_call(
     for row in result_of(measured, "ch05.checkpoint_save").rows:
         assert min(row.samples.wall_s, default=0.0) > 0
         held_s = statistics.median(time for time in row.samples.wall_s if time is not None)
-        if row.name in ("snapshot", "incremental_snapshot"):
+        if row.name in ("snapshot", "incremental_snapshot", "async_save"):
             assert row.beside["until_done_s"] > 1.2 * held_s
         else:
             assert row.beside["until_done_s"] < 1.2 * held_s + 0.001
@@ -55,10 +55,11 @@ def test_nothing_is_left(measured: tuple[dict[str, TargetResult | SkippedTarget]
     assert measured[1] == []
 
 
-def test_a_file_that_ends_too_early_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reader", [file_read.LargeRequests, file_read.IoUring])
+def test_a_file_that_ends_too_early_is_an_error(tmp_path: Path, reader: type[file_read.Reading]) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(5000))
-    reading = file_read.LargeRequests()
+    reading = reader()
     reading.prepare(str(path), 5001)
     with pytest.raises(OSError, match="reading the input's file"):
         reading.run()
@@ -75,8 +76,18 @@ def test_a_file_system_without_direct_reads_is_skipped(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "open", refusing)
     (tmp_path / "file").write_bytes(b"12345678")
     with pytest.raises(SkipError) as caught:
-        file_read.DirectQueue().prepare(str(tmp_path / "file"), 8)
+        file_read.DirectThreads().prepare(str(tmp_path / "file"), 8)
     assert str(caught.value) == "needs a file system with O_DIRECT; opening the file said: Invalid argument"
+
+
+def test_a_container_that_forbids_io_uring_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = file_read.host_code.function
+    refused = {"refused_ring": lambda: 1}
+    monkeypatch.setattr(type(file_read.host_code), "function", lambda _, name: refused.get(name) or function(name))
+    (tmp_path / "file").write_bytes(b"12345678")
+    with pytest.raises(SkipError) as caught:
+        file_read.IoUring().prepare(str(tmp_path / "file"), 8)
+    assert str(caught.value) == "needs io_uring; io_uring_setup said: Operation not permitted (EPERM)"
 
 
 def test_a_model_without_a_frozen_tensor_is_refused() -> None:

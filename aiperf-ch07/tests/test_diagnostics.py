@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from aiperf_ch07 import access_report, sass
+from aiperf_ch07 import access_patterns, access_report, sass
 from aiperf_ch07.cli import ch07
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaSource, sources_in
@@ -32,6 +32,7 @@ NCU = """==PROF== Connected to process 1
 "0","strided","1,000","32,000"
 "1","coalesced","1000","n/a"
 """
+DECLARED = {"promise": sass.PROMISES, "pattern": access_patterns.PATTERNS}
 
 
 def invoke(*arguments: str) -> Result:
@@ -46,14 +47,13 @@ def test_read_counts_by_width() -> None:
     }
 
 
-def test_promises_are_about_kernels_that_exist() -> None:
+@pytest.mark.parametrize("what", DECLARED)
+def test_what_is_declared_of_kernels_is_about_kernels_that_exist(what: str) -> None:
     modules = {one.name.partition(".")[2]: one.module for one in TARGETS}
+    for target, kernels in DECLARED[what].items():
+        sources = [source for source in sources_in(modules[target]) if isinstance(source, CudaSource)]
+        assert set(kernels) <= {name for source in sources for name in source.names()}
     assert sorted(sass.PROMISES) == sorted(modules)
-    for target, promises in sass.PROMISES.items():
-        names = {
-            name for source in sources_in(modules[target]) if isinstance(source, CudaSource) for name in source.names()
-        }
-        assert set(promises) <= names
 
 
 @pytest.mark.parametrize("target", [one.name for one in TARGETS])
@@ -93,6 +93,24 @@ def test_access_report_reads_what_ncu_prints() -> None:
         access_report.parse("nothing", "wide")
 
 
+def test_sectors_are_predicted_from_the_addresses_of_a_warp() -> None:
+    found = [access_patterns.Access(*rule).sectors for rule in ((4, 4), (16, 16), (2, 2), (4, 128), (4, 0), (16, 64))]
+    assert found == [4, 16, 2, 32, 1, 32]
+    pattern = access_patterns.predicted("ch07.gather", "warp_per_row(const void *, const int *)")
+    assert (pattern.sectors_per_load, pattern.sectors_per_store) == (8.5, 16.0)
+
+
+def test_access_report_shows_predicted_beside_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_report, "report", lambda target, module, name, params: access_report.parse(NCU, name))
+    lines = invoke("access-report", "ch07.memory_access:strided").output.splitlines()
+    assert lines[1:3] == [
+        "  sectors per load request: 32, predicted 32",
+        "  sectors per store request: not counted, predicted 32",
+    ]
+    launches = json.loads(invoke("access-report", "ch07.warp_scan", "--json").output)["launches"]
+    assert {one["predicted_sectors_per_load"] for one in launches} == {None}
+
+
 def test_access_report_leaves_the_clocks_alone() -> None:
     line = access_report.command("ncu", "ch07.transpose", "aiperf_ch07.transpose", "padded", ["rows=8"])
     assert line[line.index("--clock-control") + 1] == "none"
@@ -111,7 +129,8 @@ def test_access_report_without_ncu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_access_report_refuses_unknown_implementations() -> None:
     result = invoke("access-report", "ch07.transpose:paded")
     assert str(result.exception) == (
-        "'ch07.transpose' has no implementation 'paded' on cuda; it has direct, tiled, padded, swizzled, tensor_map"
+        "'ch07.transpose' has no implementation 'paded' on cuda; "
+        "it has direct, tiled, padded, swizzled, wide, streaming, tensor_map"
     )
 
 

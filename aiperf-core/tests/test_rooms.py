@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "aiperf_core"
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "ground": (
         "errors",
+        "audit",
         "git",
         "names",
         "units",

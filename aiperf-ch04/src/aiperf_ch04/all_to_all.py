@@ -3,19 +3,27 @@
 Workload   Each rank has `tokens` tokens of `width` bfloat16, and `experts` experts, which multiply by a vector of their
            own. Each token goes to two experts, and some experts are asked much more often than others (Zipf). Each rank
            shall hold what both made of its tokens, in the order of the tokens.
-Baseline   Every rank sends every expert as many rows as the fullest queue has anywhere; most of them are zeros.
-Variants   `exact_splits`: ranks tell each other how many rows will come, and send only rows.  `send_once`: a token
-           whose two experts lie on one rank goes there once.  `puts` (cuda): what gathers the rows writes them into the
-           peers' memory.
-Breaks     Few tokens: telling the sizes is a meeting of its own, for which on GPUs the host waits as well. Experts that
-           are all asked alike.
+Baseline   An antipattern: every rank sends every expert as many rows as the fullest queue has anywhere; most of them
+           are zeros.
+Variants   `exact_splits`: ranks tell each other how many rows will come, and send only rows. On GPUs the host waits for
+           these numbers, and the rows are sorted before and after.  `send_once`: a token whose two experts lie on one
+           rank goes there once.  `two_stages`: first within groups of neighbours, then between the groups. What it
+           teaches: within one machine this loses, because every row travels twice; between machines few large messages
+           gain over many small ones.  `puts` (cuda): a kernel writes each row into the memory of its expert's rank, and
+           that rank writes the product where the token lives: no sorting, and no wait of the host.  `puts_once` (cuda):
+           the same, a token once a rank.
+Breaks     Few tokens: the meetings of the ranks take longer than the rows. Experts that are all asked alike.
 """
+
+from math import isqrt
 
 import torch
 import torch.distributed as dist
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.distributed import register_peer_operation, symmetric_buffers
+from aiperf_core.errors import SkipError
+from aiperf_core.kernels import triton_ahead, triton_source
 
 bench = Benchmark(
     goal="latency",
@@ -24,8 +32,40 @@ bench = Benchmark(
         "cpu": "two processes of one machine exchange through its memory, and to sort costs them what it spares"
     },
 )
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires=("gpus:2", "sm_80", "package:triton"))
 
 CHOICES = 2
+BLOCK = 1024  # columns of a row at a time: 16 bytes a thread
+PROGRAMS = 2048  # of `combine`, several on each multiprocessor
+
+TYPES = {
+    **dict.fromkeys(("x_ptr", "scales_ptr"), "*bf16:16"),
+    **dict.fromkeys(("chosen_ptr", "rows_of_ptr", "notes_of_ptr", "arrived_of_ptr", "out_of_ptr"), "*i64:16"),
+    "counts_ptr": "*i32:16",
+    **dict.fromkeys(("rank", "ranks", "experts"), "i32"),
+    **dict.fromkeys(("width", "capacity"), "i32:16"),
+}
+PARAMETERS = {
+    "dispatch": "x_ptr chosen_ptr counts_ptr rows_of_ptr notes_of_ptr rank experts width capacity",
+    "announce": "counts_ptr arrived_of_ptr rank ranks",
+    "combine": "rows_of_ptr notes_of_ptr arrived_of_ptr out_of_ptr scales_ptr rank ranks width capacity",
+}
+
+
+def ahead(kernel, **constants):
+    """How a kernel is compiled without a GPU."""
+    signature = {name: TYPES[name] for name in PARAMETERS[kernel].split()}
+    return triton_ahead(kernel, signature=signature, constants=constants)
+
+
+kernels = triton_source(
+    "all_to_all_triton.py",
+    ahead("dispatch", CHOICES=CHOICES, ONCE=False, BLOCK=BLOCK),
+    ahead("dispatch", CHOICES=CHOICES, ONCE=True, BLOCK=BLOCK),
+    ahead("announce"),
+    ahead("combine", CHOICES=CHOICES, BLOCK=BLOCK),
+    archs=("sm_80", "sm_90"),
+)
 
 
 @bench.workload(
@@ -68,24 +108,26 @@ def cost(tokens, width, experts, world_size):
     )
 
 
-def in_queues(chosen, experts):
-    """How many rows each expert gets, the choices in the order of the experts, and each one's place in its queue."""
-    wanted = chosen.flatten()
-    order = wanted.argsort(stable=True)
-    counts = torch.bincount(wanted, minlength=experts)
-    starts = counts.cumsum(0) - counts
-    ahead = torch.arange(len(wanted), device=wanted.device) - starts[wanted[order]]
-    return counts, order, ahead
+# A token with a single expert a rank; with three ranks primes; with four ranks two groups.
+bench.awkward(
+    {"tokens": 1, "width": 31, "experts": 1, "world_size": 2},
+    {"tokens": 211, "width": 61, "experts": 7, "world_size": 3},
+    {"tokens": 67, "width": 61, "experts": 3, "world_size": 4},
+)
+bench.reach(of="P2P", at_least=0.70)
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive")
+@both.baseline(kind="antipattern")
 def padded(x, chosen, scales, experts, world_size):
     every, width = world_size * experts, x.shape[1]
-    counts, order, ahead = in_queues(chosen, every)
+    wanted = chosen.flatten()
+    order = wanted.argsort(stable=True)
+    counts = torch.bincount(wanted, minlength=every)
+    starts = counts.cumsum(0) - counts
+    places = wanted[order], torch.arange(len(wanted), device=x.device) - starts[wanted[order]]
     fullest = counts.max()
     dist.all_reduce(fullest, op=dist.ReduceOp.MAX)
     sent = x.new_zeros(every, int(fullest), width)
-    places = chosen.flatten()[order], ahead
     sent[places] = x[order // CHOICES]
     received = torch.empty_like(sent)
     dist.all_to_all_single(received, sent)
@@ -96,38 +138,72 @@ def padded(x, chosen, scales, experts, world_size):
     return out.view(*chosen.shape, width)
 
 
-def told(counts):
-    """What each rank is told about every other one's rows: first dimension to whom, then from whom."""
+def told(counts, group=None):
+    """What each rank of a group is told about the rows of all: first dimension to whom, then from whom."""
     answer = torch.empty_like(counts)
-    dist.all_to_all_single(answer, counts)
+    dist.all_to_all_single(answer, counts, group=group)
     return answer
 
 
-def experts_of(incoming):
-    """The expert of each row that comes: rows lie in the order of the ranks, and then of the experts."""
-    ranks, experts = incoming.shape
-    here = torch.arange(experts, device=incoming.device).repeat(ranks)
-    return here.repeat_interleave(incoming.flatten())
+class Trip:
+    """Rows to the ranks of a group, and back; `to` is the place of each row's rank in the group."""
+
+    def __init__(self, to, ranks, group=None):
+        self.group, self.order = group, to.argsort(stable=True)
+        outgoing = torch.bincount(to, minlength=ranks)
+        self.sent, self.received = torch.stack([outgoing, told(outgoing, group)]).tolist()
+
+    def there(self, rows, each=1):
+        """The rows that come to this rank; each row of `rows` goes to `each` ranks."""
+        found = rows.new_empty(sum(self.received), *rows.shape[1:])
+        dist.all_to_all_single(found, rows[self.order // each], self.received, self.sent, group=self.group)
+        return found
+
+    def back(self, rows):
+        """A row for each that was sent, in their order."""
+        found = rows.new_empty(sum(self.sent), *rows.shape[1:])
+        dist.all_to_all_single(found, rows, self.sent, self.received, group=self.group)
+        out = torch.empty_like(found)
+        out[self.order] = found
+        return out
 
 
-@bench.variant(device=("cpu", "cuda"), why="no zeros travel, for a meeting in which the sizes are told")
+@both.variant(adds="exact splits", why="no zeros travel, for a meeting in which the sizes are told")
 def exact_splits(x, chosen, scales, experts, world_size):
-    counts, order, _ = in_queues(chosen, world_size * experts)
-    outgoing = counts.view(world_size, experts)
-    incoming = told(outgoing)
-    to, source = torch.stack([outgoing, incoming]).sum(-1).tolist()
-    received = x.new_empty(sum(source), x.shape[1])
-    dist.all_to_all_single(received, x[order // CHOICES], source, to)
-    received *= scales[experts_of(incoming)]
-    returned = x.new_empty(len(order), x.shape[1])
-    dist.all_to_all_single(returned, received, to, source)
-    out = torch.empty_like(returned)
-    out[order] = returned
-    return out.view(*chosen.shape, -1)
+    wanted = chosen.flatten()
+    trip = Trip(wanted // experts, world_size)
+    rows, wanted = trip.there(x, CHOICES), trip.there(wanted)
+    return trip.back(rows.mul_(scales[wanted % experts])).view(*chosen.shape, -1)
 
 
-@bench.variant(
-    device=("cpu", "cuda"), builds_on="exact_splits", why="a token whose two experts lie on one rank goes there once"
+@both.variant(
+    builds_on="exact_splits",
+    adds="two stages",
+    why="a rank exchanges with its group and with its like in other groups, not with every rank: fewer messages",
+)
+class TwoStages:
+    def prepare(self, rank, world_size):
+        self.size = max(one for one in range(1, isqrt(world_size) + 1) if world_size % one == 0)
+        if self.size == 1:
+            raise SkipError(f"needs groups of ranks, such as 2 x 2; these are {world_size}")
+        near = [[*range(first, first + self.size)] for first in range(0, world_size, self.size)]
+        far = [[*range(first, world_size, self.size)] for first in range(self.size)]
+        # All ranks make all groups, in the same order.
+        made = {tuple(ranks): dist.new_group(ranks) for ranks in near + far}
+        self.near, self.far = (made[tuple(ranks)] for ranks in made if rank in ranks)
+        self.groups = world_size // self.size
+
+    def run(self, x, chosen, scales, experts):
+        wanted = chosen.flatten()
+        first = Trip(wanted // experts % self.size, self.size, self.near)
+        rows, wanted = first.there(x, CHOICES), first.there(wanted)
+        second = Trip(wanted // experts // self.size, self.groups, self.far)
+        rows, wanted = second.there(rows), second.there(wanted)
+        return first.back(second.back(rows.mul_(scales[wanted % experts]))).view(*chosen.shape, -1)
+
+
+@both.variant(
+    builds_on="exact_splits", adds="send once", why="a token whose two experts lie on one rank goes there once"
 )
 def send_once(x, chosen, scales, experts, world_size):
     owners = chosen // experts
@@ -152,41 +228,60 @@ def send_once(x, chosen, scales, experts, world_size):
     return out.view(*chosen.shape, -1)
 
 
-put = register_peer_operation(
-    "ch04_put_rows(Tensor x, Tensor rows, Tensor(a!) there) -> ()",
-    lambda x, rows, there: torch.index_select(x, 0, rows, out=there),
+def launch_dispatch(x, chosen, counts, rows, notes, arrived, rank, experts, capacity, once):
+    """Send all rows of a rank, and say how many."""
+    kernels.kernel("dispatch")[(len(x),)](
+        x, chosen, counts, rows, notes, rank, experts, x.shape[1], capacity, CHOICES=CHOICES, ONCE=once, BLOCK=BLOCK
+    )
+    kernels.kernel("announce")[(1,)](counts, arrived, rank, len(rows))
+
+
+def launch_combine(out, outs, scales, rows, notes, arrived, rank, capacity):
+    """Make what this rank's experts make of the rows that arrived, in the outputs of all ranks."""
+    width = out.shape[-1]
+    kernels.kernel("combine")[(PROGRAMS,)](
+        rows, notes, arrived, outs, scales, rank, len(rows), width, capacity, CHOICES=CHOICES, BLOCK=BLOCK
+    )
+
+
+PLACES = "Tensor rows, Tensor notes, Tensor arrived, int rank"
+put_rows = register_peer_operation(
+    f"ch04_put_rows(Tensor x, Tensor chosen, Tensor(a!) counts, {PLACES}, int experts, int capacity, bool once) -> ()",
+    launch_dispatch,
+)
+put_products = register_peer_operation(
+    f"ch04_put_products(Tensor(a!) out, Tensor outs, Tensor scales, {PLACES}, int capacity) -> ()", launch_combine
 )
 
-send_product = register_peer_operation(
-    "ch04_put_products(Tensor rows, Tensor scales, Tensor(a!) there) -> ()",
-    lambda rows, scales, there: torch.mul(rows, scales, out=there),
-)
 
-
-@bench.variant(
-    device="cuda",
-    requires="gpus:2",
+@cuda.variant(
     builds_on="exact_splits",
-    why="rows are gathered straight into the peers' memory, without a copy on either side",
+    adds="peer writes",
+    why="rows and products are written where they belong: no sizes told to the host, no sort, no copy on either side",
 )
 class Puts:
-    def prepare(self, x, chosen, world_size):
-        shape = world_size, chosen.numel(), x.shape[1]
-        self.there, self.back = (symmetric_buffers(*shape, dtype=x.dtype) for _ in range(2))
+    once = False
 
-    def run(self, x, chosen, scales, experts, rank, world_size):
-        counts, order, _ = in_queues(chosen, world_size * experts)
-        outgoing = counts.view(world_size, experts)
-        incoming = told(outgoing)
-        to, source = torch.stack([outgoing, incoming]).sum(-1).tolist()
-        tokens = (order // CHOICES).split(to)
-        for peer, rows in enumerate(tokens):
-            put(x, rows, self.there.all[peer][rank, : len(rows)])
-        self.there.barrier()
-        for peer, (count, wanted) in enumerate(zip(source, experts_of(incoming).split(source), strict=True)):
-            send_product(self.there.mine[peer, :count], scales[wanted], self.back.all[peer][rank, :count])
-        self.back.barrier()
-        out = x.new_empty(len(order), x.shape[1])
-        for peer, places in enumerate(order.split(to)):
-            out[places] = self.back.mine[peer, : len(places)]
-        return out.view(*chosen.shape, -1)
+    def prepare(self, x, chosen, world_size):
+        self.capacity = len(x) if self.once else chosen.numel()
+        self.counts = torch.zeros(world_size, dtype=torch.int32, device=x.device)
+        self.rows = symmetric_buffers(world_size, self.capacity, x.shape[1], dtype=x.dtype)
+        self.notes = symmetric_buffers(world_size, self.capacity, CHOICES + 1, dtype=torch.int32)
+        self.arrived = symmetric_buffers(world_size, dtype=torch.int32)
+        self.out = symmetric_buffers(*chosen.shape, x.shape[1], dtype=x.dtype)
+        self.places = [one.addresses for one in (self.rows, self.notes, self.arrived)]
+
+    def run(self, x, chosen, scales, experts, rank):
+        self.counts.zero_()
+        put_rows(x, chosen, self.counts, *self.places, rank, experts, self.capacity, self.once)
+        # Behind it all rows are there, and every rank has begun its call: its last output is read no more.
+        self.rows.barrier()
+        put_products(self.out.mine, self.out.addresses, scales, *self.places, rank, self.capacity)
+        # Behind it all products are there, and no rank reads its rows any more.
+        self.out.barrier()
+        return self.out.mine
+
+
+@cuda.variant(builds_on="puts", adds="send once", why="a token whose two experts lie on one rank is written there once")
+class PutsOnce(Puts):
+    once = True

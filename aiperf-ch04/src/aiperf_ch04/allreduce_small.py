@@ -1,19 +1,21 @@
 """Small all-reduce: pick the algorithm by the size of the message.
 
 Workload   Each rank has n bfloat16 numbers; all ranks shall hold their sums, in place. 64 KiB; `--size tiny` is 1 KiB,
-           `--size large` 64 MiB. On a processor the ranks talk through gloo.
+           `--size medium` 1 MiB, `--size large` 64 MiB. On a processor the ranks talk through gloo.
 Baseline   The library's all-reduce with its defaults, which picks an algorithm itself.
 Variants   `one_shot`: every rank sends what it has to all others and adds: one exchange, n - 1 times the
            bytes.  `two_shot`: each rank adds a share for all and sends them the sums: two exchanges, 2 (n - 1) / n
            times the bytes. On GPUs they are kernels that write into the peers' memory, beside the data what tells that
            they are there, which doubles the bytes; on a processor messages.  `pipelined` (cuda): two shots part by
-           part, several under way at once, with a flag behind each.  `auto`: one of these by size, and on a processor
-           the library for much. Sums are made in the order of the ranks, so that all ranks hold the same bits.
+           part, several under way at once, with a flag behind each.  `auto`: the fastest of these and of the library;
+           the ranks time all of them in `prepare`, at the size of the call. All but the library add in the order of the
+           ranks, so that all ranks hold the same bits.
 Yardstick  `symm_mem` (cuda): the one-shot operation that comes with torch's symmetric memory.
 Breaks     Messages of many megabytes: there the bytes count and not the exchanges, and `one_shot` moves most. GPUs that
            cannot write to each other's memory.
 """
 
+import time
 from typing import Any
 
 import torch
@@ -39,14 +41,15 @@ bench = Benchmark(
         "cpu": "two processes of one machine have no link to spare, and a message costs the same whatever its size"
     },
 )
+cpu, cuda = bench.on("cpu"), bench.on("cuda", requires=("gpus:2", "sm_80"))
 source = cuda_source("allreduce_small.cu")
 
 # All but the third as in `allreduce_small.cu`. Blocks wait for those of other ranks, so that all must run at once: at
 # two on a multiprocessor, GPUs with 48 of them.
 WORD, THREADS, MOST_BLOCKS, MOST_RANKS = 4, 256, 96, 8
 BLOCKS_PER_SM, AHEAD, PIECES = 2, 4, 8
-# Up to these bytes `auto` takes one shot, then two, and above them parts in flight or the library.
-ONE_SHOT_BYTES, TWO_SHOT_BYTES = 1 << 18, 1 << 22
+# `auto` times ROUNDS times so many calls of each. So long, in cycles, GPUs wait until the host has queued them all.
+ROUNDS, CALLS, QUEUEING_CYCLES = 3, 20, 4_000_000
 
 
 @bench.workload(
@@ -55,6 +58,7 @@ ONE_SHOT_BYTES, TWO_SHOT_BYTES = 1 << 18, 1 << 22
     cpu={"n": 1 << 15, "world_size": 2},
     cuda={"n": 1 << 15, "world_size": 2},
     tiny={"n": 1 << 9, "world_size": 2},
+    medium={"n": 1 << 19, "world_size": 2},
     large={"n": 1 << 25, "world_size": 2},
 )
 def inputs(n, device, generator):
@@ -77,7 +81,10 @@ def cost(n, world_size):
     return Cost(bytes_read=2 * n, bytes_written=2 * n, flops=n * share, precision="bf16", wire_bytes=4 * n * share)
 
 
+bench.awkward({"n": 1}, {"n": 8197, "world_size": 3})
 bench.reach(of="time:library", at_most=0.6)
+for size in ("tiny", "cuda", "medium", "large"):
+    bench.reach(of="time:library", at_most=1.05, implementation="auto", size=size)
 bench.reach(of="P2P", at_least=0.8, implementation="auto", size="large")
 
 
@@ -87,19 +94,21 @@ def library(x):
     return x
 
 
-@bench.variant(device="cpu", name="one_shot", why="one message to each rank, and none waits for a sum made elsewhere")
+@cpu.variant(
+    name="one_shot", adds="single exchange", why="one message to each rank, and none waits for a sum made elsewhere"
+)
 class OneShotMessages:
     def prepare(self, x, rank, world_size):
         self.parts = torch.empty(world_size, x.numel(), dtype=x.dtype)
-        self.others = [one for one in range(world_size) if one != rank]
+        self.others = [other for other in range(world_size) if other != rank]
 
     def run(self, x, rank):
         self.parts[rank] = x
-        wait_all(exchange(dict.fromkeys(self.others, x), {one: self.parts[one] for one in self.others}))
+        wait_all(exchange(dict.fromkeys(self.others, x), {other: self.parts[other] for other in self.others}))
         return x.copy_(add_up(self.parts))
 
 
-@bench.variant(device="cpu", name="two_shot", why="a rank adds and sends a share instead of everything")
+@cpu.variant(name="two_shot", adds="shares", why="a rank adds and sends a share instead of everything")
 class TwoShotMessages:
     def prepare(self, x, rank, world_size):
         share = -(-x.numel() // world_size)
@@ -116,8 +125,8 @@ class TwoShotMessages:
 def add_up(parts):
     """The sum over the first dimension, in its order and in float32, rounded once."""
     total = parts[0].float()
-    for one in parts[1:]:
-        total += one
+    for part in parts[1:]:
+        total += part
     return total.to(parts.dtype)
 
 
@@ -172,10 +181,9 @@ pipelined_kernel = register_peer_operation(
 )
 
 
-@bench.variant(
-    device="cuda",
-    requires=("gpus:2", "sm_80"),
+@cuda.variant(
     name="one_shot",
+    adds=("peer memory", "single exchange"),
     why="one launch, in which data go one way once; in the library's ring or tree they go several times",
 )
 class OneShotKernel(PeerKernel):
@@ -183,10 +191,9 @@ class OneShotKernel(PeerKernel):
     exchanges = 1
 
 
-@bench.variant(
-    device="cuda",
-    requires=("gpus:2", "sm_80"),
+@cuda.variant(
     name="two_shot",
+    adds=("peer memory", "shares"),
     why="a rank receives and adds a share instead of everything, for one more exchange",
 )
 class TwoShotKernel(PeerKernel):
@@ -194,10 +201,9 @@ class TwoShotKernel(PeerKernel):
     exchanges = 2
 
 
-@bench.variant(
-    device="cuda",
-    requires=("gpus:2", "sm_80"),
+@cuda.variant(
     builds_on="two_shot",
+    adds="parts in flight",
     why="a flag for 32 KiB instead of one for every word; while a part is added, the next ones are on their way",
 )
 class Pipelined:
@@ -220,37 +226,60 @@ class Pipelined:
         return x
 
 
-class Auto:
-    """One of the others, by the bytes that one shot would receive."""
-
-    few: type
-    some: type
-    many: type | None = None
-
+class Library:
     def prepare(self, x, rank, world_size):
-        received = x.numel() * x.element_size() * (world_size - 1)
-        steps = self.few if received <= ONE_SHOT_BYTES else self.some if received <= TWO_SHOT_BYTES else self.many
-        self.steps = steps and steps()
-        if self.steps:
-            self.steps.prepare(x, rank, world_size)
+        pass
 
     def run(self, x, rank):
-        return self.steps.run(x, rank) if self.steps else library(x)
+        return library(x)
 
 
-@bench.variant(device="cpu", name="auto", why="few bytes want few exchanges, and many bytes want to move once")
+class Auto:
+    """The fastest of some implementations at the size of the call: all ranks time them, and the slowest rank counts."""
+
+    candidates: tuple[type, ...]
+
+    def prepare(self, x, rank, world_size):
+        zeros, times = torch.zeros_like(x), []
+        ready = [candidate() for candidate in self.candidates]
+        for candidate in ready:
+            candidate.prepare(x, rank, world_size)
+            candidate.run(zeros, rank)  # makes connections
+            times.append(min(timed(candidate, zeros, rank) for _ in range(ROUNDS)))
+        slowest = torch.tensor(times, dtype=torch.float64, device=x.device)
+        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+        self.chosen = ready[int(slowest.argmin())]
+
+    def run(self, x, rank):
+        return self.chosen.run(x, rank)
+
+
+def timed(candidate, x, rank):
+    """Seconds of some calls in a row that begin together on all ranks; on a GPU without the host's time."""
+    dist.barrier()
+    if x.device.type == "cpu":
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            candidate.run(x, rank)
+        return time.perf_counter() - start
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(QUEUEING_CYCLES)
+    first.record()
+    for _ in range(CALLS):
+        candidate.run(x, rank)
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last) / 1000
+
+
+@cpu.variant(name="auto", adds="measured choice", why="which algorithm is fastest depends on the size of the message")
 class AutoMessages(Auto):
-    few, some = OneShotMessages, TwoShotMessages
+    candidates = Library, OneShotMessages, TwoShotMessages
 
 
-@bench.variant(
-    device="cuda",
-    requires=("gpus:2", "sm_80"),
-    name="auto",
-    why="few bytes want few exchanges, and many bytes want to move once",
-)
+@cuda.variant(name="auto", adds="measured choice", why="which algorithm is fastest depends on the size of the message")
 class AutoKernel(Auto):
-    few, some, many = OneShotKernel, TwoShotKernel, Pipelined
+    candidates = Library, OneShotKernel, TwoShotKernel, Pipelined
 
 
 @bench.yardstick(device="cuda", requires="gpus:2", why="the one-shot operation of torch's symmetric memory")

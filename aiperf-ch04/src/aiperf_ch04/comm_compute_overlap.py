@@ -6,8 +6,10 @@ Baseline   The sum first, then the products.
 Variants   `at_once`: the sum is started, the products run, the sum is waited for.  `chunked`: a part of the sum is
            started before each product.  `few_blocks` (cuda): at once, and the collective may take 8 thread blocks, so
            that it leaves more multiprocessors to the products.
-Breaks     Where one of both is much longer: there is little to hide. On a processor the collective runs in a thread
-           that wants a core, and without a spare one nothing is hidden.
+Breaks     Where one of both is much longer: there is little to hide. The least time is the longer of both, each of
+           which is measured alone: `--size products_alone` sums a single number, `--size sum_alone` multiplies a single
+           one. On a processor the collective runs in a thread that wants a core, and without a spare one nothing is
+           hidden.
 """
 
 import torch
@@ -21,14 +23,19 @@ bench = Benchmark(
     no_gain_on={"cpu": "the processors that the products need are those that add up the sum"},
 )
 
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
+
 COMMUNICATION_BLOCKS = 8
+SIZES: dict[str, float] = {"n": 1 << 27, "m": 4096, "products": 4, "world_size": 2}
 
 
 @bench.workload(
     state=["x"],
     smoke={"n": 1009, "m": 37, "products": 3, "world_size": 2},
     cpu={"n": 1 << 21, "m": 256, "products": 4, "world_size": 2},
-    cuda={"n": 1 << 27, "m": 4096, "products": 4, "world_size": 2},
+    cuda=SIZES,
+    products_alone={**SIZES, "n": 1},
+    sum_alone={**SIZES, "m": 1, "products": 1},
 )
 def inputs(n, m, device, generator):
     x = torch.randn(n, device=device, generator=generator).bfloat16()
@@ -43,7 +50,7 @@ def factors(products, m, device, generator):
 @bench.reference(tolerance=bf16)
 def reference(x, a, factors):
     total = sum(x[1:], x[0])
-    return [{"sums": total, "products": list(one @ others)} for one, others in zip(a, factors, strict=True)]
+    return [{"sums": total, "products": list(left @ right)} for left, right in zip(a, factors, strict=True)]
 
 
 @bench.cost
@@ -59,40 +66,44 @@ def cost(n, m, products, world_size):
     )
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive")
+bench.awkward({"n": 1, "m": 1, "products": 1}, {"n": 4099, "m": 61, "products": 5, "world_size": 3})
+# The speed of light is the longer of both, each at the full rate of the machine: 1.15 of it.
+bench.reach(of="SOL", at_least=0.87)
+
+
+@both.baseline(kind="naive")
 def one_after_the_other(x, a, factors):
     dist.all_reduce(x)
-    return {"sums": x, "products": [a @ one for one in factors]}
+    return {"sums": x, "products": [a @ factor for factor in factors]}
 
 
-@bench.variant(device=("cpu", "cuda"), why="the products run while the sum is under way")
+@both.variant(adds="asynchronous call", why="the products run while the sum is under way")
 def at_once(x, a, factors):
     work = dist.all_reduce(x, async_op=True)
-    products = [a @ one for one in factors]
+    products = [a @ factor for factor in factors]
     work.wait()
     return {"sums": x, "products": products}
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="at_once",
+    adds="chunking",
     why="a sum in parts leaves gaps in which a product has the machine alone",
 )
 def chunked(x, a, factors):
     works, products = [], []
-    for part, one in zip(x.tensor_split(len(factors)), factors, strict=True):
+    for part, factor in zip(x.tensor_split(len(factors)), factors, strict=True):
         if part.numel():
             works.append(dist.all_reduce(part, async_op=True))
-        products.append(a @ one)
+        products.append(a @ factor)
     for work in works:
         work.wait()
     return {"sums": x, "products": products}
 
 
-@bench.variant(
-    device="cuda",
-    requires="gpus:2",
+@cuda.variant(
     builds_on="at_once",
+    adds="capped communication blocks",
     why="the collective needs few multiprocessors to fill the link, and leaves the others to the products",
 )
 class FewBlocks:
@@ -104,6 +115,6 @@ class FewBlocks:
 
     def run(self, x, a, factors):
         work = dist.all_reduce(x, group=self.group, async_op=True)
-        products = [a @ one for one in factors]
+        products = [a @ factor for factor in factors]
         work.wait()
         return {"sums": x, "products": products}

@@ -4,32 +4,41 @@ Workload   Each rank has `rows` samples of its own and a copy of a model, `layer
            of `width`, in bfloat16. Forward, backward; all ranks shall hold the mean of their gradients.
 Baseline   An all-reduce for each parameter, after the backward pass.
 Variants   `flat_buckets`: gradients are copied into buckets of `bucket_bytes`, which are reduced after the backward
-           pass. `overlapped`: a bucket is reduced as soon as its last gradient is there.  `copy_engines` (cuda): the
-           same, but ranks write into each other's memory by copies, and only sums are left to the multiprocessors.
+           pass.  `overlapped`: a bucket is reduced as soon as its last gradient is there.  `compressed` (cuda): its
+           gradients travel as 8-bit integers, with a scale for each 256.  `copy_engines` (cuda): ranks write into each
+           other's memory by copies, and only sums are left to the multiprocessors.
 Yardstick  `ddp`: torch's DistributedDataParallel with buckets of the same size.
-Breaks     Few or small layers: the last bucket has nothing left to hide behind. On GPUs the collective takes
-           multiprocessors and memory bandwidth from the products beside it.
+Breaks     Parameters of `bucket_bytes` or more: each travels alone, and `flat_buckets` is the baseline. Few or small
+           layers: the last bucket has nothing left to hide behind. On GPUs the collective takes multiprocessors and
+           memory bandwidth from the products beside it. The least time is the longer of computing and sending, each of
+           which is measured alone: `--size compute_alone` has a single rank, `--size comm_alone` a single sample.
 """
 
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn.functional import gelu
 
+from aiperf_ch04.eight_bits import EightBitSum, int8_kernels
+from aiperf_ch04.residual import Stack, forward, same_weights
 from aiperf_ch04.rounding import rounded_layers
-from aiperf_core import Benchmark, Cost
+from aiperf_core import Benchmark, Cost, lossy
 from aiperf_core.distributed import put, symmetric_buffers, wait_all
 
 bench = Benchmark(goal="throughput", clock="wall")
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
 
 STREAMS = 2  # on which buckets travel
+# Three parameters of 8 MiB share a bucket.
+STEP: dict[str, float] = {"layers": 48, "width": 2048, "rows": 2048, "bucket_bytes": 25 << 20, "world_size": 2}
 
 
 @bench.workload(
-    smoke={"layers": 3, "width": 37, "rows": 11, "bucket_bytes": 3000, "world_size": 2},
+    smoke={"layers": 3, "width": 37, "rows": 11, "bucket_bytes": 6000, "world_size": 2},
     cpu={"layers": 6, "width": 256, "rows": 64, "bucket_bytes": 1 << 18, "world_size": 2},
-    cuda={"layers": 24, "width": 4096, "rows": 2048, "bucket_bytes": 25 << 20, "world_size": 2},
+    cuda=STEP,
+    compute_alone={**STEP, "world_size": 1},
+    comm_alone={**STEP, "rows": 1},
 )
 def inputs(width, rows, device, generator):
     # The second one is the loss's gradient by the model's output.
@@ -39,19 +48,17 @@ def inputs(width, rows, device, generator):
 
 @bench.static
 def model(layers, width, device):
-    same = torch.Generator(device).manual_seed(0)  # the same on all ranks
-    drawn = torch.randn(layers, width, width, device=device, generator=same) * (2 / (width * layers)) ** 0.5
-    return {"weights": list(drawn.bfloat16())}
+    return {"weights": same_weights(layers, width, device)}
 
 
 @bench.reference(tolerance=rounded_layers)
 def reference(x, upstream, weights, world_size):
     totals: Any = None
     for rank in range(world_size):
-        leaves = [one.detach().clone().requires_grad_() for one in weights[rank]]
+        leaves = [weight.detach().clone().requires_grad_() for weight in weights[rank]]
         with torch.enable_grad():
             found = torch.autograd.grad(forward(leaves, x[rank]), leaves, upstream[rank] / world_size)
-        totals = found if totals is None else [one + other for one, other in zip(totals, found, strict=True)]
+        totals = found if totals is None else [total + more for total, more in zip(totals, found, strict=True)]
     return [list(totals) for _ in range(world_size)]
 
 
@@ -70,13 +77,11 @@ def cost(layers, width, rows, world_size):
     )
 
 
+bench.awkward(
+    {"layers": 1, "width": 61, "rows": 1, "bucket_bytes": 1},
+    {"layers": 5, "width": 31, "rows": 67, "bucket_bytes": 5000, "world_size": 3},
+)
 bench.reach(of="time:ddp", at_most=1.0)
-
-
-def forward(weights, x):
-    for weight in weights:
-        x = x + gelu(x @ weight)
-    return x
 
 
 class Replica:
@@ -127,7 +132,7 @@ def in_buckets(parameters, bucket_bytes):
     return [Bucket(last_first[at : at + most]) for at in range(0, len(last_first), most)]
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive")
+@both.baseline(kind="naive")
 class EachAfterBackward(Replica):
     def run(self, x, upstream, world_size):
         self.backward(x, upstream, world_size)
@@ -136,8 +141,8 @@ class EachAfterBackward(Replica):
         return [one.grad for one in self.parameters]
 
 
-@bench.variant(
-    device=("cpu", "cuda"), why="the ranks find each other once a bucket instead of once a parameter, for a copy of it"
+@both.variant(
+    adds="bucketing", why="the ranks find each other once a bucket instead of once a parameter, for a copy of it"
 )
 class FlatBuckets(Replica):
     def run(self, x, upstream, world_size):
@@ -159,9 +164,9 @@ class WhileBackward(Replica):
             bucket.parameters[-1].register_post_accumulate_grad_hook(lambda _, number=number: self.send(number))
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="flat_buckets",
+    adds="backward overlap",
     why="all but the last bucket are on their way while gradients of earlier layers are computed",
 )
 class Overlapped(WhileBackward):
@@ -175,44 +180,81 @@ class Overlapped(WhileBackward):
         return self.gradients()
 
 
-@bench.variant(
-    device="cuda",
-    requires="gpus:2",
-    builds_on="overlapped",
-    why="copy engines carry the gradients, and the products keep nearly all multiprocessors for themselves",
-)
-class CopyEngines(WhileBackward):
-    """Each rank is sent its share of every bucket by all others, adds it up and sends them the sums."""
+class OnStreams(WhileBackward):
+    """Reduces buckets on streams of their own; `reduce` does it, and `sums` are the results by bucket."""
+
+    sums: list[torch.Tensor]
 
     def prepare(self, weights, bucket_bytes):
         super().prepare(weights, bucket_bytes)
-        world, sizes = dist.get_world_size(), [sum(one.numel() for one in bucket.parameters) for bucket in self.buckets]
-        self.peers = symmetric_buffers(2, len(sizes), world * -(-max(sizes) // world), dtype=weights[0].dtype)
-        self.routes = [
-            Route([memory[:, number] for memory in self.peers.all], dist.get_rank(), size)
-            for number, size in enumerate(sizes)
-        ]
-        # A bucket's meetings shall not wait for those of the one before.
+        # Waits of a bucket shall not hold up those of the one before.
         self.streams = [torch.cuda.Stream(priority=-1) for _ in range(STREAMS)]
+        self.sizes = [sum(one.numel() for one in bucket.parameters) for bucket in self.buckets]
+
+    def reduce(self, gradient, number):
+        raise NotImplementedError
 
     def send(self, number):
-        gradient, route, channel = self.buckets[number].pack().view(-1), self.routes[number], number % STREAMS
-        self.streams[channel].wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.streams[channel]):
-            for to, share in route.scattered:
-                put(to, gradient[share])
-            self.peers.barrier(channel)
-            torch.sum(route.parts, 0, out=route.total)
-            for to in route.gathered:
-                put(to, route.total)
-            self.peers.barrier(channel)
+        gradient, stream = self.buckets[number].pack().view(-1), self.streams[number % STREAMS]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self.reduce(gradient, number)
 
     def run(self, x, upstream, world_size):
         self.backward(x, upstream, world_size)
         for stream in self.streams:
             torch.cuda.current_stream().wait_stream(stream)
-        pairs = zip(self.buckets, self.routes, strict=True)
-        return [one for bucket, route in pairs for one in route.sums.view(-1, *bucket.parameters[0].shape)][::-1]
+        shape = self.parameters[0].shape
+        return [gradient for sums in self.sums for gradient in sums.view(-1, *shape)][::-1]
+
+
+@cuda.variant(
+    requires=("sm_80", "package:triton"),
+    builds_on="overlapped",
+    adds="8-bit gradients",
+    why="half the bytes on the wire, for three kernels that encode, add and decode them",
+    # To the roundings of `rounded_layers` come those of two codes, of what a rank has and of the sums. Of 256 normal
+    # numbers the largest is some 2.8 times their root mean square: a code is off by 2.8 / 127 / 12 ** 0.5, 0.64 %.
+    lossy=lossy("rel_l2", at_most=2.4e-2),
+)
+class Compressed(OnStreams):
+    def prepare(self, weights, bucket_bytes):
+        super().prepare(weights, bucket_bytes)
+        device = weights[0].device
+        self.codecs = [EightBitSum(size, device, int8_kernels, keep=False) for size in self.sizes]
+        self.sums = [weights[0].new_empty(size) for size in self.sizes]
+
+    def reduce(self, gradient, number):
+        self.codecs[number](gradient, self.sums[number])
+
+
+@cuda.variant(
+    builds_on="overlapped",
+    adds="copy engines",
+    why="copy engines carry the gradients, and the products keep nearly all multiprocessors for themselves",
+)
+class CopyEngines(OnStreams):
+    """Each rank is sent its share of every bucket by all others, adds it up and sends them the sums."""
+
+    def prepare(self, weights, bucket_bytes):
+        super().prepare(weights, bucket_bytes)
+        world, sizes = dist.get_world_size(), self.sizes
+        self.peers = symmetric_buffers(2, len(sizes), world * -(-max(sizes) // world), dtype=weights[0].dtype)
+        self.routes = [
+            Route([memory[:, number] for memory in self.peers.all], dist.get_rank(), size)
+            for number, size in enumerate(sizes)
+        ]
+        self.sums = [route.sums for route in self.routes]
+
+    def reduce(self, gradient, number):
+        route, channel = self.routes[number], number % STREAMS
+        for to, share in route.scattered:
+            put(to, gradient[share])
+        self.peers.barrier(channel)
+        torch.sum(route.parts, 0, out=route.total)
+        for to in route.gathered:
+            put(to, route.total)
+        self.peers.barrier(channel)
 
 
 class Route:
@@ -232,18 +274,7 @@ class Route:
         self.parts, self.total, self.sums = parts[rank], sums[rank][rank], sums[rank].view(-1)[:size]
 
 
-class Stack(torch.nn.Module):
-    """The model as a module."""
-
-    def __init__(self, weights):
-        super().__init__()
-        self.weights = torch.nn.ParameterList(torch.nn.Parameter(one.detach()) for one in weights)
-
-    def forward(self, x):
-        return forward(self.weights, x)
-
-
-@bench.yardstick(device=("cpu", "cuda"), why="DistributedDataParallel of torch")
+@both.yardstick(why="DistributedDataParallel of torch")
 class Ddp:
     def prepare(self, weights, bucket_bytes):
         bucket_mb = bucket_bytes / 2**20

@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.nn.functional import gelu
 
+from aiperf_ch04.residual import Stack, forward, same_weights
 from aiperf_ch04.rounding import rounded_layers
 from aiperf_core import Benchmark, Cost
 
 bench = Benchmark(goal="throughput", clock="wall")
+both = bench.on(("cpu", "cuda"))
 
 
 @bench.workload(
@@ -37,22 +38,20 @@ def inputs(micro, width, rows, device, generator):
 
 @bench.static
 def model(layers, width, device):
-    same = torch.Generator(device).manual_seed(0)  # the same on all ranks
-    drawn = torch.randn(layers, width, width, device=device, generator=same) * (2 / (width * layers)) ** 0.5
-    return {"weights": list(drawn.bfloat16())}
+    return {"weights": same_weights(layers, width, device)}
 
 
 @bench.reference(tolerance=rounded_layers)
 def reference(x, upstream, weights, world_size):
     totals: Any = None
     for rank in range(world_size):
-        leaves = [one.detach().clone().requires_grad_() for one in weights[rank]]
+        leaves = [weight.detach().clone().requires_grad_() for weight in weights[rank]]
         for part, wanted in zip(x[rank], upstream[rank] / world_size, strict=True):
             with torch.enable_grad():
                 found: Any = torch.autograd.grad(forward(leaves, part), leaves, wanted)
             # The sum is float32 or wider, as every implementation's is.
             found = [one.to(torch.promote_types(one.dtype, torch.float32)) for one in found]
-            totals = found if totals is None else [one + other for one, other in zip(totals, found, strict=True)]
+            totals = found if totals is None else [total + more for total, more in zip(totals, found, strict=True)]
     return [list(totals) for _ in range(world_size)]
 
 
@@ -72,10 +71,11 @@ def cost(layers, width, rows, micro, world_size):
     )
 
 
-def forward(weights, x):
-    for weight in weights:
-        x = x + gelu(x @ weight)
-    return x
+bench.awkward(
+    {"layers": 1, "width": 61, "rows": 1, "micro": 1},
+    {"layers": 4, "width": 31, "rows": 13, "micro": 7, "world_size": 3},
+)
+bench.reach(of="time:no_sync", at_most=1.0)
 
 
 class Replica:
@@ -93,7 +93,7 @@ class Replica:
         return torch.autograd.grad(forward(self.parameters, x), self.parameters, upstream)
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive")
+@both.baseline(kind="naive")
 class EveryMicroBatch(Replica):
     def run(self, x, upstream, world_size):
         self.clear()
@@ -105,7 +105,7 @@ class EveryMicroBatch(Replica):
         return self.sums
 
 
-@bench.variant(device=("cpu", "cuda"), why="the sums of all micro-batches are sent once, if in twice as many bytes")
+@both.variant(adds="local accumulation", why="the sums of all micro-batches are sent once, if in twice as many bytes")
 class Once(Replica):
     def run(self, x, upstream, world_size):
         self.clear()
@@ -116,9 +116,7 @@ class Once(Replica):
         return self.sums
 
 
-@bench.variant(
-    device=("cpu", "cuda"), builds_on="once", why="half the bytes; the sums are rounded once, before they are sent"
-)
+@both.variant(builds_on="once", adds="bfloat16", why="half the bytes; the sums are rounded once, before they are sent")
 class OnceBf16(Replica):
     def run(self, x, upstream, world_size):
         self.clear()
@@ -131,9 +129,9 @@ class OnceBf16(Replica):
         return self.sums
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="once_bf16",
+    adds="backward overlap",
     why="what the last micro-batch completes first is sent while the rest of its backward pass runs",
 )
 class LastOverlapped(Replica):
@@ -163,20 +161,7 @@ class LastOverlapped(Replica):
         return self.sums
 
 
-class Stack(torch.nn.Module):
-    """The model as a module."""
-
-    def __init__(self, weights):
-        super().__init__()
-        self.weights = torch.nn.ParameterList(torch.nn.Parameter(one.detach()) for one in weights)
-
-    def forward(self, x):
-        return forward(self.weights, x)
-
-
-@bench.yardstick(
-    device=("cpu", "cuda"), why="DistributedDataParallel of torch, with no_sync for all micro-batches but one"
-)
+@both.yardstick(why="DistributedDataParallel of torch, with no_sync for all micro-batches but one")
 class NoSync:
     def prepare(self, weights):
         self.model = torch.nn.parallel.DistributedDataParallel(Stack(weights), init_sync=False)

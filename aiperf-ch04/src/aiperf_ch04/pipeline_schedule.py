@@ -1,14 +1,20 @@
 """Pipeline schedules: what a stage does while it waits for its neighbours.
 
-Workload   A model of residual blocks, Linear and GELU, in bfloat16, `blocks` of them of `width` on each rank, one rank
-           after another. `micro` micro-batches of `rows` samples go forward through all ranks and their gradients back.
-           Each rank shall hold the gradients of its weights, summed over the micro-batches in float32.
-Baseline   GPipe: all forward passes, then all backward passes. With p ranks and m micro-batches, (p - 1) / (m + p - 1)
-           of the time is bubble, and m micro-batches' activations are kept.
-Variants   `one_forward_one_backward` (1F1B): a stage goes back as soon as it can, and keeps activations of at most p
-           micro-batches. The bubble is the same: its gain is the memory.  `inputs_first`: the gradients that the stage
-           before waits for are computed and sent before those of the weights, which fill the wait (Qi et al., Zero
-           Bubble Pipeline Parallelism, 2023).
+Workload   A model of residual blocks, Linear and GELU, in bfloat16, `blocks` of them of `width` on each rank. They form
+           `chunks` pieces a rank, and piece s of the model lies on rank s modulo the number of ranks. `micro`
+           micro-batches of `rows` samples go forward through all pieces and their gradients back. Each rank shall hold
+           the gradients of its weights, summed over the micro-batches in float32.
+           With `--size interleaved` a rank has two pieces, which lie apart in the model: a placement of the model, so
+           that it is a size and no variant. It sends twice as many messages.
+Baseline   GPipe: all forward passes, then all backward passes. With p ranks, m micro-batches and v pieces a rank,
+           (p - 1) / (v m + p - 1) of the time is bubble, and the activations of m micro-batches are kept.
+Variants   `one_forward_one_backward` (1F1B; with several pieces the interleaved schedule of Narayanan et al., Efficient
+           Large-Scale Language Model Training on GPU Clusters, 2021): a stage goes back as soon as it can, and keeps
+           activations of few micro-batches. What it teaches: the bubble is that of GPipe, so that it gains no time but
+           memory (`ch04.pipeline_memory`).  `inputs_first`: the gradients that the stage before waits for are computed
+           and sent before those of the weights, which fill the wait (Qi et al., Zero Bubble Pipeline Parallelism,
+           2023).
+Yardstick  `torch_schedule`: the same schedule by torch.distributed.pipelining, with autograd, sums in bfloat16.
 Breaks     Many micro-batches: there is little bubble left. Stages of unequal work.
 """
 
@@ -21,14 +27,26 @@ from torch.nn.functional import gelu
 from aiperf_ch04.rounding import rounded_layers
 from aiperf_core import Benchmark, Cost
 from aiperf_core.distributed import exchange, wait_all
+from aiperf_core.errors import SkipError
 
-bench = Benchmark(goal="throughput", clock="wall")
+bench = Benchmark(
+    goal="throughput",
+    clock="wall",
+    no_gain_on={
+        "cpu": "early backward passes gain memory only, and the wait that `inputs_first` fills is a few per cent of "
+        "the time, less than what two processes on shared cores vary by"
+    },
+)
+both = bench.on(("cpu", "cuda"))
+
+IN_FLIGHT = 2  # slots whose messages may be on their way while a stage computes
 
 
 @bench.workload(
-    smoke={"blocks": 2, "width": 37, "rows": 11, "micro": 5, "world_size": 2},
-    cpu={"blocks": 2, "width": 128, "rows": 64, "micro": 8, "world_size": 2},
-    cuda={"blocks": 8, "width": 4096, "rows": 512, "micro": 16, "world_size": 2},
+    smoke={"blocks": 2, "chunks": 2, "width": 37, "rows": 11, "micro": 4, "world_size": 2},
+    cpu={"blocks": 2, "chunks": 1, "width": 128, "rows": 64, "micro": 8, "world_size": 2},
+    cuda={"blocks": 8, "chunks": 1, "width": 4096, "rows": 512, "micro": 16, "world_size": 2},
+    interleaved={"blocks": 8, "chunks": 2, "width": 4096, "rows": 512, "micro": 16, "world_size": 2},
 )
 def inputs(micro, width, rows, device, generator, rank, world_size):
     drawn = torch.randn(2, micro, rows, width, device=device, generator=generator).bfloat16()
@@ -44,8 +62,14 @@ def stage(blocks, width, device, generator, world_size):
 
 
 @bench.reference(tolerance=rounded_layers)
-def reference(x, upstream, weights, blocks, world_size):
-    leaves = [one.detach().clone().requires_grad_() for stage in weights for one in stage]
+def reference(x, upstream, weights, chunks, world_size):
+    parts = [pieces(one, chunks) for one in weights]
+    leaves = [
+        weight.detach().clone().requires_grad_()
+        for same in zip(*parts, strict=True)
+        for part in same
+        for weight in part
+    ]
     totals = [torch.zeros_like(one, dtype=torch.promote_types(one.dtype, torch.float32)) for one in leaves]
     for y, wanted in zip(x[0], upstream[-1], strict=True):
         with torch.enable_grad():
@@ -53,13 +77,21 @@ def reference(x, upstream, weights, blocks, world_size):
                 y = y + gelu(y @ weight)
             found = torch.autograd.grad(y, leaves, wanted)
         totals = [one + other for one, other in zip(totals, found, strict=True)]
-    return [totals[rank * blocks : (rank + 1) * blocks] for rank in range(world_size)]
+    of_stages = pieces(totals, chunks * world_size)
+    return [[one for part in of_stages[rank::world_size] for one in part] for rank in range(world_size)]
+
+
+def pieces(blocks, number):
+    """A list in so many pieces of equal length."""
+    length = len(blocks) // int(number)
+    return [blocks[first : first + length] for first in range(0, len(blocks), length)]
 
 
 @bench.cost
-def cost(blocks, width, rows, micro, world_size):
+def cost(blocks, chunks, width, rows, micro, world_size):
     parameters = blocks * width**2
-    border = micro * rows * width * 2 * (world_size - 1) / world_size  # bytes to one neighbour, on average over ranks
+    # Bytes that cross borders between pieces one way, on average over the ranks.
+    border = micro * rows * width * 2 * (chunks * world_size - 1) / world_size if world_size > 1 else 0
     return Cost(
         bytes_read=2 * parameters + 2 * 2 * micro * rows * width / world_size,
         bytes_written=4 * parameters,
@@ -71,136 +103,235 @@ def cost(blocks, width, rows, micro, world_size):
     )
 
 
+# A single sample; with three ranks more micro-batches than stages, in one piece a rank and in two.
+bench.awkward(
+    {"blocks": 1, "chunks": 1, "width": 61, "rows": 1, "micro": 1},
+    {"blocks": 2, "chunks": 1, "width": 61, "rows": 29, "micro": 7, "world_size": 3},
+    {"blocks": 2, "chunks": 2, "width": 61, "rows": 29, "micro": 6, "world_size": 3},
+)
+# 1 / (1 + bubble) with two ranks and 16 micro-batches is 0.94; with 10 % more time 0.85.
+bench.reach(of="MM:bf16", at_least=0.85)
+
+
+def slots(orders, stages):
+    """What every rank does one after the other: a list of slots, each with a pass, or None, for each rank.
+
+    orders: of each rank the passes that it makes, in order. A pass is ("forward" or "back", stage, micro-batch).
+
+    A pass starts in a slot after that of the pass which it needs. All ranks see the same slots. In a slot a rank sends
+    at most one message to each other rank, so that both sides of a message agree on its place.
+    """
+    left = [deque(order) for order in orders]
+    done: set[Any] = {None}
+    found = []
+    while any(left):
+        ready = [mine[0] if mine and step(mine[0], -1, stages) in done else None for mine in left]
+        if not any(ready):
+            raise SkipError("is not written for these sizes: ranks wait for each other before all passes are made")
+        for mine, action in zip(left, ready, strict=True):
+            if action:
+                mine.popleft()
+        done.update(ready)
+        found.append(ready)
+    return found
+
+
+def step(action, by, stages):
+    """The pass that gets this pass's result (`by` 1), or makes what it needs (`by` -1); None where there is none."""
+    way, stage, micro = action
+    other = stage + (by if way == "forward" else -by)
+    return (way, other, micro) if 0 <= other < stages else None
+
+
 class Stage:
-    """A rank's part of the model, the passes through it and its talk with its neighbours.
+    """A rank's pieces of the model, the passes through them and the messages to other ranks.
 
     Backward passes are written out, in two halves: what the stage before waits for, and the gradients of the weights.
     """
 
-    def prepare(self, weights, micro, rows, width, rank, world_size):
-        self.weights, self.micro = weights, micro
-        self.shape = rows, width
-        self.before = rank - 1 if rank > 0 else None
-        self.after = rank + 1 if rank < world_size - 1 else None
-        self.behind = world_size - 1 - rank
-        self.sums = [torch.empty_like(one, dtype=torch.float32) for one in weights]
+    inputs_first = False
 
-    def schedule(self):
+    def prepare(self, weights, chunks, micro, rows, width, rank, world_size):
+        self.rank, self.ranks, self.stages = rank, world_size, int(chunks * world_size)
+        self.shape = rows, width
+        self.sums = [torch.empty_like(one, dtype=torch.float32) for one in weights]
+        self.weights_of, self.sums_of = (
+            dict(zip(range(rank, self.stages, world_size), pieces(some, chunks), strict=True))
+            for some in (weights, self.sums)
+        )
+        orders = [self.order(one, world_size, int(chunks), int(micro)) for one in range(world_size)]
+        self.slots = slots(orders, self.stages)
+
+    def order(self, rank, ranks, chunks, micro):
+        """The passes of a rank, in order."""
         raise NotImplementedError
 
     def run(self, x, upstream):
         self.x, self.upstream = x, upstream
-        self.forwards = self.backwards = 0
-        self.kept: deque[Any] = deque()  # activations of micro-batches that have not gone back
+        self.kept: dict[int, deque[Any]] = {
+            one: deque() for one in self.weights_of
+        }  # activations of micro-batches that have not gone back
+        self.inbox: dict[Any, Any] = {}
+        in_flight: deque[list[Any]] = deque()
         for total in self.sums:
             total.zero_()
-        self.schedule()
+        for actions in self.slots:
+            action = actions[self.rank]
+            output, factors = self.make(action) if action else (None, None)
+            if factors and not self.inputs_first:
+                self.add_to_weights(*factors)
+                factors = None
+            in_flight.append(self.talk(actions, output))
+            if factors:
+                self.add_to_weights(*factors)
+            if len(in_flight) > IN_FLIGHT:
+                finish(in_flight.popleft())
+        for works in in_flight:
+            finish(works)
         return self.sums
 
-    def forward(self, x):
+    def make(self, action):
+        """Make a pass: its result for another stage, and what the gradients of the weights need."""
+        way, stage, micro = action
+        if action in self.inbox:
+            given, works = self.inbox.pop(action)
+            finish(works)
+        else:
+            given = (self.x if way == "forward" else self.upstream)[micro]
+        return (self.forward(stage, given), None) if way == "forward" else self.backward_to_inputs(stage, given)
+
+    def talk(self, actions, output):
+        """Start to send what this rank made in a slot and to receive what others made for it; return the works."""
+        sends, receives = {}, {}
+        works: list[Any] = []
+        for rank, action in enumerate(actions):
+            following = action and step(action, 1, self.stages)
+            to = following and following[1] % self.ranks
+            if following and rank == to == self.rank:
+                self.inbox[following] = output, works
+            elif following and rank == self.rank:
+                sends[to] = output
+            elif following and to == self.rank:
+                receives[rank] = self.sums[0].new_empty(self.shape, dtype=torch.bfloat16)
+                self.inbox[following] = receives[rank], works
+        works += exchange(sends, receives)
+        return works
+
+    def forward(self, stage, x):
         """The stage's output; what its backward pass needs is kept."""
         kept = []
-        for weight in self.weights:
+        for weight in self.weights_of[stage]:
             z = x @ weight
             kept.append((x, z))
             x = x + gelu(z)
-        self.kept.append(kept)
-        self.forwards += 1
+        self.kept[stage].append(kept)
         return x
 
-    def backward_to_inputs(self, upstream):
-        """The gradient of the oldest micro-batch's input, and what those of the weights need."""
-        factors = []
-        for weight, (x, z) in zip(self.weights[::-1], self.kept.popleft()[::-1], strict=True):
+    def backward_to_inputs(self, stage, upstream):
+        """The gradient of the oldest micro-batch's input, and what the gradients of the weights need."""
+        factors, weights = [], self.weights_of[stage]
+        for index, (x, z) in reversed([*enumerate(self.kept[stage].popleft())]):
             within = torch.ops.aten.gelu_backward(upstream, z)
             factors.append((x, within))
-            if weight is not self.weights[0] or self.before is not None:
-                upstream = upstream + within @ weight.T
-        self.backwards += 1
-        return upstream, factors
+            if stage > 0 or index > 0:
+                upstream = upstream + within @ weights[index].T
+        return upstream, (stage, factors)
 
-    def add_to_weights(self, factors):
-        for total, (x, within) in zip(self.sums[::-1], factors, strict=True):
+    def add_to_weights(self, stage, factors):
+        for total, (x, within) in zip(self.sums_of[stage][::-1], factors, strict=True):
             total += x.T @ within
 
-    def talk(self, forward=None, back=None, *, want_x=False, want_upstream=False):
-        """Start to send an output to the next rank or a gradient to the one before, and to receive what is wanted.
 
-        Return the input, the gradient and the works to wait for; what comes from no rank is taken from the workload.
-        """
-        sends, receives = {}, {}
-        if forward is not None and self.after is not None:
-            sends[self.after] = forward
-        if back is not None and self.before is not None:
-            sends[self.before] = back
-        x = upstream = None
-        if want_x:
-            x = self.weights[0].new_empty(self.shape) if self.before is not None else self.x[self.forwards]
-            if self.before is not None:
-                receives[self.before] = x
-        if want_upstream:
-            ours = self.after is None
-            upstream = self.upstream[self.backwards] if ours else self.weights[0].new_empty(self.shape)
-            if not ours:
-                receives[self.after] = upstream
-        return x, upstream, exchange(sends, receives)
+def finish(works):
+    """Wait for works that have not been waited for."""
+    wait_all(works)
+    works.clear()
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive", name="gpipe")
+def in_turn(rank, ranks, chunks, micro):
+    """The stages and micro-batches of a rank's forward passes: as many micro-batches as ranks, then the next piece."""
+    return [
+        (chunk * ranks + rank, one)
+        for first in range(0, micro, ranks)
+        for chunk in range(chunks)
+        for one in range(first, min(first + ranks, micro))
+    ]
+
+
+@both.baseline(kind="naive", name="gpipe")
 class GPipe(Stage):
-    def schedule(self):
-        for _ in range(self.micro):
-            x, _, works = self.talk(want_x=True)
-            wait_all(works)
-            wait_all(self.talk(forward=self.forward(x))[2])
-        for _ in range(self.micro):
-            _, upstream, works = self.talk(want_upstream=True)
-            wait_all(works)
-            back, factors = self.backward_to_inputs(upstream)
-            self.add_to_weights(factors)
-            wait_all(self.talk(back=back)[2])
+    def order(self, rank, ranks, chunks, micro):
+        passes = [(chunk * ranks + rank, one) for chunk in range(chunks) for one in range(micro)]
+        back = [(stage, one) for stage in range((chunks - 1) * ranks + rank, -1, -ranks) for one in range(micro)]
+        return [("forward", *one) for one in passes] + [("back", *one) for one in back]
 
 
-@bench.variant(
-    device=("cpu", "cuda"), why="activations of p micro-batches are kept instead of m; the bubble is the same"
-)
+@both.variant(adds="early backward", why="activations of p micro-batches are kept instead of m; the bubble is the same")
 class OneForwardOneBackward(Stage):
-    inputs_first = False
-
-    def schedule(self):
-        ahead = min(self.behind, self.micro)
-        for _ in range(ahead):
-            x, _, works = self.talk(want_x=True)
-            wait_all(works)
-            wait_all(self.talk(forward=self.forward(x))[2])
-        if ahead < self.micro:
-            x, _, works = self.talk(want_x=True)
-            wait_all(works)
-        for done in range(ahead, self.micro):
-            _, upstream, works = self.talk(forward=self.forward(x), want_upstream=True)
-            wait_all(works)
-            x = self.go_back(upstream, want_x=done < self.micro - 1)
-        for _ in range(ahead):
-            _, upstream, works = self.talk(want_upstream=True)
-            wait_all(works)
-            self.go_back(upstream, want_x=False)
-
-    def go_back(self, upstream, want_x):
-        """Take a micro-batch back, send its gradient on, and return the next one's input if there is one."""
-        back, factors = self.backward_to_inputs(upstream)
-        if not self.inputs_first:
-            self.add_to_weights(factors)
-        x, _, works = self.talk(back=back, want_x=want_x)
-        if self.inputs_first:
-            self.add_to_weights(factors)
-        wait_all(works)
-        return x
+    def order(self, rank, ranks, chunks, micro):
+        forwards = [("forward", *one) for one in in_turn(rank, ranks, chunks, micro)]
+        # Backward passes take the pieces in the opposite order.
+        last = (chunks - 1) * ranks + 2 * rank
+        back = [("back", last - stage, one) for _, stage, one in forwards]
+        behind = ranks - 1 - rank
+        ahead = min(behind if chunks == 1 else 2 * behind + (chunks - 1) * ranks, len(forwards))
+        pairs = zip(forwards[ahead:], back[: len(forwards) - ahead], strict=True)
+        return forwards[:ahead] + [one for pair in pairs for one in pair] + back[len(forwards) - ahead :]
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+@both.variant(
     builds_on="one_forward_one_backward",
+    adds="input gradients first",
     why="the stage before goes on while this one computes the gradients of its weights",
 )
 class InputsFirst(OneForwardOneBackward):
     inputs_first = True
+
+
+class Blocks(torch.nn.Module):
+    """A piece of the model as torch wants it."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.weights = torch.nn.ParameterList(torch.nn.Parameter(one) for one in weights)
+
+    def forward(self, x):
+        for weight in self.weights:
+            x = x + gelu(x @ weight)
+        return x
+
+
+@both.yardstick(why="1F1B of torch.distributed.pipelining, interleaved with several pieces a rank")
+class TorchSchedule:
+    def prepare(self, weights, chunks, micro, rows, width, rank, world_size):
+        from torch.distributed import pipelining
+
+        pieces_of_all = int(chunks) * world_size
+        if micro < pieces_of_all or (chunks > 1 and micro % world_size):
+            raise SkipError(
+                f"needs as many micro-batches as stages, and with several pieces a multiple of the ranks; these are "
+                f"{int(micro)}, with {pieces_of_all} stages on {world_size} ranks"
+            )
+        parts, device = [Blocks(one) for one in pieces(weights, chunks)], weights[0].device
+        first, later = (
+            torch.empty(rows, width, dtype=torch.bfloat16, device=device, requires_grad=one) for one in (False, True)
+        )
+        stages: list[Any] = []
+        for index, part in enumerate(parts):
+            number = index * world_size + rank
+            like: dict[str, Any] = {"input_args": later if number else first, "output_args": later}
+            stages.append(pipelining.PipelineStage(part, number, pieces_of_all, device, **like))
+        how: dict[str, Any] = {"loss_fn": lambda y, wanted: (y * wanted).sum(), "scale_grads": False}
+        self.schedule: Any = (
+            pipelining.Schedule1F1B(stages[0], int(micro), **how)
+            if chunks == 1
+            else pipelining.ScheduleInterleaved1F1B(stages, int(micro), **how)
+        )
+        self.parameters: list[Any] = [one for part in parts for one in part.parameters()]
+
+    def run(self, x, upstream):
+        for parameter in self.parameters:
+            parameter.grad = None
+        target = None if upstream is None else upstream.flatten(0, 1)
+        self.schedule.step(*([] if x is None else [x.flatten(0, 1)]), target=target, return_outputs=False)
+        return [parameter.grad.float() for parameter in self.parameters]

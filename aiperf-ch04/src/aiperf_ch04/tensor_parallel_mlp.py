@@ -6,10 +6,12 @@ Baseline   Both layers by columns: tokens are gathered for the first, all hidden
            are exchanged for the tokens' rows.
 Variants   `column_row`: the second layer by rows, so that hidden values stay where they are; partial sums of all tokens
            are all-reduced.  `sequence_parallel`: they are reduce-scattered, since a rank needs only those of its
-           tokens. `chunked`: in four parts, so that one is sent while another is computed.
+           tokens.  `own_first`: a rank begins with the hidden values of its own tokens, which wait for nobody, and
+           sends the partial sums of the others before it computes its own.  `copy_engines` (cuda): tokens and partial
+           sums are written into the peers' memory by copies, beside the products.
 Yardstick  `symm_mem` (cuda): the fused gather-product and product-scatter of torch's symmetric memory.
-Breaks     Few tokens: then the collectives are latency, and parts make it worse. Partial sums are rounded to bfloat16
-           before they are added.
+Breaks     Few tokens: then the messages are latency, and the products of `own_first`, one for each rank's tokens, too
+           small. Partial sums are rounded to bfloat16 before they are added.
 """
 
 import importlib
@@ -20,7 +22,16 @@ from torch.nn.functional import gelu
 
 from aiperf_ch04.rounding import ONE_ROUNDING
 from aiperf_core import Benchmark, Cost, Tolerance
-from aiperf_core.distributed import all_gather, disable_multicast, reduce_scatter, world_group
+from aiperf_core.distributed import (
+    all_gather,
+    disable_multicast,
+    exchange,
+    put,
+    reduce_scatter,
+    symmetric_buffers,
+    wait_all,
+    world_group,
+)
 from aiperf_core.errors import SkipError
 
 bench = Benchmark(
@@ -29,6 +40,8 @@ bench = Benchmark(
     no_gain_on={"cpu": "between two processes of one machine what is sent costs little beside the products"},
 )
 
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
+
 summed_in_bf16 = Tolerance(
     1e-2,
     reason="hidden values are rounded to bfloat16 twice, partial sums once, and once more by each of up to eight "
@@ -36,7 +49,6 @@ summed_in_bf16 = Tolerance(
     "much again to spare",
 )
 
-PARTS = 4
 # The fused operations of `torch.ops.symm_mem`, and what they want sizes to be multiples of: eight bfloat16 are 16
 # bytes.
 FUSED = "fused_all_gather_matmul", "fused_matmul_reduce_scatter"
@@ -80,6 +92,13 @@ def cost(tokens, width, hidden, world_size):
     )
 
 
+bench.awkward(
+    {"tokens": 3, "width": 31, "hidden": 61},
+    {"tokens": 101, "width": 61, "hidden": 67, "world_size": 3},
+)
+bench.reach(of="time:symm_mem", at_most=1.0)
+
+
 def gathered(x, world_size):
     """The tokens of all ranks."""
     whole = x.new_empty(world_size * len(x), x.shape[1])
@@ -87,7 +106,7 @@ def gathered(x, world_size):
     return whole
 
 
-@bench.baseline(device=("cpu", "cuda"), kind="naive")
+@both.baseline(kind="naive")
 class GatherEachLayer:
     def prepare(self, x, down, rank, world_size):
         whole = gathered(down, world_size)  # weights may be laid out ahead
@@ -107,15 +126,17 @@ class GatherEachLayer:
         return torch.cat([one.view(tokens, -1) for one in received.split(source)], dim=1)
 
 
-@bench.variant(device=("cpu", "cuda"), why="hidden values never travel, and partial sums are narrower")
+@both.variant(adds="column and row pairing", why="hidden values never travel, and partial sums are narrower")
 def column_row(x, up, down, rank, world_size):
     y = gelu(gathered(x, world_size) @ up) @ down
     dist.all_reduce(y)
     return y.chunk(world_size)[rank]
 
 
-@bench.variant(
-    device=("cpu", "cuda"), builds_on="column_row", why="a rank receives the sums of its own tokens, not those of all"
+@both.variant(
+    builds_on="column_row",
+    adds="reduce-scatter",
+    why="a rank receives the sums of its own tokens, not those of all",
 )
 def sequence_parallel(x, up, down, world_size):
     y = torch.empty_like(x)
@@ -123,37 +144,85 @@ def sequence_parallel(x, up, down, world_size):
     return y
 
 
-@bench.variant(
-    device=("cpu", "cuda"),
+def others(rank, world_size):
+    """The other ranks, from the next one on: not all send to the same one first."""
+    return [(rank + away) % world_size for away in range(1, world_size)]
+
+
+@both.variant(
     builds_on="sequence_parallel",
-    why="the tokens of the next part arrive, and the sums of the last one leave, while this one is computed",
+    adds="own tokens first",
+    why="tokens of other ranks arrive while a rank's own are computed, and the partial sums of theirs leave likewise",
 )
-def chunked(x, up, down, world_size):
-    parts = x.chunk(PARTS)
-    arriving = [x.new_empty(world_size * len(one), x.shape[1]) for one in parts]
-    arrivals = [all_gather(whole, one, async_op=True) for whole, one in zip(arriving, parts, strict=True)]
-    y = torch.empty_like(x)
-    leaving = []
-    for arrival, whole, part in zip(arrivals, arriving, y.chunk(PARTS), strict=True):
-        arrival.wait()
-        sums = gelu(whole @ up) @ down
-        leaving.append((reduce_scatter(part, sums, async_op=True), sums))
-    for work, _ in leaving:
-        work.wait()
-    return y
+class OwnFirst:
+    def prepare(self, x, rank, world_size):
+        self.others = others(rank, world_size)
+        self.arriving = {other: torch.empty_like(x) for other in self.others}
+        self.received = x.new_empty(world_size - 1, *x.shape)
+
+    def run(self, x, up, down):
+        arrivals = exchange(dict.fromkeys(self.others, x), self.arriving)
+        mine = gelu(x @ up)
+        wait_all(arrivals)
+        sums = {other: gelu(self.arriving[other] @ up) @ down for other in self.others}
+        leaving = exchange(sums, dict(zip(self.others, self.received, strict=True)))
+        y = mine @ down
+        wait_all(leaving)
+        return added(y, self.received)
 
 
-@bench.yardstick(
-    device="cuda", requires="gpus:2", why="gather and product, product and scatter fused by torch's symm_mem"
+def added(y, received):
+    """A rank's own sums and those that it received, added in float32 and rounded once."""
+    total = y.float()
+    for sums in received:
+        total += sums
+    return total.to(y.dtype)
+
+
+@cuda.variant(
+    builds_on="own_first",
+    adds="copy engines",
+    why="copy engines carry tokens and sums, and the products have all multiprocessors",
 )
+class CopyEngines:
+    def prepare(self, x, rank, world_size):
+        self.rank, self.others = rank, others(rank, world_size)
+        # For each sender its tokens, and its partial sums of this rank's tokens.
+        self.peers = symmetric_buffers(2, world_size, *x.shape, dtype=x.dtype)
+        self.stream = torch.cuda.Stream(priority=-1)
+
+    def send(self, kind, tensors):
+        """Start to write a tensor for each other rank into its memory."""
+        for other, tensor in zip(self.others, tensors, strict=True):
+            put(self.peers.all[other][kind, self.rank], tensor)
+
+    def run(self, x, up, down):
+        current, mine = torch.cuda.current_stream(), self.peers.mine
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            self.send(0, [x] * len(self.others))
+            self.peers.barrier()
+        hidden = gelu(x @ up)
+        current.wait_stream(self.stream)
+        sums = [gelu(mine[0, other] @ up) @ down for other in self.others]
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            self.send(1, sums)
+            self.peers.barrier()
+        y = hidden @ down
+        current.wait_stream(self.stream)
+        return added(y, [mine[1, other] for other in self.others])
+
+
+@cuda.yardstick(why="gather and product, product and scatter fused by torch's symm_mem")
 class SymmMem:
     def prepare(self, x, up):
         sizes = (*x.shape, up.shape[1])
-        if any(one % WHOLE for one in sizes):
+        if any(size % WHOLE for size in sizes):
             raise SkipError(f"needs tokens, width and hidden to be multiples of {WHOLE}; these are {sizes}")
         disable_multicast()
         importlib.import_module("torch.distributed._symmetric_memory")  # registers them
-        missing = [one for one in FUSED if not hasattr(torch.ops.symm_mem, one)]
+        missing = [name for name in FUSED if not hasattr(torch.ops.symm_mem, name)]
         if missing:
             raise SkipError(f"needs a torch with {' and '.join(missing)} of symm_mem; this is {torch.__version__}")
 

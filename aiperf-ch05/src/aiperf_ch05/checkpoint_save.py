@@ -1,33 +1,38 @@
 """Checkpoints: the training stands still for a copy, not for the disk.
 
-Workload   The state of a model that is tuned, float32 tensors that are trained beside int8 ones that stay as they are,
-           is saved so that a crash at any moment leaves a whole checkpoint: the new one or the one before. What is
-           timed is how long the training stands still. The checkpoint counts when it is on disk; it is read back then,
-           and words that are made of all its bits are compared.
-Baseline   All tensors are written to a file, the disk is waited for (fsync), and the file takes the place of the old
-           one.
-Variants   `sharded`: four files, written at once.  `snapshot`: all tensors are copied, and a thread writes the copy
-           while the training goes on.  `incremental`: the tensors that do not change were written once; the others are.
-           `incremental_snapshot`: a copy of those that change, which a thread writes.
+Workload   The state of a model is saved so that a crash at any moment leaves a whole checkpoint: the new one or the one
+           before. Float32 tensors are trained; int8 tensors stay as they are. The time is how long the training stands
+           still. The checkpoint counts when it is on disk: it is read back, and words made of all its bits are
+           compared.
+Baseline   All tensors are written to a file, the disk is waited for (fsync), and the file replaces the old one.
+Variants   `sharded`: four files, written at once.  `snapshot`: all tensors are copied to other memory of the host, and
+           a thread writes the copy while the training continues.  `pinned_snapshot` (cuda): that memory is page-locked,
+           so the GPU copies into it at the full rate of the bus.  `incremental`: the tensors that do not change were
+           written once, and only the others are written.  `incremental_snapshot`, `incremental_pinned_snapshot` (cuda):
+           a copy of the tensors that change, which a thread writes.
 Breaks     Where saves follow each other faster than the disk writes, each waits for the one before. A snapshot takes as
-           much memory again, and what the thread takes of processor and disk is missing elsewhere. Where temporary
-           files lie in memory, fsync is free. What is on its way when the power fails is lost, the checkpoint before
-           not.
+           much memory of the host again, and page-locked memory is lost to all other processes. The thread takes
+           processor time and disk rate from the training. Where temporary files are in memory, fsync is free. A save
+           that is under way when the power fails is lost; the checkpoint before is not.
 """
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-import numpy
 import torch
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from aiperf_ch05 import checkpoint
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import BenchmarkError
 
 bench = Benchmark(goal="latency", clock="wall", folder=True, deferred=True)
+cpu, cuda, both = bench.on("cpu"), bench.on("cuda"), bench.on(("cpu", "cuda"))
 
 SHARDS = 4
 
@@ -35,6 +40,7 @@ SHARDS = 4
 @bench.workload(
     smoke={"tensors": 7, "trained_tensors": 3, "elements": 1021},
     cpu={"tensors": 400, "trained_tensors": 100, "elements": 160_000},
+    cuda={"tensors": 400, "trained_tensors": 100, "elements": 640_000},
 )
 def inputs(tensors, trained_tensors, elements, device, generator):
     if not 0 < trained_tensors < tensors:
@@ -46,7 +52,7 @@ def inputs(tensors, trained_tensors, elements, device, generator):
 
 @bench.static
 def given(tensors, trained_tensors, elements, device, generator):
-    size = (tensors - trained_tensors, 4 * elements)  # as many bytes in a tensor as of those that are trained
+    size = (tensors - trained_tensors, 4 * elements)  # as many bytes in a tensor as in a trained one
     return {"frozen": list(torch.randint(-128, 128, size, dtype=torch.int8, device=device, generator=generator))}
 
 
@@ -56,26 +62,35 @@ def reference(frozen, trained):
 
 
 def words_of(frozen, trained):
-    """Integers that are others as soon as a bit of a state is, or two of its tensors are exchanged."""
+    """Integers that change with any bit of a state, and with an exchange of two of its tensors."""
     mixed = torch.zeros_like(trained[0], dtype=torch.int32)
-    for place, one in enumerate(frozen):
-        mixed += (2 * place + 1) * one.view(torch.int32)
-    return [mixed + one.view(torch.int32) for one in trained]
+    for place, tensor in enumerate(frozen):
+        mixed += (2 * place + 1) * tensor.view(torch.int32)
+    return [mixed + tensor.view(torch.int32) for tensor in trained]
 
 
 @bench.cost
 def cost(trained_tensors, elements):
-    # At least a copy of what changes: what does not may have been saved before. The disk is no part of the least cost:
-    # a call may end before the checkpoint is on it.
+    # At least a copy of the tensors that change: the others may have been saved before. The disk is no part of the
+    # least cost, because a call may end before the checkpoint is on it.
     changed = 4 * trained_tensors * elements
     return Cost(bytes_read=changed, bytes_written=changed)
 
 
+sizes = ((2, 1, 1), (3, 2, 1009), (11, 1, 37), (23, 19, 8))
+bench.awkward(
+    *({"tensors": tensors, "trained_tensors": trained, "elements": elements} for tensors, trained, elements in sizes)
+)
+bench.accept("cost.bytes_read", because="tensors that do not change may have been saved before")
+cpu.reach(of="time:copy", at_most=1.3, implementation="snapshot")
+cuda.reach(of="time:copy", at_most=1.3, implementation="pinned_snapshot")
+
+
 class Saving:
-    """A way to save. `run` is what the training waits for."""
+    """A way to save. `run` is the part that the training waits for."""
 
     def prepare(self, folder, frozen, trained):
-        self.folder, self.frozen_tensors = Path(folder), len(frozen)
+        self.folder, self.frozen_tensors, self.device = Path(folder), len(frozen), trained[0].device
 
     def finish(self):
         """Wait until the checkpoint is on disk."""
@@ -84,17 +99,18 @@ class Saving:
         return self.words_in(checkpoint.load(self.folder))
 
     def words_in(self, state):
-        """What is judged of a state."""
-        return words_of(state[: self.frozen_tensors], state[self.frozen_tensors :])
+        """The judged words of a state, on the device of the state that was saved."""
+        words = words_of(state[: self.frozen_tensors], state[self.frozen_tensors :])
+        return [tensor.to(self.device) for tensor in words]
 
 
-@bench.baseline(device="cpu", kind="naive")
+@both.baseline(kind="naive")
 class Synchronous(Saving):
     def run(self, frozen, trained):
         checkpoint.save(self.folder, [*frozen, *trained])
 
 
-@bench.variant(device="cpu", why="four files are on their way to the disk at once, and so are four waits for it")
+@both.variant(adds="four files", why="four files are on their way to the disk at once, and so are four waits for it")
 class Sharded(Saving):
     def run(self, frozen, trained):
         state = [*frozen, *trained]
@@ -108,18 +124,24 @@ class Sharded(Saving):
 
 
 class Behind(Saving):
-    """Copies what is to be saved, and lets a thread write the copy."""
+    """Copies tensors to memory of the host, which is page-locked if `pinned`; a thread writes the copy."""
 
-    kept: list[torch.Tensor]
+    pinned = False
 
-    def copy_of(self, tensors):
+    def make_room(self, tensors):
         """Memory for a copy, whose pages are there."""
-        return [torch.zeros_like(one) for one in tensors]
+        self.kept = [torch.zeros(tensor.shape, dtype=tensor.dtype, pin_memory=self.pinned) for tensor in tensors]
+
+    def copy(self, tensors):
+        """Copy tensors, and wait for the copy: the training may change them as soon as this returns."""
+        for kept, tensor in zip(self.kept, tensors, strict=True):
+            kept.copy_(tensor, non_blocking=self.pinned)
+        if self.pinned:
+            torch.cuda.current_stream().synchronize()
 
     def start(self, tensors, write):
         """Copy tensors, and begin to write the copy."""
-        for kept, one in zip(self.kept, tensors, strict=True):
-            kept.copy_(one)
+        self.copy(tensors)
         self.failure = None
         self.thread = threading.Thread(target=self.attempt, args=(write,), name="checkpoint")
         self.thread.start()
@@ -127,7 +149,7 @@ class Behind(Saving):
     def attempt(self, write):
         try:
             write(self.kept)
-        except Exception as error:  # it is the training's to know
+        except Exception as error:  # raised again in finish, in the thread of the training
             self.failure = error
 
     def finish(self):
@@ -136,19 +158,28 @@ class Behind(Saving):
             raise self.failure
 
 
-@bench.variant(
-    device="cpu", why="memory takes a copy in a fraction of the time that a disk needs, which goes by beside"
+@both.variant(
+    adds="background write", why="a copy takes a fraction of the time of the disk, which works beside the steps"
 )
 class Snapshot(Behind):
     def prepare(self, folder, frozen, trained):
         super().prepare(folder, frozen, trained)
-        self.kept = self.copy_of([*frozen, *trained])
+        self.make_room([*frozen, *trained])
 
     def run(self, frozen, trained):
         self.start([*frozen, *trained], lambda kept: checkpoint.save(self.folder, kept))
 
 
-@bench.variant(device="cpu", why="only what changed since the last checkpoint is written: the rest is there already")
+@cuda.variant(
+    builds_on="snapshot",
+    adds="page-locked memory",
+    why="the GPU's copy engine writes into page-locked memory directly, without a staging buffer of the driver",
+)
+class PinnedSnapshot(Snapshot):
+    pinned = True
+
+
+@both.variant(adds="changed tensors only", why="only tensors that changed since the last checkpoint are written")
 class Incremental(Saving):
     def prepare(self, folder, frozen, trained):
         super().prepare(folder, frozen, trained)
@@ -161,49 +192,64 @@ class Incremental(Saving):
         self.save_trained(trained)
 
 
-@bench.variant(
-    device="cpu",
+@both.variant(
     builds_on="incremental",
-    why="only what changed is copied too, and the disk is waited for beside the steps",
+    adds="background write",
+    why="only tensors that changed are copied, and the disk works beside the steps",
 )
 class IncrementalSnapshot(Incremental, Behind):
     def prepare(self, folder, frozen, trained):
         super().prepare(folder, frozen, trained)
-        self.kept = self.copy_of(trained)
+        self.make_room(trained)
 
     def run(self, trained):
         self.start(trained, self.save_trained)
 
 
-@bench.yardstick(device="cpu", why="numpy.savez of the same tensors, and fsync")
-class Savez(Saving):
+@cuda.variant(
+    builds_on="incremental_snapshot",
+    adds="page-locked memory",
+    why="only tensors that changed are copied, at the full rate of the bus",
+)
+class IncrementalPinnedSnapshot(IncrementalSnapshot):
+    pinned = True
+
+
+@both.yardstick(why="torch.distributed.checkpoint.async_save: a copy in the host's memory, and a thread that writes it")
+class AsyncSave(Saving):
+    def prepare(self, folder, frozen, trained):
+        super().prepare(folder, frozen, trained)
+        self.writer = FileSystemWriter(folder, overwrite=True)
+        self.stager = BlockingAsyncStager(
+            cache_staged_state_dict=trained[0].is_cuda
+        )  # it keeps only page-locked memory
+
     def run(self, frozen, trained):
-        waiting = self.folder / "state.new"
-        with waiting.open("wb") as file:
-            numpy.savez(file, *(one.numpy() for one in [*frozen, *trained]))
-            file.flush()
-            os.fsync(file.fileno())
-        waiting.replace(self.folder / "state.npz")
+        state = {f"{place:06d}": tensor for place, tensor in enumerate([*frozen, *trained])}
+        self.shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in state.items()}
+        self.saved: Any = async_save(state, storage_writer=self.writer, async_stager=self.stager, no_dist=True)
+
+    def finish(self):
+        self.saved.result()
 
     def output(self):
-        with numpy.load(self.folder / "state.npz") as saved:
-            return self.words_in([torch.from_numpy(saved[name]) for name in saved.files])
+        state = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in self.shapes.items()}
+        load(state, storage_reader=FileSystemReader(self.folder), no_dist=True)
+        return self.words_in(list(state.values()))
 
 
-@bench.yardstick(
-    device="cpu", why="a copy of all tensors in memory, which is what a snapshot stands still for; nothing is saved"
-)
+@both.yardstick(why="a copy of all tensors in memory of the host, the least that a snapshot stands still for")
 class Copy(Behind):
     def prepare(self, folder, frozen, trained):
         super().prepare(folder, frozen, trained)
-        self.kept = self.copy_of([*frozen, *trained])
+        self.pinned = self.device.type == "cuda"
+        self.make_room([*frozen, *trained])
 
     def run(self, frozen, trained):
-        for kept, one in zip(self.kept, [*frozen, *trained], strict=True):
-            kept.copy_(one)
+        self.copy([*frozen, *trained])
 
     def finish(self):
-        """Nothing goes on."""
+        """Nothing continues after the call."""
 
     def output(self):
         return self.words_in(self.kept)

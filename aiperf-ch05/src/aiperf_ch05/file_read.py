@@ -1,16 +1,18 @@
 """Reading a file: a disk wants large requests, and several at once.
 
-Workload   A file of n bytes that is not in the page cache, read once from its start to its end: the sum of its 64-bit
-           words, for each piece of 64 KiB.
-Baseline   read() of 4 KiB at a time: a system call for each page, and one request to the disk after the other, as far
-           ahead as the kernel reads by itself.
-Variants   `large_requests`: 1 MiB a call.  `mapped`: no calls; the pages are read as they are touched, further ahead
-           than usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is
-           copied.  `direct_queue`: four threads of that, which keep four requests with the disk.
-Breaks     A file that is in the page cache already, which no disk limits. A disk whose limit is reached by one request
-           after the other. Direct reads leave nothing in the cache: who reads twice pays twice.
+Workload   A file of n bytes that is not in the page cache is read once from its start to its end. The result is the sum
+           of the 64-bit words of each piece of 64 KiB.
+Baseline   read() of 4 KiB at a time: a system call for each page. The kernel reads ahead by itself, but only a little.
+Variants   `large_requests`: 8 MiB a call.  `mapped`: no calls; the pages are read when they are touched, further ahead
+           than usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is copied.
+           `direct_threads`: four threads keep four requests with the disk.  `io_uring`: one thread keeps four requests
+           with the disk, in a ring that it shares with the kernel.
+Breaks     A file that is in the page cache is not limited by the disk. A disk that reaches its limit with one request
+           at a time gains nothing from more. Direct reads leave nothing in the cache: a second read costs as much as
+           the first. A container may forbid io_uring; the variant is then skipped with the kernel's error.
 """
 
+import errno
 import mmap
 import os
 
@@ -22,10 +24,11 @@ from aiperf_core.errors import SkipError
 from aiperf_core.kernels import host_source
 
 bench = Benchmark(goal="throughput", clock="wall")
+cpu = bench.on("cpu", requires="compiler")
 host_code = host_source("file_read.c")
 
 PIECE_BYTES = 1 << 16
-SMALL, LARGE = 4096, 1 << 20
+SMALL, LARGE = 4096, 8 << 20
 QUEUE = 4
 
 
@@ -48,17 +51,22 @@ def cost(n):
     return Cost(bytes_read=n, bytes_written=8 * -(-n // PIECE_BYTES), flops=n / 8, disk_read_bytes=n)
 
 
-class Reading:
-    """Reads by calls of `request` bytes each, `queue` of them at a time; `flags` are those of open()."""
+# Less than a word; around a piece, a page and a request; more than the queue holds.
+bench.awkward(n=(1, 7, 4096, 65535, 65537, LARGE - 1, LARGE + 8, 5 * LARGE + 4097))
+cpu.reach(of="DISK", at_least=0.90)
 
-    request, queue, flags = SMALL, 1, 0
+
+class Reading:
+    """Reads by calls of `request` bytes, `queue` of them at a time; `flags` are those of open(), `loop` is in C."""
+
+    request, queue, flags, loop = SMALL, 1, 0, "read_all"
 
     def prepare(self, file, n):
         self.file, self.n = file, n
         self.sums = torch.empty(-(-n // PIECE_BYTES), dtype=torch.int64)
-        # Whole pages, where direct reads must begin.
+        # Begins at a page, as direct reads require.
         self.buffer = torch.frombuffer(mmap.mmap(-1, self.queue * self.request), dtype=torch.uint8).zero_()
-        self.read = host_code.function("read_all")
+        self.read = host_code.function(self.loop)
         os.close(self.open())
 
     def open(self):
@@ -75,27 +83,20 @@ class Reading:
         return self.sums
 
 
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="small_requests")
+@cpu.baseline(kind="naive")
 class SmallRequests(Reading):
     pass
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="large_requests",
-    why="a call for 256 pages: the kernel is entered less often, and asks the disk for more at once",
+@cpu.variant(
+    adds="large requests",
+    why="a call for 2048 pages: the kernel is entered less often, and asks the disk for more at once",
 )
 class LargeRequests(Reading):
     request = LARGE
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="mapped",
-    why="the pages of the cache themselves are read: nothing is copied",
-)
+@cpu.variant(adds="mapping", why="the pages of the cache themselves are read: nothing is copied")
 class Mapped(Reading):
     def prepare(self, file, n):
         super().prepare(file, n)
@@ -104,7 +105,7 @@ class Mapped(Reading):
     def run(self):
         file = self.open()
         try:
-            # A tensor wants memory that could be written; nobody does, so that no page is copied.
+            # A tensor requires writable memory. No page is written, so no page is copied.
             pages = mmap.mmap(file, self.n, access=mmap.ACCESS_COPY)
         finally:
             os.close(file)
@@ -113,11 +114,10 @@ class Mapped(Reading):
         return self.sums
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="direct",
-    why="the disk writes into the reader's own memory: no copy, no cache to look after",
+@cpu.variant(
+    builds_on="large_requests",
+    adds="direct reads",
+    why="the disk writes into the reader's own memory: no copy, and no page cache to maintain",
 )
 class Direct(LargeRequests):
     flags = os.O_DIRECT
@@ -129,19 +129,33 @@ class Direct(LargeRequests):
             raise SkipError(f"needs a file system with O_DIRECT; opening the file said: {error.strerror}") from None
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="direct_queue",
+@cpu.variant(
     builds_on="direct",
-    why="the disk always has the next requests, and sums are made while others wait",
+    adds="four threads",
+    why="the disk always has the next requests, and sums are made while other threads wait",
 )
-class DirectQueue(Direct):
+class DirectThreads(Direct):
     queue = QUEUE
 
 
-@bench.yardstick(device="cpu", requires="compiler", name="fromfile", why="numpy.fromfile, then the sums")
-class FromFile(Mapped):
+@cpu.variant(
+    builds_on="direct",
+    adds="asynchronous requests",
+    why="one thread keeps the disk busy: it sums one buffer while the disk fills three others",
+)
+class IoUring(Direct):
+    queue, loop = QUEUE, "read_ring"
+
+    def prepare(self, file, n):
+        super().prepare(file, n)
+        if failed := host_code.function("refused_ring")():
+            raise SkipError(
+                f"needs io_uring; io_uring_setup said: {os.strerror(failed)} ({errno.errorcode.get(failed, failed)})"
+            )
+
+
+@cpu.yardstick(why="numpy.fromfile, then the sums")
+class Fromfile(Mapped):
     def run(self):
         self.sum(torch.from_numpy(numpy.fromfile(self.file, dtype=numpy.uint8)), self.n, self.sums)
         return self.sums

@@ -1,4 +1,4 @@
-"""What Nsight Compute counts of one call of an implementation: sectors a request, hit rates, bank conflicts."""
+"""What Nsight Compute counts of one call of an implementation: sectors per request, hit rates, bank conflicts."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ class KernelAccess:
 
     @property
     def sectors_per_load(self) -> float | None:
-        """Sectors a request: 4 where 32 lanes read 4 neighbouring bytes each, 32 where no two lanes share one."""
+        """Sectors per request: 4 where 32 lanes read 4 neighbouring bytes each, 32 where no two lanes share one."""
         return _ratio(self.counters.get("load_sectors"), self.counters.get("load_requests"))
 
     @property

@@ -70,31 +70,39 @@ def stride_sweep(device: str, mib: int | None, as_json: bool) -> None:
 
 
 @ch07.command("access-report")
-@click.argument("pattern", metavar="TARGET[:IMPLEMENTATION]")
+@click.argument("target_pattern", metavar="TARGET[:IMPLEMENTATION]")
 @click.option("--set", "params", multiple=True, metavar="NAME=VALUE", help="Another size than that of a run.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
-def access_report(plugins: Plugins, pattern: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Count sectors a request, cache hits and bank conflicts of a target's kernels, with Nsight Compute.
+def access_report(plugins: Plugins, target_pattern: str, params: tuple[str, ...], as_json: bool) -> None:
+    """Count sectors per request, cache hits and bank conflicts of a target's kernels, with Nsight Compute.
 
-    Needs a GPU, `ncu`, and the right to read the GPU's counters. Clocks are left as they are.
+    Prints the predicted sectors beside the counted ones. The prediction comes from the addresses of a warp at the
+    default sizes. Needs a GPU, `ncu`, and the right to read the GPU's counters. Clocks are left as they are.
     """
     from attrs import asdict
 
+    from aiperf_ch07.access_patterns import predicted
     from aiperf_ch07.access_report import METRICS, report
     from aiperf_core.loading import load_benchmark
 
-    selections = plugins.select([pattern])
+    selections = plugins.select([target_pattern])
     if len(selections) != 1:
         raise UsageError(
-            f"{pattern!r} reaches {len(selections)} targets; a report is about one, such as ch07.transpose"
+            f"{target_pattern!r} reaches {len(selections)} targets; a report is about one, such as ch07.transpose"
         )
     target, asked = selections[0].target, selections[0].implementations
     names = _implementations(load_benchmark(target), target, asked)
     launches = [one for name in names for one in report(target.name, target.module, name, params)]
     if as_json:
         rows = [
-            {**asdict(one), "sectors_per_load": one.sectors_per_load, "sectors_per_store": one.sectors_per_store}
+            {
+                **asdict(one),
+                "sectors_per_load": one.sectors_per_load,
+                "sectors_per_store": one.sectors_per_store,
+                "predicted_sectors_per_load": predicted(target.name, one.kernel).sectors_per_load,
+                "predicted_sectors_per_store": predicted(target.name, one.kernel).sectors_per_store,
+            }
             for one in launches
         ]
         _print_json({"target": target.name, "launches": rows})
@@ -102,9 +110,13 @@ def access_report(plugins: Plugins, pattern: str, params: tuple[str, ...], as_js
     meanings = {name: meaning for name, _, meaning in METRICS}
     for one in launches:
         click.echo(f"{target.name}:{one.implementation}  {one.kernel}")
-        click.echo(
-            f"  sectors a request: {_shown(one.sectors_per_load)} loading, {_shown(one.sectors_per_store)} storing"
-        )
+        pattern = predicted(target.name, one.kernel)
+        for what, counted, expected in (
+            ("load", one.sectors_per_load, pattern.sectors_per_load),
+            ("store", one.sectors_per_store, pattern.sectors_per_store),
+        ):
+            told = "not predicted" if expected is None else f"predicted {_shown(expected)}"
+            click.echo(f"  sectors per {what} request: {_shown(counted)}, {told}")
         for name, value in one.counters.items():
             click.echo(f"  {name:<20}{_shown(value):>18}  {meanings[name]}")
 

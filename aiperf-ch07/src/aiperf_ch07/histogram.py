@@ -1,16 +1,20 @@
 """Histogram: private copies before atomics.
 
-Workload   counts[key] += 1 over 2^28 keys: bytes for up to 256 bins, else 16 bits. `skew` is the part of the keys that
-           are one and the same (which one is drawn too); all others are equally likely.
+Workload   out[key] += 1 over 2^28 keys: bytes for up to 256 bins, else 16 bits. `skew` is the part of the keys that
+           are one and the same (which one is drawn too); all others are equally likely. It is 0 on a GPU, and on a CPU
+           0.9, where equal keys that follow each other are what makes additions wait.
 Baseline   All threads add to one set of counters in memory, atomically.
-Variants   cuda: `by_block`: counters in shared memory, added up once a block.  `by_warp`: a set for each warp, as far
-           as 48 KiB go.  `by_matches`: lanes with one key send one addition.  `by_pieces`: 16 bytes of keys a load.
-           `by_runs`: and equal keys in a row are added up in a register.  cpu: `by_core`: a set for each core.
+Variants   cuda: `by_block`: counters in shared memory, added up once a block.  `by_matches`: lanes with equal keys send
+           one addition.  `by_pieces`: 16 bytes of keys a load.  `by_runs`: and equal keys in a row are added up in a
+           register.  `by_warp`: a set of counters for each warp.  `by_lane`: as many sets, one for each lane.
+           `by_thread`: a byte counter for each thread and bin, without atomics.  cpu: `by_core`: a set for each core.
            `four_copies`: four, so that an addition need not wait for the one before.
-Breaks     More bins than shared memory holds. Uniform byte keys are bound by atomics in shared memory long before
-           memory is, so that wider loads save instructions and little time. Adding the constant 1 the chip already does
-           once for all equal lanes (ATOMS.POPC.INC), so that `by_matches` pays for what it would get anyway: it is for
-           other sums.
+Observe    `aiperf ch07 widths ch07.histogram`: adding the constant 1 compiles to ATOMS.POPC.INC, which counts all equal
+           lanes at once. So `by_matches` pays for what the hardware does anyway; it is for sums that are not counts.
+Breaks     Shared memory serves one warp at a time, whose lanes wait for each other where they meet in a bank. `by_warp`
+           does not change that, so it gains nothing: copies help that keep the lanes of one warp apart. `by_runs` and
+           `four_copies` are for equal keys that follow each other (`--size skewed`), and lose where these are rare.
+           More bins mean fewer copies: with `--size many_bins` there is room for two, and none for `by_thread`.
 """
 
 import torch
@@ -18,19 +22,23 @@ import torch
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
+from aiperf_core.launches import launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("histogram.cu")
-host_code = host_source("histogram.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("histogram.cu"), host_source("histogram.c")
 
-THREADS, WARPS = 256, 8
+# Large blocks: fewer of them, and fewer additions at the end.
+THREADS, WARPS = 1024, 32
 SHARED_BYTES = 48 << 10  # what a kernel has without asking
 MOST_BINS = SHARED_BYTES // 4
+# Of `by_thread`: threads of a block, and their counters, 256 bytes each.
+OWNERS, OWNED_BYTES = 256, 256 * 256
 
 
 @bench.workload(
     smoke={"n": 4099, "bins": 199, "skew": 0},
-    cpu={"n": 1 << 25, "bins": 256, "skew": 0},
+    cpu={"n": 1 << 25, "bins": 256, "skew": 0.9},
     cuda={"n": 1 << 28, "bins": 256, "skew": 0},
     skewed={"n": 1 << 28, "bins": 256, "skew": 0.9},
     many_bins={"n": 1 << 28, "bins": 4096, "skew": 0},
@@ -56,142 +64,116 @@ def cost(n, bins):
     return Cost(bytes_read=n * key_bytes(bins), bytes_written=4 * bins)
 
 
-bench.reach(of="RBW", at_least=0.8)
-
-
 def key_bytes(bins):
     """Bytes of a key."""
     return 1 if bins <= 256 else 2
 
 
-class Kernel:
-    """Launches the kernel for keys of this width, with so many sets of counters a block."""
-
-    name = ""
-
-    def prepare(self, keys, bins):
-        self.counts = torch.empty(bins, dtype=torch.int32, device=keys.device)
-        self.kernel = device_code.kernel(f"{self.name}{keys.element_size()}")
-        self.copies = self.sets(bins)
-        # Blocks go on until all keys are counted.
-        shared_bytes = 4 * self.copies * bins
-        blocks = min(-(-keys.numel() // THREADS), grid_that_fills(self.kernel, THREADS, shared_bytes))
-        self.launch = {"grid": blocks, "block": THREADS, "shared_bytes": shared_bytes}
-
-    def sets(self, bins):
-        return min(WARPS, MOST_BINS // bins)
-
-    def run(self, keys, bins):
-        self.counts.zero_()
-        self.kernel(keys, self.counts, keys.numel(), bins, self.copies, **self.launch)
-        return self.counts
+bench.awkward(
+    *(
+        {"n": n, "bins": bins, "skew": skew}
+        for n, bins, skew in (
+            (1, 2, 0),
+            (31, 256, 0),
+            (65537, 4096, 0),
+            (1000003, 256, 0.9),
+            (100003, 12288, 1),
+            (4000037, 256, 1),
+        )
+    )
+)
+cuda.reach(of="RBW", at_least=0.80)
+cuda.reach(of="RBW", at_least=0.60, size="skewed")
 
 
-class HostLoop:
-    """Calls a loop in C."""
-
-    name = ""
-
-    def prepare(self, keys, bins):
-        self.counts = torch.empty(bins, dtype=torch.int32)
-        self.loop = host_code.function(self.name)
-
-    def run(self, keys, bins):
-        self.loop(keys, self.counts.zero_(), keys.numel(), bins, keys.element_size())
-        return self.counts
+def counters(keys, bins):
+    """Memory for the counts."""
+    return torch.empty(bins, dtype=torch.int32, device=keys.device)
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="shared_by_all")
-class SharedByAll(Kernel):
-    name = "shared_by_all"
-
-    def sets(self, bins):
-        return 0
+def filling(n):
+    """Blocks that fill the chip, if there is a key for each thread. All kernels but one have these launch bounds."""
+    return min(-(-n // THREADS), grid_that_fills(device_code.kernel("by_block1"), THREADS, SHARED_BYTES))
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_block",
+def filling_by_thread(n):
+    """Blocks of `by_thread` that fill the chip: their counters take most of its shared memory."""
+    return min(-(-n // OWNERS), grid_that_fills(device_code.kernel("by_thread1"), OWNERS, OWNED_BYTES))
+
+
+def many(bins):
+    """Sets of counters that fit: a power of two, at most one for each warp or lane."""
+    return 1 << (min(WARPS, MOST_BINS // bins).bit_length() - 1)
+
+
+count = launch(
+    device_code,
+    kernel="{name}{key_bytes}",
+    out=counters,
+    make={"key_bytes": key_bytes, "copies": lambda: 1},
+    zero=("out",),
+    grid=filling,
+    block=THREADS,
+    shared_bytes=lambda bins, copies: 4 * bins * copies,
+)
+loops = loop(host_code, out=counters, make={"key_bytes": key_bytes}, zero=("out",))
+
+cuda.baseline(count("shared_by_all", shared_bytes=0), kind="naive")
+cuda.variant(
+    count("by_block"),
+    adds="counters in shared memory",
     why="atomics in shared memory stay within the multiprocessor; what goes to L2 is one addition a counter and block",
 )
-class ByBlock(Kernel):
-    name = "by_copies"
-
-    def sets(self, bins):
-        return 1
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_warp",
+cuda.variant(
+    count("by_matches"),
     builds_on="by_block",
-    why="warps with counters of their own never wait for each other, only lanes of one warp do",
+    adds="warp aggregation",
+    why="what it teaches: this loses, because the hardware already counts equal lanes at once when they add 1",
 )
-class ByWarp(Kernel):
-    name = "by_copies"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_matches",
-    builds_on="by_warp",
-    why="lanes of a warp that hold the same key send one addition, where they would wait for each other",
+cuda.variant(
+    count("by_pieces"),
+    builds_on="by_block",
+    adds="wide loads",
+    why="one load brings 16 bytes of keys: loads of single keys kept the atomics waiting",
 )
-class ByMatches(Kernel):
-    name = "by_matches"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_pieces",
-    builds_on="by_warp",
-    why="one load brings 16 bytes of keys, not one key",
-)
-class ByPieces(Kernel):
-    name = "by_pieces"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="by_runs",
+cuda.variant(
+    count("by_runs"),
     builds_on="by_pieces",
-    why="equal keys in a row are added up in a register, and reach shared memory as one addition",
+    adds="register accumulation",
+    why="equal keys in a row reach shared memory as one addition; worth its test only where keys repeat (`skewed`)",
 )
-class ByRuns(Kernel):
-    name = "by_runs"
+cuda.variant(
+    count("by_warp", make={"copies": many}),
+    builds_on="by_pieces",
+    adds="copies for warps",
+    why="what it teaches: this gains nothing, because lanes of one warp wait for each other, and warps do not",
+)
+cuda.variant(
+    count("by_lane", make={"copies": many}),
+    builds_on="by_pieces",
+    adds="copies for lanes",
+    why="counters of lane l lie in bank l: the lanes of a warp never meet, whatever their keys are",
+)
+cuda.variant(
+    count("by_thread", grid=filling_by_thread, block=OWNERS, shared_bytes=OWNED_BYTES),
+    adds=("counters for threads", "wide loads"),
+    why="a counter that only one thread writes needs no atomic, and as a byte 256 of them have place for each thread",
+)
 
-
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="shared_by_all")
-class SharedByAllLoop(HostLoop):
-    name = "shared_by_all"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="by_core",
+cpu.baseline(loops("shared_by_all"), kind="naive")
+cpu.variant(
+    loops("by_core"),
+    adds="copies for cores",
     why="counters of its own stay in a core's cache, and need no lock",
 )
-class ByCore(HostLoop):
-    name = "by_core"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="four_copies",
+cpu.variant(
+    loops("four_copies"),
     builds_on="by_core",
+    adds="independent additions",
     why="neighbouring keys go to different counters even where they are equal, so that no addition waits for another",
 )
-class FourCopies(HostLoop):
-    name = "four_copies"
 
 
-@bench.yardstick(device=("cpu", "cuda"), name="bincount", why="torch.bincount, which returns int64")
+@bench.yardstick(device=("cpu", "cuda"), why="torch.bincount, which returns int64")
 def bincount(keys, bins):
     return torch.bincount(keys, minlength=bins).to(torch.int32)

@@ -1,13 +1,16 @@
 """Coalesced access: the lanes of a warp should touch neighbouring addresses.
 
-Workload   b = 2a + 1 over n float32 values; the order of the elements is free.
-Baseline   cuda: lane i starts at element 32 i and goes on to the next, so that every load of a warp opens 32 sectors.
-           cpu: a walk with a stride of 32 floats, which uses 4 bytes of each 64-byte line that it fetches.
-Variants   `permuted`: neighbours far apart, how bad it can get.  `coalesced`: neighbouring lanes take neighbours;
-           a thread has as many elements as before.  `wide` (cuda): four neighbours a thread, in one 16-byte access.
-           `streamed` (cpu): stores that do not read the line which they overwrite.
+Workload   out = 2a + 1 over n float32 values; the order of the elements is free.
+Baseline   cuda: lane i starts at element 32 i and continues with the next, so that each load of a warp opens 32
+           sectors.  cpu: a walk with a stride of 32 floats, which uses 4 bytes of each 64-byte line that it fetches.
+Variants   cuda: `permuted`: a random order, the upper bound of badness.  `coalesced`: neighbouring lanes take
+           neighbouring elements; a thread has 32 elements, as in the baseline.  `wide`: the same 32 elements a
+           thread in 16-byte accesses.  `more_threads`: one such access a thread, and eight times the threads.
+           cpu: `permuted` and `coalesced` likewise.  `streamed`: stores that do not read the line they overwrite.
+Observe    `aiperf ch07 access-report ch07.memory_access`: 32 sectors a request in the baseline, 4 in `coalesced`, and
+           16 in `wide`, whose requests are four times as large.
 Breaks     Arrays that fit in the last-level cache: what a stride wastes of a line or sector is found there again.
-           Of the bytes that `strided` wastes on a GPU, the L1 and L2 save the more the fewer warps run at once.
+           Of the bytes that `strided` wastes on a GPU, L1 and L2 save more when fewer warps run at once.
 """
 
 from math import gcd
@@ -16,10 +19,11 @@ import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("memory_access.cu")
-host_code = host_source("memory_access.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("memory_access.cu"), host_source("memory_access.c")
 
 THREADS = 256
 
@@ -39,120 +43,66 @@ def cost(n):
     return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=2 * n)
 
 
-bench.reach(of="BW", at_least=0.92, implementation="coalesced")
+def step_for(n):
+    """The first number from the golden section of n that has no factor in common with it."""
+    step = max(1, round(0.6180339887 * n))
+    while gcd(step, n) != 1:
+        step += 1
+    return step
 
 
-class Kernel:
-    """Launches a kernel with one thread for so many elements."""
+# One element, primes, and sizes that leave the last warp, block or 16-byte access partly full.
+bench.awkward(n=(1, 2, 3, 31, 32, 33, 4099, 8192, 65537, 1000003))
+cuda.reach(of="BW", at_least=0.92, implementation="coalesced")
 
-    name = ""
-    per_thread = 1
+kernel = launch(device_code, out="a", grid=blocks(n=32 * THREADS), block=THREADS)
+loops = loop(host_code, out="a")
 
-    def prepare(self, a):
-        self.out = torch.empty_like(a)
-        self.kernel = device_code.kernel(self.name)
-        self.blocks = -(-a.numel() // (self.per_thread * THREADS))
-
-    def run(self, a):
-        self.kernel(a, self.out, a.numel(), grid=self.blocks, block=THREADS)
-        return self.out
-
-
-class HostLoop:
-    """Calls a loop in C."""
-
-    name = ""
-
-    def prepare(self, a):
-        self.out = torch.empty_like(a)
-        self.loop = host_code.function(self.name)
-
-    def run(self, a):
-        self.loop(a, self.out, a.numel())
-        return self.out
-
-
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="strided")
-class Strided(Kernel):
-    name, per_thread = "strided", 32
-
-
-@bench.variant(
-    device="cuda", requires="sm_80", name="permuted", why="the far end of the lesson: no two lanes share a sector"
+cuda.baseline(kernel("strided"), kind="naive")
+cuda.variant(
+    kernel("permuted", make={"step": step_for}, grid=blocks(n=THREADS)),
+    adds="random order",
+    why="what it teaches: this loses, because no two accesses share a sector, and none finds one in a cache",
 )
-class Permuted(Kernel):
-    def prepare(self, a):
-        self.out = torch.empty_like(a)
-        self.kernel = device_code.kernel("permuted")
-        self.step = step_for(a.numel())
-
-    def run(self, a):
-        self.kernel(a, self.out, a.numel(), self.step, grid=-(-a.numel() // THREADS), block=THREADS)
-        return self.out
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="coalesced",
+cuda.variant(
+    kernel("coalesced"),
+    adds="coalescing",
     why="the 32 loads of a warp fall into one 128-byte line, of which every byte is used",
 )
-class Coalesced(Kernel):
-    name, per_thread = "coalesced", 32
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="wide",
+cuda.variant(
+    kernel("wide"),
     builds_on="coalesced",
+    adds="wide accesses",
     why="16 bytes an instruction: a quarter of the loads, stores and addresses for the same bytes in flight",
 )
-class Wide(Kernel):
-    name, per_thread = "wide", 4
-
-
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="strided")
-class StridedLoop(HostLoop):
-    name = "strided"
-
-
-@bench.variant(
-    device="cpu", requires="compiler", name="permuted", why="the far end of the lesson: neither lines nor prefetch help"
+cuda.variant(
+    kernel("more_threads", grid=blocks(n=4 * THREADS)),
+    builds_on="wide",
+    adds="more threads",
+    why="a thread with one access never waits between two, and a finished block makes room for new loads",
 )
-class PermutedLoop:
-    def prepare(self, a):
-        self.out = torch.empty_like(a)
-        self.loop = host_code.function("permuted")
-        self.step = step_for(a.numel())
 
-    def run(self, a):
-        self.loop(a, self.out, a.numel(), self.step)
-        return self.out
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="coalesced",
+cpu.baseline(loops("strided"), kind="naive")
+cpu.variant(
+    loops("permuted", make={"step": step_for}),
+    adds="random order",
+    why="what it teaches: this loses, because neither lines nor the hardware prefetcher help",
+)
+cpu.variant(
+    loops("coalesced"),
+    adds="coalescing",
     why="each 64-byte line is fetched once, ahead of its use, and every byte of it is used",
 )
-class CoalescedLoop(HostLoop):
-    name = "coalesced"
-
-
-@bench.variant(
-    device="cpu",
-    requires=("compiler", "machine:x86_64"),
-    name="streamed",
+cpu.variant(
+    loops("streamed"),
+    requires="machine:x86_64",
     builds_on="coalesced",
-    why="stores that pass the cache by save reading each line before it is overwritten: 8 bytes an element, not 12",
+    adds="non-temporal stores",
+    why="stores that bypass the cache do not read a line before they overwrite it: 8 bytes an element, not 12",
 )
-class StreamedLoop(HostLoop):
-    name = "streamed"
 
 
-@bench.yardstick(device=("cpu", "cuda"), name="torch", why="torch.add with alpha, one pass over the data")
+@bench.yardstick(device=("cpu", "cuda"), why="torch.add with alpha, one pass over the data")
 class Torch:
     def prepare(self, a):
         # A number on the host becomes a constant of the kernel; one on the GPU would be a third array to read.
@@ -160,11 +110,3 @@ class Torch:
 
     def run(self, a):
         return torch.add(self.one, a, alpha=2, out=self.out)
-
-
-def step_for(n):
-    """The first number from the golden section of n that has no factor in common with it."""
-    step = max(1, round(0.6180339887 * n))
-    while gcd(step, n) != 1:
-        step += 1
-    return step

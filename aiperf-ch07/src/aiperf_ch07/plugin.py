@@ -14,7 +14,7 @@ CUDA_CPP = ("cuda-cpp", "memory")
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
     yield Target("memory_access", "Neighbours in a warp should touch neighbours in memory", "speed", BOTH, CUDA_CPP)
-    yield Target("vectorized_copy", "A copy is as fast as the bytes that are under way", "speed", BOTH, CUDA_CPP)
+    yield Target("vectorized_copy", "A copy is as fast as the bytes in flight", "speed", BOTH, CUDA_CPP)
     yield Target("aos_soa", "Use every byte of a line that you fetch", "speed", BOTH, CUDA_CPP)
     yield Target("transpose", "Coalesce both sides, and keep shared memory's banks apart", "speed", BOTH, CUDA_CPP)
     yield Target("gather", "Fetch random rows at full width, several at a time", "speed", BOTH, CUDA_CPP)
@@ -27,6 +27,7 @@ def aiperf_targets() -> Iterable[Target]:
     yield Target("stencil_3d", "Reuse along the marching axis", "speed", BOTH, (*CUDA_CPP, "tma"))
     yield Target("cache_hints", "Protect the hot table from the stream", "speed", "cuda", (*CUDA_CPP, "cache"))
     yield Target("lowbit_unpack", "Wide accesses and bit tricks for packed weights", "speed", BOTH, CUDA_CPP)
+    yield Target("lowbit_gemv", "Unpack weights inside the product that uses them", "speed", BOTH, (*CUDA_CPP, "gemm"))
 
 
 @hookimpl

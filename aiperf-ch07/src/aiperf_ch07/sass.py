@@ -42,11 +42,16 @@ _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 
 
 # What the lessons say of a kernel, and its machine code must show (sm_90). `LDG.128` is a load of 128 bits.
 PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
-    "memory_access": {"coalesced": ("LDG.32", "STG.32"), "wide": ("LDG.128", "STG.128")},
+    "memory_access": {
+        "coalesced": ("LDG.32", "STG.32"),
+        "wide": ("LDG.128", "STG.128"),
+        "more_threads": ("LDG.128", "STG.128"),
+    },
     "vectorized_copy": {
         "scalar": ("LDG.32", "STG.32"),
         "wide": ("LDG.128", "STG.128"),
         "unrolled": ("LDG.128", "STG.128"),
+        "streaming": ("LDG.128", "STG.128"),
         "persistent": ("LDG.128", "STG.128"),
         "bulk_ring": ("UBLKCP",),
     },
@@ -57,17 +62,27 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "transpose": {
         "padded4": ("LDG.32", "STG.32", "LDS.32"),
-        "swizzled4": ("LDG.128", "STS.128", "LDS.32", "STG.128"),
-        "swizzled2": ("LDG.128", "STS.128", "LDS.16", "STG.128"),
-        "tensor_map": ("UTMALDG", "UTMASTG"),
+        "swizzled4": ("LDG.32", "STG.32", "LDS.32"),
+        "wide4": ("LDG.128", "STS.128", "LDS.32", "STG.128"),
+        "wide2": ("LDG.128", "STS.128", "LDS.16", "STG.128"),
+        "streaming4": ("LDG.128", "STG.128"),
+        "tensor_map4": ("UTMALDG", "UTMASTG"),
+        "tensor_map2": ("UTMALDG", "UTMASTG", "PRMT"),
     },
-    "gather": {"warp_per_row": ("LDG.128", "STG.128"), "four_rows": ("LDG.128", "STG.128"), "bulk_rows": ("UBLKCP",)},
+    "gather": {
+        "warp_per_row": ("LDG.128", "STG.128"),
+        "four_rows": ("LDG.128", "STG.128"),
+        "in_order": ("LDG.128", "STG.128"),
+        "bulk_rows": ("UBLKCP",),
+    },
     "histogram": {
         "shared_by_all1": ("REDG",),
-        "by_copies1": ("ATOMS", "LDG.8"),
+        "by_block1": ("ATOMS", "LDG.8"),
         "by_matches1": ("MATCH", "ATOMS"),
         "by_pieces1": ("LDG.128", "ATOMS"),
         "by_runs1": ("LDG.128", "ATOMS"),
+        "by_lane1": ("LDG.128", "ATOMS"),
+        "by_thread1": ("LDG.128", "LDS.8", "STS.8"),
     },
     "smem_matmul": {
         "tiled": ("LDG.32", "STS.32", "LDS.32"),
@@ -90,7 +105,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "async_prefetch": {
         "register_prefetch": ("LDG.128", "STS.128"),
         "two_stages": ("LDGSTS.128",),
-        "four_stages": ("LDGSTS.128",),
+        "three_stages": ("LDGSTS.128",),
         "bulk_stages": ("UBLKCP",),
     },
     "tma_tile_copy": {
@@ -98,8 +113,15 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "cp_async": ("LDGSTS.128",),
         "tensor_copy": ("UTMALDG", "UBLKCP"),
         "tensor_ring": ("UTMALDG", "UBLKCP"),
+        "tensor_copy_back": ("UBLKCP", "UTMASTG"),
+        "tensor_ring_back": ("UBLKCP", "UTMASTG"),
     },
-    "stencil_3d": {"marching": ("LDG.32", "STS.32"), "two_steps": ("STS.32", "BAR")},
+    "stencil_3d": {
+        "wide": ("LDG.128", "STG.128"),
+        "marching": ("LDG.128", "STG.128"),
+        "tensor_planes": ("UTMALDG", "LDS.128", "STG.128"),
+        "two_steps": ("STS.32", "BAR"),
+    },
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
@@ -108,6 +130,7 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
+    "lowbit_gemv": {"product": ("LDG.128",), "fused": ("LDG.32", "PRMT", "LOP3"), "four_rows": ("LDG.32", "PRMT")},
 }
 
 

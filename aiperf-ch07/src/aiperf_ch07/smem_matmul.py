@@ -1,23 +1,27 @@
 """Reuse through shared memory: fetch an element once, and use it 32 times.
 
 Workload   C = A B for n x n float32.
-Baseline   cuda: a thread an element, coalesced, so the L1 already helps.  cpu: an element after the other, each from a
+Baseline   cuda: a thread an element, coalesced, so that L1 already helps.  cpu: an element after the other, each from a
            row and a column.
 Variants   cuda: `tiled`: tiles of 32 x 32 in shared memory.  `wide_fill`: filled in 16-byte accesses.
            `two_outputs`: two elements a thread, which share what is read of B.  cpu: `by_rows`: along rows only.
            `blocked`: by blocks of B that stay in the cache.
-Breaks     Here: with one or two elements a thread the reads of shared memory are the bound, far below what the chip can
-           multiply. Keeping more in registers is the next lesson, and not this one's.
+Observe    The bound by shared memory: with one element a thread, four multiply-adds read four words of B and a 16-byte
+           piece of A. `mm` shows the distance to the chip's arithmetic.
+Breaks     With one or two elements a thread, reads of shared memory are the bound, far below what the chip can
+           multiply. `wide_fill` teaches that: a tile is filled once and read 32 times, so a cheaper fill gains nothing.
+           More elements in registers are the next lesson.
 """
 
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32_reduction
 from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("smem_matmul.cu")
-host_code = host_source("smem_matmul.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("smem_matmul.cu"), host_source("smem_matmul.c")
 
 TILE = 32
 
@@ -37,100 +41,52 @@ def cost(n):
     return Cost(bytes_read=8 * n * n, bytes_written=4 * n * n, flops=2 * n**3, precision="fp32")
 
 
-class Kernel:
-    """Launches a kernel whose blocks have 32 threads along a row and so many rows, for so many rows of C."""
-
-    name = ""
-    threads, rows = TILE, TILE
-
-    def prepare(self, a):
-        self.out, self.kernel = torch.empty_like(a), device_code.kernel(self.name)
-        n = a.shape[0]
-        self.grid = (-(-n // TILE), -(-n // self.rows))
-
-    def run(self, a, b):
-        self.kernel(a, b, self.out, a.shape[0], grid=self.grid, block=(TILE, self.threads))
-        return self.out
+bench.awkward(n=(1, 31, 32, 100, 257))
+cuda.reach(of="speedup", at_least=1.8)
 
 
-class HostLoop:
-    """Calls a loop in C."""
-
-    name = ""
-
-    def prepare(self, a):
-        self.out, self.loop = torch.empty_like(a), host_code.function(self.name)
-
-    def run(self, a, b):
-        self.loop(a, b, self.out, a.shape[0])
-        return self.out
+def tiles(n):
+    """A block for each tile of C."""
+    return -(-n // TILE), -(-n // TILE)
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="one_output")
-class OneOutput(Kernel):
-    name, threads, rows = "one_output", 8, 8
+product = launch(device_code, out="a", grid=tiles, block=(TILE, TILE))
+loops = loop(host_code, out="a")
 
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="tiled",
+cuda.baseline(product("one_output", grid=lambda n: (-(-n // TILE), -(-n // 8)), block=(TILE, 8)), kind="naive")
+cuda.variant(
+    product("tiled"),
+    adds="tiles in shared memory",
     why="an element that lies in shared memory is read there 32 times for one fetch from global memory",
 )
-class Tiled(Kernel):
-    name = "tiled"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="wide_fill",
+cuda.variant(
+    product("wide_fill"),
     builds_on="tiled",
-    why="16-byte accesses fill the tiles: a quarter of the loads, of the stores to shared memory, and of their "
-    "addresses",
+    adds="wide fill",
+    why="what it teaches: a fill with a quarter of the accesses gains nothing, because reads of the tile are the bound",
 )
-class WideFill(Kernel):
-    name = "wide_fill"
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="two_outputs",
+cuda.variant(
+    product("two_outputs", block=(TILE, TILE // 2)),
     builds_on="wide_fill",
+    adds="two elements a thread",
     why="what is read of B serves two elements: six reads of shared memory for eight multiply-adds, not ten",
 )
-class TwoOutputs(Kernel):
-    name, threads = "two_outputs", TILE // 2
 
-
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="one_output")
-class OneOutputLoop(HostLoop):
-    name = "one_output"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="by_rows",
+cpu.baseline(loops("one_output"), kind="naive")
+cpu.variant(
+    loops("by_rows"),
+    adds="loop order",
     why="rows of B and C are lines used whole, and neighbours are multiplied by one SIMD instruction",
 )
-class ByRows(HostLoop):
-    name = "by_rows"
-
-
-@bench.variant(
-    device="cpu",
-    requires="compiler",
-    name="blocked",
+cpu.variant(
+    loops("blocked"),
     builds_on="by_rows",
+    adds="cache blocking",
     why="a block of B is fetched once for 64 rows of A, and read from the second-level cache in between",
 )
-class Blocked(HostLoop):
-    name = "blocked"
 
 
-@bench.yardstick(device=("cpu", "cuda"), name="mm", why="the library's product in full float32: oneDNN or MKL, cuBLAS")
+@bench.yardstick(device=("cpu", "cuda"), why="the library's product in full float32: oneDNN or MKL, cuBLAS")
 class Mm:
     def prepare(self, a):
         self.out = torch.empty_like(a)

@@ -1,23 +1,26 @@
 """Stencil in three dimensions: reuse along the marching axis.
 
-Workload   `steps` times u = 0.4 u + 0.1 (its six neighbours) on a box of float32, with zeros outside.
+Workload   u = 0.4 u + 0.1 (its six neighbours) on a box of float32, with zeros outside: one step of 768^3, or with
+           `--size fused` four steps (cpu: four steps of 256^3).
 Baseline   cuda: a thread a point, seven reads of global memory.  cpu: a sweep over the box for each step.
-Variants   cuda: `marching`: along z, with the values below and above in registers and the plane in shared memory.
-           `two_steps`: two steps for one pass over memory.
+Variants   cuda: `wide`: four points a thread.  `marching`: along z, with the planes below and above in registers and
+           two more under way.  `tensor_planes`: the copy engine brings planes and their rims to shared memory. What
+           it teaches: on an H200 this loses to `marching`, whose rims come from the caches, not from memory.
+           `two_steps`: two steps for one pass over memory; skipped where there is one step.
            cpu: `two_steps` alike, with a ring of planes in the cache.
-Breaks     Large caches: the baseline's neighbours are mostly found there, and the marching only makes sure. The cost is
-           that of all steps in one pass, the least there is; an implementation that makes a step a pass cannot reach
-           more than one part in `steps` of it.
+Breaks     Large caches: the baseline finds most neighbours there. The cost is that of all steps in one pass, the least
+           there is: with four steps, an implementation that makes a step a pass reaches a quarter of it at most.
 """
 
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32
-from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.errors import SkipError
+from aiperf_core.kernels import cuda_source, host_source, tensor_map
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("stencil_3d.cu")
-host_code = host_source("stencil_3d.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("stencil_3d.cu"), host_source("stencil_3d.c")
 
 CENTRE, SIDE = 0.4, 0.1
 PLANES = 64  # that a block goes along
@@ -26,7 +29,8 @@ PLANES = 64  # that a block goes along
 @bench.workload(
     smoke={"nx": 37, "ny": 23, "nz": 11, "steps": 3},
     cpu={"nx": 256, "ny": 256, "nz": 256, "steps": 4},
-    cuda={"nx": 768, "ny": 768, "nz": 768, "steps": 4},
+    cuda={"nx": 768, "ny": 768, "nz": 768, "steps": 1},
+    fused={"nx": 768, "ny": 768, "nz": 768, "steps": 4},
 )
 def inputs(nx, ny, nz, device, generator):
     return {"u": torch.randn(nz, ny, nx, device=device, generator=generator)}
@@ -49,6 +53,12 @@ def cost(nx, ny, nz, steps):
     return Cost(bytes_read=4 * points, bytes_written=4 * points, flops=8 * points * steps)
 
 
+shapes = [(1, 1, 1, 1), (2, 1, 3, 2), (33, 17, 65, 2), (64, 48, 130, 3), (100, 61, 7, 4)]
+bench.awkward(*(dict(zip(("nx", "ny", "nz", "steps"), shape, strict=True)) for shape in shapes))
+cuda.reach(of="BW", at_least=0.85)
+cuda.reach(of="time:tensor_planes", at_most=1 / 1.4, implementation="two_steps", size="fused")
+
+
 class Steps:
     """Makes steps from one array to another and back; the input is only read."""
 
@@ -69,67 +79,94 @@ class Steps:
 
 
 class Kernel(Steps):
-    """Makes each step by a kernel that goes along z."""
+    """Makes each step by a kernel, whose blocks have so many points in x, y and z."""
 
-    name = "marching"
-    tile: tuple[int, int] = (32, 16)
+    name = ""
+    points: tuple[int, int, int] = (128, 8, 1)
+    block: tuple[int, int] | int = (32, 8)
+    makes = 1  # steps a launch
 
     def prepare(self, u, steps):
         super().prepare(u, steps)
+        self.find(u)
+
+    def find(self, u):
+        """Find the kernel and its grid."""
         self.kernel = device_code.kernel(self.name)
+        sizes = reversed(u.shape)
+        self.grid = tuple(-(-size // each) for size, each in zip(sizes, self.points, strict=True))
 
     def step(self, source, out, left):
         nz, ny, nx = source.shape
-        grid = (-(-nx // self.tile[0]), -(-ny // self.tile[1]), -(-nz // PLANES))
-        self.kernel(source, out, nx, ny, nz, PLANES, grid=grid, block=self.tile)
-        return 1
+        planes = () if self.points[2] == 1 else (PLANES,)
+        self.kernel(self.taken(source), out, nx, ny, nz, *planes, grid=self.grid, block=self.block)
+        return self.makes
+
+    def taken(self, source):
+        """What the kernel takes for an array."""
+        return source
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="naive", name="direct")
-class Direct(Steps):
-    def prepare(self, u, steps):
-        super().prepare(u, steps)
-        self.kernel = device_code.kernel("direct")
-
-    def step(self, source, out, left):
-        nz, ny, nx = source.shape
-        self.kernel(source, out, nx, ny, nz, grid=(-(-nx // 32), -(-ny // 8), nz), block=(32, 8))
-        return 1
+@cuda.baseline(kind="naive")
+class Direct(Kernel):
+    name, points = "direct", (32, 8, 1)
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="marching",
-    why="a value is read once: registers keep it for the planes below and above, shared memory for its own",
+@cuda.variant(
+    adds="wide accesses",
+    why="four points a thread share what they load: seven loads, of which five have 16 bytes, in place of 28",
+)
+class Wide(Kernel):
+    name = "wide"
+
+
+@cuda.variant(
+    builds_on="wide",
+    adds="register queue",
+    why="a thread that goes along z has the planes below and above in registers: a plane comes from L2 once, not three "
+    "times",
 )
 class Marching(Kernel):
-    pass
+    name, points = "marching", (128, 8, PLANES)
 
 
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="two_steps",
+@cuda.variant(
+    requires="sm_90",
     builds_on="marching",
+    adds="copy engine",
+    why="the copy engine brings planes with their rims, four ahead: no thread loads, and none looks for edges",
+)
+class TensorPlanes(Kernel):
+    name, points, block = "tensor_planes", (64, 16, PLANES), 256
+
+    def prepare(self, u, steps):
+        super().prepare(u, steps)
+        self.maps = {one.data_ptr(): tensor_map(one, (1, 18, 72)) for one in (u, *self.arrays)}
+
+    def taken(self, source):
+        return self.maps[source.data_ptr()]
+
+
+@cuda.variant(
+    adds=("temporal blocking", "shared memory planes", "register queue"),
     why="two steps for one reading and one writing of the box, for which the tiles' rims are computed twice",
 )
 class TwoSteps(Kernel):
+    name, points, block, makes = "two_steps", (28, 28, PLANES), (32, 32), 2
+
     def prepare(self, u, steps):
+        if steps < 2:
+            raise SkipError("makes two steps at a time; there is one")
         super().prepare(u, steps)
-        self.two_steps = device_code.kernel("two_steps")
+        self.last = Marching()
+        self.last.find(u)
 
     def step(self, source, out, left):
-        if left < 2:
-            return super().step(source, out, left)
-        nz, ny, nx = source.shape
-        grid = (-(-nx // 28), -(-ny // 28), -(-nz // PLANES))
-        self.two_steps(source, out, nx, ny, nz, PLANES, grid=grid, block=(32, 32))
-        return 2
+        return super().step(source, out, left) if left > 1 else self.last.step(source, out, left)
 
 
-@bench.baseline(device="cpu", requires="compiler", kind="reasonable", name="one_step")
-class OneStepLoop(Steps):
+@cpu.baseline(kind="reasonable")
+class OneStep(Steps):
     def prepare(self, u, steps):
         super().prepare(u, steps)
         self.one_step = host_code.function("one_step")
@@ -140,13 +177,12 @@ class OneStepLoop(Steps):
         return 1
 
 
-@bench.variant(
-    device="cpu",
-    requires="compiler",
+@cpu.variant(
     name="two_steps",
+    adds="temporal blocking",
     why="a plane makes its second step while the planes of the first are in the cache: half the traffic with memory",
 )
-class TwoStepsLoop(OneStepLoop):
+class TwoStepsLoop(OneStep):
     def prepare(self, u, steps):
         super().prepare(u, steps)
         self.two_steps = host_code.function("two_steps")
@@ -161,9 +197,7 @@ class TwoStepsLoop(OneStepLoop):
 
 
 # Not on a CPU, where it takes a hundred times as long as any of the above.
-@bench.yardstick(
-    device="cuda", name="conv3d", why="torch's convolution with the stencil as its weight, in full float32"
-)
+@cuda.yardstick(name="conv3d", why="torch's convolution with the stencil as its weight, in full float32")
 class Conv3d:
     def prepare(self, u):
         self.weight = torch.zeros(1, 1, 3, 3, 3, device=u.device)

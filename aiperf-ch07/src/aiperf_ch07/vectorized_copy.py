@@ -1,23 +1,27 @@
-"""Vectorized copy: memory is fast only while enough bytes are under way.
+"""Vectorized copy: memory is fast only while enough bytes are in flight.
 
-Workload   b = the bits of a, over n words of 4 bytes (read as int32, so that the input itself is no answer).
-Baseline   cuda: one word a thread, coalesced; a good first version, near the end of the road already.
+Workload   out = the bits of a, over n words of 4 bytes (read as int32, so that the input itself is no answer).
+Baseline   cuda: one word a thread, coalesced: 2048 threads with 4 bytes each are 8 KiB in flight in a multiprocessor.
            cpu: one word an instruction, which a compiler left to itself would not write.
 Variants   `wide`: 16 bytes an access (cpu: 64).  cuda: `unrolled`: four such loads a thread before its first store.
-           `persistent`: the same in a grid that just fills the chip.  `bulk_ring`: the copy engine moves pieces through
-           shared memory, and no thread sees the data.  cpu: `streamed`: stores that do not read what they overwrite.
-Breaks     A GPU whose threads cover the latency already: 2048 threads with 4 bytes each are 8 KiB a multiprocessor.
-           With fewer threads, or a longer latency, width counts for more. Expect little here; the lesson is how little.
+           `streaming`: the same with hints that the lines are not used again.  `persistent`: `unrolled` in a grid that
+           just fills the chip.  `bulk_ring`: the copy engine moves pieces through shared memory, and no thread sees the
+           data.  cpu: `streamed`: stores that do not read what they overwrite.
+Observe    The yardstick, the driver's copy. sm_100 has accesses of 32 bytes; on sm_90 two of 16 replace one.
+Breaks     `wide` has 32 KiB in flight in each multiprocessor, which covers the latency of memory. The steps after it
+           add bytes in flight that are not needed, and cost something: coarser blocks, or a loop that waits for its
+           loads where a new block would have started others. They pay where occupancy is low.
 """
 
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
+from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
-device_code = cuda_source("vectorized_copy.cu", archs=("sm_80",))
-host_code = host_source("vectorized_copy.c")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("vectorized_copy.cu"), host_source("vectorized_copy.c")
 
 THREADS = 256
 RING_BYTES = 4 * 8192
@@ -38,7 +42,8 @@ def cost(n):
     return Cost(bytes_read=4 * n, bytes_written=4 * n)
 
 
-bench.reach(of="time:driver", at_most=1.02)
+bench.awkward(n=(1, 3, 5, 1023, 65537, 1000003))
+cuda.reach(of="time:driver", at_most=1.02)
 
 
 def words_like(a):
@@ -46,113 +51,62 @@ def words_like(a):
     return torch.empty(a.shape, dtype=torch.int32, device=a.device)
 
 
-class Kernel:
-    """Launches a kernel with one thread for so many words."""
-
-    name = ""
-    per_thread = 1
-
-    def prepare(self, a):
-        self.out, self.kernel = words_like(a), device_code.kernel(self.name)
-        self.blocks = -(-a.numel() // (self.per_thread * THREADS))
-
-    def run(self, a):
-        self.kernel(a, self.out, a.numel(), grid=self.blocks, block=THREADS)
-        return self.out
+def filling(n):
+    """Blocks of `persistent` that fill the chip, if there is a tile for each."""
+    return min(-(-n // (16 * THREADS)), grid_that_fills(device_code.kernel("persistent"), THREADS))
 
 
-class HostLoop:
-    """Calls a loop in C."""
-
-    name = ""
-
-    def prepare(self, a):
-        self.out, self.loop = words_like(a), host_code.function(self.name)
-
-    def run(self, a):
-        self.loop(a, self.out, a.numel())
-        return self.out
+def rings():
+    """Blocks of `bulk_ring` that fill the chip."""
+    return grid_that_fills(device_code.kernel("bulk_ring"), 32, RING_BYTES)
 
 
-@bench.baseline(device="cuda", requires="sm_80", kind="reasonable", name="scalar")
-class Scalar(Kernel):
-    name = "scalar"
+copy = launch(device_code, out=words_like, grid=blocks(n=16 * THREADS), block=THREADS)
+loops = loop(host_code, out=words_like)
 
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="wide",
-    why="16 bytes an access: a quarter of the instructions for the same bytes",
+cuda.baseline(copy("scalar", grid=blocks(n=THREADS)), kind="reasonable")
+cuda.variant(
+    copy("wide", grid=blocks(n=4 * THREADS)),
+    adds="wide accesses",
+    why="16 bytes an access: four times the bytes in flight for the same number of threads and instructions",
 )
-class Wide(Kernel):
-    name, per_thread = "wide", 4
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="unrolled",
+cuda.variant(
+    copy("unrolled"),
     builds_on="wide",
-    why="four loads stand before the first store, so that each thread waits once for 64 bytes, not four times for 16",
+    adds="unrolling",
+    why="what it teaches: four loads before the first store do not pay, because `wide` has enough bytes in flight",
 )
-class Unrolled(Kernel):
-    name, per_thread = "unrolled", 16
-
-
-@bench.variant(
-    device="cuda",
-    requires="sm_80",
-    name="persistent",
+cuda.variant(
+    copy("streaming"),
     builds_on="unrolled",
-    why="a grid that just fills the chip starts and retires each block once, not once for every 16 KiB",
+    adds="streaming hints",
+    why="ld.global.cs and st.global.cs let the cache evict first what is not used again; here nothing needs its place",
 )
-class Persistent(Kernel):
-    name = "persistent"
-
-    def prepare(self, a):
-        super().prepare(a)
-        self.blocks = min(-(-a.numel() // (16 * THREADS)), grid_that_fills(self.kernel, THREADS))
-
-
-@bench.variant(
-    device="cuda",
+cuda.variant(
+    copy("persistent", grid=filling),
+    builds_on="unrolled",
+    adds="persistent grid",
+    why="what it teaches: this loses, because a loop waits for its loads where a new block starts its own at once",
+)
+cuda.variant(
+    copy("bulk_ring", grid=rings, block=32, shared_bytes=RING_BYTES),
     requires="sm_90",
-    name="bulk_ring",
+    adds="copy engine",
     why="one instruction moves 8 KiB: the copy engine makes the addresses, and no register waits for data",
 )
-class BulkRing:
-    def prepare(self, a):
-        self.out, self.kernel = words_like(a), device_code.kernel("bulk_ring")
-        self.blocks = grid_that_fills(self.kernel, 32, RING_BYTES)
 
-    def run(self, a):
-        self.kernel(a, self.out, a.numel(), grid=self.blocks, block=32, shared_bytes=RING_BYTES)
-        return self.out
-
-
-@bench.baseline(device="cpu", requires="compiler", kind="naive", name="scalar")
-class ScalarLoop(HostLoop):
-    name = "scalar"
-
-
-@bench.variant(device="cpu", requires="compiler", name="wide", why="64 bytes an instruction: a sixteenth of the loads")
-class WideLoop(HostLoop):
-    name = "wide"
-
-
-@bench.variant(
-    device="cpu",
-    requires=("compiler", "machine:x86_64"),
-    name="streamed",
+cpu.baseline(loops("scalar"), kind="naive")
+cpu.variant(loops("wide"), adds="wide accesses", why="64 bytes an instruction: a sixteenth of the loads")
+cpu.variant(
+    loops("streamed"),
+    requires="machine:x86_64",
     builds_on="wide",
-    why="stores that pass the cache by save reading each line before it is overwritten: 8 bytes a word, not 12",
+    adds="non-temporal stores",
+    why="stores that bypass the cache do not read a line before they overwrite it: 8 bytes a word, not 12",
 )
-class StreamedLoop(HostLoop):
-    name = "streamed"
 
 
-@bench.yardstick(device=("cpu", "cuda"), name="driver", why="copy_: on a GPU the driver's copy, cudaMemcpyAsync")
+@bench.yardstick(device=("cpu", "cuda"), why="copy_: on a GPU the driver's copy, cudaMemcpyAsync")
 class Driver:
     def prepare(self, a):
         self.out = words_like(a)

@@ -5,7 +5,8 @@ Baseline   cuda: three steps. Blocks scan tiles of 4096, the tiles' sums are sca
            data is read twice and written twice.  cpu: one core, an element after the other.
 Variants   cuda: `shuffle`: within a tile lanes read registers of each other, without barriers.  `look_back`: one pass,
            in which a block asks the 32 blocks before it for their sums, then the next 32, until one knows its whole
-           prefix.  `wide_look_back`: it asks 256 at once.
+           prefix.  `wide_look_back`: it asks 256 at once. What it teaches: on an H200 this gains nothing over
+           `look_back`, so that the length of the look-back is not the bound.
            cpu: `two_passes`: each core adds up its part, and scans it from the sum of the parts before.
 Breaks     Arrays that fit in the last-level cache: the second pass of the three steps costs little there. The look-back
            needs blocks that begin in the order of their tiles; a counter numbers them for that.

@@ -1,8 +1,12 @@
-// The sum of the 64-bit words in each piece of 64 KiB, of memory and of a file. Behind the last byte there are zeros.
+// The sum of the 64-bit words in each piece of 64 KiB, of memory and of a file. Zeros follow the last byte.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define PIECE (1 << 16)  // bytes
@@ -76,5 +80,130 @@ int read_all(int fd, int64_t n, void* buffers, int64_t request, int queue, int64
       sums[(at + inner) / PIECE] += (int64_t)sum_words(buffer + inner, part);
     }
   }
+  return failed;
+}
+
+// A ring of requests that this process shares with the kernel (io_uring), by the kernel's interface itself.
+struct ring {
+  int fd;
+  unsigned *tail, *array, sq_mask;             // of submissions
+  unsigned *done_head, *done_tail, done_mask;  // of completions
+  struct io_uring_sqe* entries;
+  struct io_uring_cqe* done;
+  void* maps[3];
+  size_t lengths[3];
+};
+
+static void close_ring(struct ring* ring) {
+  for (int i = 0; i < 3; ++i)
+    if (ring->lengths[i]) munmap(ring->maps[i], ring->lengths[i]);
+  close(ring->fd);
+}
+
+// 0, or an errno.
+static int open_ring(struct ring* ring, unsigned queue) {
+  struct io_uring_params params;
+  memset(&params, 0, sizeof params);
+  memset(ring, 0, sizeof *ring);
+  ring->fd = (int)syscall(__NR_io_uring_setup, queue, &params);
+  if (ring->fd < 0) return errno;
+  const int64_t offsets[3] = {IORING_OFF_SQ_RING, IORING_OFF_CQ_RING, IORING_OFF_SQES};
+  const size_t lengths[3] = {params.sq_off.array + params.sq_entries * sizeof(unsigned),
+                             params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe),
+                             params.sq_entries * sizeof(struct io_uring_sqe)};
+  for (int i = 0; i < 3; ++i) {
+    void* map = mmap(NULL, lengths[i], PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, offsets[i]);
+    if (map == MAP_FAILED) {
+      const int why = errno;
+      close_ring(ring);
+      return why;
+    }
+    ring->maps[i] = map;
+    ring->lengths[i] = lengths[i];
+  }
+  char *sq = ring->maps[0], *cq = ring->maps[1];
+  ring->tail = (unsigned*)(sq + params.sq_off.tail);
+  ring->array = (unsigned*)(sq + params.sq_off.array);
+  ring->sq_mask = *(unsigned*)(sq + params.sq_off.ring_mask);
+  ring->done_head = (unsigned*)(cq + params.cq_off.head);
+  ring->done_tail = (unsigned*)(cq + params.cq_off.tail);
+  ring->done_mask = *(unsigned*)(cq + params.cq_off.ring_mask);
+  ring->done = (struct io_uring_cqe*)(cq + params.cq_off.cqes);
+  ring->entries = ring->maps[2];
+  return 0;
+}
+
+// Why this process may have no ring: an errno, or 0 if it may.
+int refused_ring(void) {
+  struct ring ring;
+  const int why = open_ring(&ring, 1);
+  if (!why) close_ring(&ring);
+  return why;
+}
+
+#define MOST_REQUESTS 64
+
+// As read_all, by one thread with `queue` requests in the ring, at most MOST_REQUESTS. Requests are whole pieces.
+int read_ring(int fd, int64_t n, void* buffers, int64_t request, int queue, int64_t* sums) {
+  struct ring ring;
+  struct {
+    int64_t at, got;  // the first byte of the buffer in the file; the bytes that are there
+    struct iovec rest;
+  } slots[MOST_REQUESTS];
+  if (queue > MOST_REQUESTS || request % PIECE) return EINVAL;
+  int failed = open_ring(&ring, queue);
+  if (failed) return failed;
+  int64_t next = 0;
+  unsigned ready[MOST_REQUESTS], count = 0, unsubmitted = 0, pending = 0;
+  for (int slot = 0; slot < queue && next < n; ++slot, next += request) {
+    slots[slot].at = next;
+    slots[slot].got = 0;
+    ready[count++] = slot;
+  }
+  while (count || pending) {
+    for (; count; --count) {
+      const unsigned slot = ready[count - 1], tail = *ring.tail, entry = tail & ring.sq_mask;
+      slots[slot].rest.iov_base = (char*)buffers + slot * request + slots[slot].got;
+      slots[slot].rest.iov_len = request - slots[slot].got;  // a whole request: the end of the file cuts it
+      struct io_uring_sqe* asked = &ring.entries[entry];
+      memset(asked, 0, sizeof *asked);
+      asked->opcode = IORING_OP_READV;
+      asked->fd = fd;
+      asked->off = slots[slot].at + slots[slot].got;
+      asked->addr = (uintptr_t)&slots[slot].rest;
+      asked->len = 1;
+      asked->user_data = slot;
+      ring.array[entry] = entry;
+      __atomic_store_n(ring.tail, tail + 1, __ATOMIC_RELEASE);
+      ++unsubmitted, ++pending;
+    }
+    const int taken = (int)syscall(__NR_io_uring_enter, ring.fd, unsubmitted, 1, IORING_ENTER_GETEVENTS, NULL, 0);
+    if (taken < 0 && errno != EINTR) {
+      failed = errno;
+      break;
+    }
+    unsubmitted -= taken > 0 ? taken : 0;
+    // One completion at a time: its sums are made while the disk works on the others.
+    const unsigned head = *ring.done_head;
+    if (head == __atomic_load_n(ring.done_tail, __ATOMIC_ACQUIRE)) continue;
+    const unsigned slot = (unsigned)ring.done[head & ring.done_mask].user_data;
+    const int got = ring.done[head & ring.done_mask].res;
+    __atomic_store_n(ring.done_head, head + 1, __ATOMIC_RELEASE);
+    --pending;
+    if (got == 0) failed = EIO;  // the file is shorter than it was
+    if (got < 0 && got != -EINTR && got != -EAGAIN) failed = -got;
+    if (failed) continue;  // until no request writes to the buffers
+    slots[slot].got += got > 0 ? got : 0;
+    const int64_t at = slots[slot].at, wanted = n - at < request ? n - at : request;
+    if (slots[slot].got >= wanted) {
+      sum_pieces((char*)buffers + slot * request, wanted, sums + at / PIECE);
+      if (next >= n) continue;
+      slots[slot].at = next;
+      slots[slot].got = 0;
+      next += request;
+    }
+    ready[count++] = slot;
+  }
+  close_ring(&ring);
   return failed;
 }

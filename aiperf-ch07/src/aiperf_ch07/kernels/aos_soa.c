@@ -8,27 +8,28 @@
 #define KICK 0.25f
 
 // A particle is a cache line of 64 bytes, of which 12 are used.
-void structures(float* restrict particles, int64_t n) {
+void structures(float* restrict structures_ptr, int64_t count) {
 #pragma omp parallel for
-  for (int64_t i = 0; i < n; ++i)
-    for (int f = FIRST; f < FIRST + FIELDS; ++f) particles[FLOATS * i + f] = DAMPING * particles[FLOATS * i + f] + KICK;
+  for (int64_t i = 0; i < count; ++i)
+    for (int f = FIRST; f < FIRST + FIELDS; ++f)
+      structures_ptr[FLOATS * i + f] = DAMPING * structures_ptr[FLOATS * i + f] + KICK;
 }
 
 // Every byte of a line that is fetched is used. The compiler makes this SIMD.
-void arrays(float* restrict fields, int64_t n) {
+void arrays(float* restrict arrays_ptr, int64_t count) {
 #pragma omp parallel
-  for (int f = 0; f < FIELDS; ++f) {
-    float* field = fields + f * n;
+  for (int f = FIRST; f < FIRST + FIELDS; ++f) {
+    float* field = arrays_ptr + f * count;
 #pragma omp for simd nowait
-    for (int64_t i = 0; i < n; ++i) field[i] = DAMPING * field[i] + KICK;
+    for (int64_t i = 0; i < count; ++i) field[i] = DAMPING * field[i] + KICK;
   }
 }
 
 // Tiles of 32 particles, within each a structure of arrays: 128 bytes of a field lie together.
-void tiles(float* restrict tiled, int64_t n) {
+void tiles(float* restrict tiles_ptr, int64_t count) {
 #pragma omp parallel for
-  for (int64_t tile = 0; tile < n / 32; ++tile) {
-    float* own = tiled + tile * 32 * FLOATS + 32 * FIRST;
+  for (int64_t tile = 0; tile < count / 32; ++tile) {
+    float* own = tiles_ptr + tile * 32 * FLOATS + 32 * FIRST;
     for (int i = 0; i < 32 * FIELDS; ++i) own[i] = DAMPING * own[i] + KICK;
   }
 }

@@ -1,5 +1,5 @@
-// out[i] = the sum of table[index[8 i]] to table[index[8 i + 7]]: a stream of indices, each used once, and a table that would
-// fit in L2, if the stream did not pass through it too. Only what is said to the caches differs.
+// out[i] = the sum of table[index[8 i]] to table[index[8 i + 7]]: a stream of indices, each used once, and a table that
+// would fit in L2, if the stream did not pass through it too. Only what is said to the caches differs.
 #define LOOKUPS 8
 
 __device__ __forceinline__ unsigned long long policy_evict_first() {
@@ -48,20 +48,40 @@ __device__ __forceinline__ int look_up(const int* p, unsigned long long policy) 
   return v;
 }
 
-// An element a thread, in a grid that goes on until the stream ends.
-template <Hint STREAM, bool KEEP>
-__device__ void sums(const int* __restrict__ table, const int* __restrict__ index, int* __restrict__ out, long long n) {
+// The formulas by which the workload draws its indices and its table, for the two yardsticks.
+__device__ __forceinline__ int index_of(unsigned int position, const int* __restrict__ key, int entries) {
+  unsigned int x = position * (unsigned int)key[2] + (unsigned int)key[3];
+  x = (x ^ x >> 15) * 0x2c1b3c6du;
+  return (int)__umulhi(x, (unsigned int)entries);
+}
+__device__ __forceinline__ int value_of(int entry, const int* __restrict__ key) {
+  return (int)(((unsigned int)entry * (unsigned int)key[0] + (unsigned int)key[1]) >> 12);
+}
+
+// An element a thread, in a grid that goes on until the stream ends. `index` may be null, and so may `table`: the
+// formula then takes its place.
+template <Hint STREAM, bool KEEP, bool HAS_INDEX = true, bool HAS_TABLE = true>
+__device__ void sums(const int* __restrict__ table, const int* __restrict__ index, int* __restrict__ out, long long n,
+                     const int* __restrict__ key = nullptr, int entries = 0) {
   const unsigned long long first = STREAM == EVICT_FIRST ? policy_evict_first() : 0;
   const unsigned long long last = KEEP ? policy_evict_last() : 0;
   const long long step = gridDim.x * (long long)blockDim.x;
-#pragma unroll 1  // the compiler unrolls the one without a hint only, which would be a second difference
+  auto value = [&](int entry) { return HAS_TABLE ? look_up<KEEP>(table + entry, last) : value_of(entry, key); };
+#pragma unroll 1  // the compiler unrolls the form without a hint only, which would be a second difference
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) {
-    const int4* here = reinterpret_cast<const int4*>(index + LOOKUPS * i);
-    const int4 one = load_stream<STREAM>(here, first), two = load_stream<STREAM>(here + 1, first);
-    const int a = look_up<KEEP>(table + one.x, last), b = look_up<KEEP>(table + one.y, last);
-    const int c = look_up<KEEP>(table + one.z, last), d = look_up<KEEP>(table + one.w, last);
-    const int e = look_up<KEEP>(table + two.x, last), f = look_up<KEEP>(table + two.y, last);
-    const int g = look_up<KEEP>(table + two.z, last), h = look_up<KEEP>(table + two.w, last);
+    int4 one, two;
+    if (HAS_INDEX) {
+      const int4* here = reinterpret_cast<const int4*>(index + LOOKUPS * i);
+      one = load_stream<STREAM>(here, first), two = load_stream<STREAM>(here + 1, first);
+    } else {
+      const unsigned int at = LOOKUPS * (unsigned int)i;
+      one = make_int4(index_of(at, key, entries), index_of(at + 1, key, entries), index_of(at + 2, key, entries),
+                      index_of(at + 3, key, entries));
+      two = make_int4(index_of(at + 4, key, entries), index_of(at + 5, key, entries), index_of(at + 6, key, entries),
+                      index_of(at + 7, key, entries));
+    }
+    const int a = value(one.x), b = value(one.y), c = value(one.z), d = value(one.w);
+    const int e = value(two.x), f = value(two.y), g = value(two.z), h = value(two.w);
     store_stream<STREAM>(out + i, ((a + b) + (c + d)) + ((e + f) + (g + h)), first);
   }
 }
@@ -86,4 +106,12 @@ extern "C" __global__ void both(const int* __restrict__ table, const int* __rest
                                 long long n) {
   sums<EVICT_FIRST, true>(table, index, out, n);
 }
-
+// The two parts of the work, each by itself.
+extern "C" __global__ void stream_alone(const int* __restrict__ index, const int* __restrict__ key,
+                                        int* __restrict__ out, long long n) {
+  sums<NONE, false, true, false>(nullptr, index, out, n, key);
+}
+extern "C" __global__ void look_ups_alone(const int* __restrict__ table, const int* __restrict__ key,
+                                          int* __restrict__ out, long long n, int entries) {
+  sums<NONE, false, false, true>(table, nullptr, out, n, key, entries);
+}

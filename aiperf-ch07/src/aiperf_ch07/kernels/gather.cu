@@ -32,11 +32,13 @@ extern "C" __global__ void warp_per_row(const void* table, const int* __restrict
            static_cast<unsigned short*>(out) + i * width, width, threadIdx.x % WARP, WARP);
 }
 
-// Four rows a warp: the four indices are read together, then the four rows, before anything is stored.
+// Four rows a warp: the four indices are read together, then the four rows, before anything is stored. Row i of the
+// draw goes to row order[i] of the output, or without an order to row i.
 #define ROWS 4
 
-extern "C" __global__ void four_rows(const void* table, const int* __restrict__ index, void* out, long long rows,
-                                     int width) {
+__device__ __forceinline__ void copy_four_rows(const void* table, const int* __restrict__ index,
+                                               const long long* __restrict__ order, void* out, long long rows,
+                                               int width) {
   const unsigned short* from = static_cast<const unsigned short*>(table);
   unsigned short* to = static_cast<unsigned short*>(out);
   const int lane = threadIdx.x % WARP;
@@ -44,36 +46,36 @@ extern "C" __global__ void four_rows(const void* table, const int* __restrict__ 
   if (first >= rows) return;
   if (width % 8 || first + ROWS > rows) {
     for (long long i = first; i < min(first + ROWS, rows); ++i)
-      copy_row(from + index[i] * (long long)width, to + i * width, width, lane, WARP);
+      copy_row(from + index[i] * (long long)width, to + (order ? order[i] : i) * width, width, lane, WARP);
     return;
   }
-  long long start[ROWS];
+  long long start[ROWS], end[ROWS];
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) start[r] = index[first + r] * (long long)width;
+  for (int r = 0; r < ROWS; ++r) {
+    start[r] = index[first + r] * (long long)width;
+    end[r] = (order ? order[first + r] : first + r) * width;
+  }
+#pragma unroll 1
   for (int c = 8 * lane; c < width; c += 8 * WARP) {
     uint4 piece[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) piece[r] = *reinterpret_cast<const uint4*>(from + start[r] + c);
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) __stcs(reinterpret_cast<uint4*>(to + (first + r) * width + c), piece[r]);
+    for (int r = 0; r < ROWS; ++r) *reinterpret_cast<uint4*>(to + end[r] + c) = piece[r];
   }
 }
-
-// Four rows a warp in the order of the table: row order[i] of the output is the one whose index is sorted[i].
+extern "C" __global__ void four_rows(const void* table, const int* __restrict__ index, void* out, long long rows,
+                                     int width) {
+  copy_four_rows(table, index, nullptr, out, rows, width);
+}
 extern "C" __global__ void in_order(const void* table, const int* __restrict__ sorted,
                                     const long long* __restrict__ order, void* out, long long rows, int width) {
-  const int lane = threadIdx.x % WARP;
-  long long first = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / WARP * ROWS;
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r)
-    if (first + r < rows)
-      copy_row(static_cast<const unsigned short*>(table) + sorted[first + r] * (long long)width,
-               static_cast<unsigned short*>(out) + order[first + r] * width, width, lane, WARP);
+  copy_four_rows(table, sorted, order, out, rows, width);
 }
 
 #if __CUDA_ARCH__ >= 900
-// A bulk copy a row: lane l asks for row l of a group, and one store carries the whole group away, since the rows of the
-// output are neighbours. STAGES groups of up to 32 rows are under way in each warp.
+// A bulk copy a row: lane l asks for row l of a group, and one store carries the whole group away, since the rows of
+// the output are neighbours. STAGES groups of up to 32 rows are in flight in each warp.
 #define STAGES 4
 
 extern "C" __global__ void bulk_rows(const void* table, const int* __restrict__ index, void* out, long long rows,
@@ -97,7 +99,8 @@ extern "C" __global__ void bulk_rows(const void* table, const int* __restrict__ 
     if (lane == 0) barrier_expect(full + s, here * row_bytes);
     __syncwarp();
     if (lane < here)
-      bulk_load(stages + (s * group + lane) * row_bytes, from + index[first(k) + lane] * row_bytes, row_bytes, full + s);
+      bulk_load(stages + (s * group + lane) * row_bytes, from + index[first(k) + lane] * row_bytes, row_bytes,
+                full + s);
   };
   for (long long k = 0; k < min(mine, (long long)STAGES); ++k) load(k);
   for (long long k = 0; k < mine; ++k) {

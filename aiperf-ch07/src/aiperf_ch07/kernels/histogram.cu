@@ -1,119 +1,211 @@
-// counts[key] += 1 over n keys of one byte, or of two; what differs is how many threads meet at a counter.
+// out[key] += 1 over n keys of one byte, or of two; what differs is how many threads meet at a counter. `out` is
+// zero when a kernel starts.
 
 #define WARP 32
+#define THREADS 1024
+// Two blocks a multiprocessor.
+#define FILLING __launch_bounds__(THREADS, 2)
 
 // Every key is an atomic addition in L2: all threads of the chip meet at the counters.
 template <typename Key>
-__device__ void shared_by_all(const Key* __restrict__ keys, int* counts, long long n) {
+__device__ void shared_by_all(const Key* __restrict__ keys, int* out, long long n) {
   const long long step = gridDim.x * (long long)blockDim.x;
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(counts + keys[i], 1);
+  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(out + keys[i], 1);
 }
-extern "C" __global__ void shared_by_all1(const void* keys, int* counts, long long n, int bins, int copies) {
-  shared_by_all(static_cast<const unsigned char*>(keys), counts, n);
+extern "C" __global__ void FILLING shared_by_all1(const void* keys, int* out, long long n) {
+  shared_by_all(static_cast<const unsigned char*>(keys), out, n);
 }
-extern "C" __global__ void shared_by_all2(const void* keys, int* counts, long long n, int bins, int copies) {
-  shared_by_all(static_cast<const unsigned short*>(keys), counts, n);
+extern "C" __global__ void FILLING shared_by_all2(const void* keys, int* out, long long n) {
+  shared_by_all(static_cast<const unsigned short*>(keys), out, n);
 }
 
-extern __shared__ int own[];  // `copies` times the counters
+extern __shared__ __align__(16) int own[];  // `copies` sets of counters
+
+// Sets one after the other, of which neighbouring warps take different ones; or the copies of a counter side by
+// side, of which neighbouring lanes take different ones: with 32 of them, those of a lane are all in its own bank.
+enum Copies { OF_WARPS, OF_LANES };
+
+template <Copies OF>
+__device__ __forceinline__ int place(int bin, int copy, int bins, int copies) {
+  return OF == OF_LANES ? bin * copies + copy : copy * bins + bin;
+}
 
 __device__ void clear(int bins, int copies) {
   for (int at = threadIdx.x; at < bins * copies; at += blockDim.x) own[at] = 0;
   __syncthreads();
 }
-// Adds the block's copies to the result: an atomic addition a counter, not one a key.
-__device__ void merge(int* counts, int bins, int copies) {
+// Adds the block's copies to the result: an atomic addition a counter, not one a key. Lanes begin with different
+// copies, which are in different banks. `copies` is a power of two.
+template <Copies OF>
+__device__ void merge(int* out, int bins, int copies) {
   __syncthreads();
   for (int bin = threadIdx.x; bin < bins; bin += blockDim.x) {
     int total = 0;
-    for (int copy = 0; copy < copies; ++copy) total += own[copy * bins + bin];
-    if (total) atomicAdd(counts + bin, total);
+    for (int k = 0; k < copies; ++k) total += own[place<OF>(bin, k + bin & copies - 1, bins, copies)];
+    if (total) atomicAdd(out + bin, total);
   }
 }
 
-// Counters in shared memory: one set a block, or as many as `copies`, of which neighbouring warps take different ones.
+// A set of counters in shared memory for the block.
 template <typename Key>
-__device__ void by_copies(const Key* __restrict__ keys, int* counts, long long n, int bins, int copies) {
-  clear(bins, copies);
-  int* mine = own + threadIdx.x / WARP % copies * bins;
+__device__ void by_block(const Key* __restrict__ keys, int* out, long long n, int bins) {
+  clear(bins, 1);
   const long long step = gridDim.x * (long long)blockDim.x;
 #pragma unroll 4
-  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(mine + keys[i], 1);
-  merge(counts, bins, copies);
+  for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(own + keys[i], 1);
+  merge<OF_WARPS>(out, bins, 1);
 }
-extern "C" __global__ void by_copies1(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_copies(static_cast<const unsigned char*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_block1(const void* keys, int* out, long long n, int bins) {
+  by_block(static_cast<const unsigned char*>(keys), out, n, bins);
 }
-extern "C" __global__ void by_copies2(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_copies(static_cast<const unsigned short*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_block2(const void* keys, int* out, long long n, int bins) {
+  by_block(static_cast<const unsigned short*>(keys), out, n, bins);
 }
 
-// Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few instructions a
-// key, and saves waiting where many are equal.
+// Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few
+// instructions a key, and saves waiting where many are equal.
 template <typename Key>
-__device__ void by_matches(const Key* __restrict__ keys, int* counts, long long n, int bins, int copies) {
-  clear(bins, copies);
-  int* mine = own + threadIdx.x / WARP % copies * bins;
+__device__ void by_matches(const Key* __restrict__ keys, int* out, long long n, int bins) {
+  clear(bins, 1);
   const int lane = threadIdx.x % WARP;
   const long long step = gridDim.x * (long long)blockDim.x, i0 = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+#pragma unroll 4
   for (long long i = i0; i - lane < n; i += step) {  // the whole warp goes on while one lane has a key
     const unsigned int here = __ballot_sync(~0u, i < n);
     if (i < n) {
       const int key = keys[i];
       const unsigned int equal = __match_any_sync(here, key);
-      if (lane == __ffs(equal) - 1) atomicAdd(mine + key, __popc(equal));
+      if (lane == __ffs(equal) - 1) atomicAdd(own + key, __popc(equal));
     }
   }
-  merge(counts, bins, copies);
+  merge<OF_WARPS>(out, bins, 1);
 }
-extern "C" __global__ void by_matches1(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_matches(static_cast<const unsigned char*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_matches1(const void* keys, int* out, long long n, int bins) {
+  by_matches(static_cast<const unsigned char*>(keys), out, n, bins);
 }
-extern "C" __global__ void by_matches2(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_matches(static_cast<const unsigned short*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_matches2(const void* keys, int* out, long long n, int bins) {
+  by_matches(static_cast<const unsigned short*>(keys), out, n, bins);
 }
 
 // 16 bytes of keys in one load. RUNS: a thread adds up equal keys in a register for as long as they follow each other.
-template <typename Key, bool RUNS>
-__device__ void by_pieces(const Key* __restrict__ keys, int* counts, long long n, int bins, int copies) {
+template <typename Key, Copies OF, bool RUNS>
+__device__ void by_pieces(const Key* __restrict__ keys, int* out, long long n, int bins, int copies) {
   constexpr int V = 16 / sizeof(Key);
   union Piece {
     uint4 all;
     Key keys[V];
   };
   clear(bins, copies);
-  int* mine = own + threadIdx.x / WARP % copies * bins;
+  const int copy = (OF == OF_LANES ? threadIdx.x : threadIdx.x / WARP) & copies - 1;
+  const int stride = OF == OF_LANES ? copies : 1;
+  int* mine = own + place<OF>(0, copy, bins, copies);
   const long long step = gridDim.x * (long long)blockDim.x, i0 = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   int held = 0, times = 0;
 #pragma unroll 2
   for (long long i = i0; i < n / V; i += step) {
     Piece piece;
-    piece.all = __ldcs(reinterpret_cast<const uint4*>(keys) + i);
+    piece.all = reinterpret_cast<const uint4*>(keys)[i];
 #pragma unroll
     for (int k = 0; k < V; ++k) {
       if (!RUNS) {
-        atomicAdd(mine + piece.keys[k], 1);
+        atomicAdd(mine + piece.keys[k] * stride, 1);
       } else if (piece.keys[k] == held) {
         ++times;
       } else {
-        atomicAdd(mine + held, times);
+        atomicAdd(mine + held * stride, times);
         held = piece.keys[k], times = 1;
       }
     }
   }
-  if (times) atomicAdd(mine + held, times);
-  for (long long i = n / V * V + i0; i < n; i += step) atomicAdd(mine + keys[i], 1);
-  merge(counts, bins, copies);
+  if (times) atomicAdd(mine + held * stride, times);
+  for (long long i = n / V * V + i0; i < n; i += step) atomicAdd(mine + keys[i] * stride, 1);
+  merge<OF>(out, bins, copies);
 }
-extern "C" __global__ void by_pieces1(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_pieces<unsigned char, false>(static_cast<const unsigned char*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_pieces1(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned char, OF_WARPS, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
 }
-extern "C" __global__ void by_pieces2(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_pieces<unsigned short, false>(static_cast<const unsigned short*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_pieces2(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned short, OF_WARPS, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
 }
-extern "C" __global__ void by_runs1(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_pieces<unsigned char, true>(static_cast<const unsigned char*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_runs1(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned char, OF_WARPS, true>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
 }
-extern "C" __global__ void by_runs2(const void* keys, int* counts, long long n, int bins, int copies) {
-  by_pieces<unsigned short, true>(static_cast<const unsigned short*>(keys), counts, n, bins, copies);
+extern "C" __global__ void FILLING by_runs2(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned short, OF_WARPS, true>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
+}
+extern "C" __global__ void FILLING by_warp1(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned char, OF_WARPS, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
+}
+extern "C" __global__ void FILLING by_warp2(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned short, OF_WARPS, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
+}
+extern "C" __global__ void FILLING by_lane1(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned char, OF_LANES, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
+}
+extern "C" __global__ void FILLING by_lane2(const void* keys, int* out, long long n, int bins, int copies) {
+  by_pieces<unsigned short, OF_LANES, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
+}
+
+// Each thread counts in 256 bytes of its own, without atomics. A word has counters of four bins; the words of thread
+// t are t, t + OWNERS, ..., all in one bank, which no other lane of its warp uses. Before a byte overflows the block
+// adds them up.
+#define OWNERS 256
+#define WORDS 64    // of a thread: 256 bins
+#define PIECES 15   // of 16 keys between two flushes: with one key of the tail at most 241 a counter
+#define PART 64     // threads whose counters of four bins a thread adds up: sums below 2^16
+#define PARTS (OWNERS / PART)
+
+// Thread t adds the counters of bins 4 q to 4 q + 3 of 64 threads, where q = t % 64, and clears them. Lanes begin at
+// different 16-byte pieces, which are in different banks.
+__device__ __forceinline__ void flush(int* totals) {
+  __syncthreads();
+  uint4* pieces = reinterpret_cast<uint4*>(own + threadIdx.x % WORDS * OWNERS + threadIdx.x / WORDS * PART);
+  unsigned int even = 0, odd = 0;  // two sums of 16 bits each
+#pragma unroll 4
+  for (int k = 0; k < PART / 4; ++k) {
+    const int at = (k + threadIdx.x) % (PART / 4);
+    const uint4 four = pieces[at];
+    pieces[at] = make_uint4(0, 0, 0, 0);
+    for (unsigned int word : {four.x, four.y, four.z, four.w}) {
+      even += word & 0x00ff00ff;
+      odd += word >> 8 & 0x00ff00ff;
+    }
+  }
+  totals[0] += even & 0xffff, totals[1] += odd & 0xffff, totals[2] += even >> 16, totals[3] += odd >> 16;
+  __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(OWNERS, 3) by_thread1(const void* keys, int* out, long long n, int bins) {
+  unsigned char* mine = reinterpret_cast<unsigned char*>(own + threadIdx.x);
+  auto add = [&](unsigned int key) { ++mine[(key & ~3u) * OWNERS + key % 4]; };
+  for (int k = 0; k < WORDS; ++k) own[k * OWNERS + threadIdx.x] = 0;
+
+  const uint4* from = static_cast<const uint4*>(keys);
+  const long long pieces = n / 16, step = gridDim.x * (long long)OWNERS;
+  const long long tail = 16 * pieces + blockIdx.x * (long long)OWNERS + threadIdx.x;
+  if (tail < n) add(static_cast<const unsigned char*>(keys)[tail]);
+  int totals[4] = {};
+  long long first = blockIdx.x * (long long)OWNERS, i = first + threadIdx.x;
+  uint4 next = i < pieces ? from[i] : make_uint4(0, 0, 0, 0);
+  do {
+    for (int k = 0; k < PIECES && i < pieces; ++k) {
+      const uint4 piece = next;
+      i += step;
+      if (i < pieces) next = from[i];  // arrives while this one is counted
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const unsigned int word = w == 0 ? piece.x : w == 1 ? piece.y : w == 2 ? piece.z : piece.w;
+        add(word & 0xff), add(word >> 8 & 0xff), add(word >> 16 & 0xff), add(word >> 24);
+      }
+    }
+    flush(totals);
+    first += PIECES * step;
+  } while (first < pieces);  // the same for all threads of the block
+
+  const int q = threadIdx.x % WORDS, part = threadIdx.x / WORDS;
+  for (int b = 0; b < 4; ++b) own[part * OWNERS + 4 * q + b] = totals[b];
+  __syncthreads();
+  int total = 0;
+  for (int k = 0; k < PARTS; ++k) total += own[k * OWNERS + threadIdx.x];
+  if (threadIdx.x < bins && total) atomicAdd(out + threadIdx.x, total);
 }

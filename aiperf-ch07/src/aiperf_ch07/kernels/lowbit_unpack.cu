@@ -1,5 +1,6 @@
-// Packed weights become bfloat16: out[i] = q[i] * scale[i / 128], with q of four bits (0 to 15, less 8; the low half of a byte
-// first) or of eight (e4m3). All products are exact in float and rounded once, so that every kernel gives the same bits.
+// Packed weights become bfloat16: out[i] = q[i] * scale[i / 128], with q of four bits (0 to 15, less 8; the low half of
+// a byte first) or of eight (e4m3). All products are exact in float and rounded once, so that every kernel gives the
+// same bits.
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
@@ -71,9 +72,9 @@ __device__ __forceinline__ unsigned int pair_of(__nv_bfloat16 value) {
 }
 #define MINUS_ZEROS 0x80008000u  // added to a product, they change nothing, not even the sign of a zero
 
-// Eight weights by bits. A weight that is written into the last bits of 128.0 (0x4300) makes it 128 + q, and taking 136 away
-// leaves q - 8: no conversion. One prmt puts a byte into both halves of a word, in the upper one moved down by four
-// bits; one lop3 keeps four bits of each half and sets those of 128.0; two fma finish both weights.
+// Eight weights by bits. A weight that is written into the last bits of 128.0 (0x4300) makes it 128 + q, and taking 136
+// away leaves q - 8: no conversion. One prmt puts a byte into both halves of a word, in the upper one moved down by
+// four bits; one lop3 keeps four bits of each half and sets those of 128.0; two fma finish both weights.
 struct ByBits4 : ByArithmetic4 {
   static __device__ __forceinline__ Eight convert(Word word, __nv_bfloat16 scale) {
     Eight out;
@@ -103,9 +104,9 @@ struct ByBits8 : ByArithmetic8 {
   }
 };
 
-// ACCESSES times eight weights a thread. What is stored is four times (twice, with eight bits) what is loaded, so it is the
-// store that has 16 bytes, and the load that has 4 (8). Were the loads 16 bytes wide, the stores of neighbouring lanes
-// would lie 64 bytes apart. The last n % 8 weights are made by the first threads of the first block.
+// ACCESSES times eight weights a thread. What is stored is four times (twice, with eight bits) what is loaded, so it is
+// the store that has 16 bytes, and the load that has 4 (8). Were the loads 16 bytes wide, the stores of neighbouring
+// lanes would lie 64 bytes apart. The last n % 8 weights are made by the first threads of the first block.
 template <typename Convert, int ACCESSES>
 __device__ void eights(const unsigned char* packed, const __nv_bfloat16* __restrict__ scales,
                        __nv_bfloat16* __restrict__ out, long long n) {

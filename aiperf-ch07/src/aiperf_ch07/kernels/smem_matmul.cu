@@ -4,13 +4,13 @@
 
 // A thread makes one element, from a row of A and a column of B in global memory. The lanes of a warp share the row and
 // take neighbouring columns: coalesced, and the L1 catches some of what 32 rows of threads ask for again.
-extern "C" __global__ void one_output(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c,
+extern "C" __global__ void one_output(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out,
                                       int n) {
   const int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
   if (row >= n || column >= n) return;
   float total = 0;
   for (int k = 0; k < n; ++k) total = fmaf(a[(long long)row * n + k], b[(long long)k * n + column], total);
-  c[(long long)row * n + column] = total;
+  out[(long long)row * n + column] = total;
 }
 
 // Element (row, column) of a matrix, or zero beyond its edge, which adds nothing.
@@ -29,7 +29,7 @@ __device__ __forceinline__ float4 four_inside(const float* __restrict__ m, int r
 // one fetch. Lanes read one word of A together (a broadcast) and neighbouring words of B: no bank is asked twice. The
 // compiler reads A four words at once, along k.
 extern "C" __global__ void __launch_bounds__(TILE* TILE)
-    tiled(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int n) {
+    tiled(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
   __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
   const int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * TILE + x, row = blockIdx.y * TILE + y;
   float total = 0;
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(TILE* TILE)
     for (int k = 0; k < TILE; ++k) total = fmaf(a_tile[y][k], b_tile[k][x], total);
     __syncthreads();  // nobody reads them any more
   }
-  if (row < n && column < n) c[(long long)row * n + column] = total;
+  if (row < n && column < n) out[(long long)row * n + column] = total;
 }
 
 // Fills both tiles in 16-byte accesses: 512 of them, so with 1024 threads one half takes A and the other B.
@@ -57,7 +57,7 @@ __device__ __forceinline__ void fill(float4* tiles, const float* __restrict__ a,
 // ROWS elements of C a thread, of one column: what is read of B serves them all. The tile's rows are taken ROWS apart
 // from each other's, so that a warp still reads one row of A at a time.
 template <int ROWS>
-__device__ void outputs(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int n) {
+__device__ void outputs(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
   __shared__ float4 tiles[2 * TILE * TILE / 4];
   const float4* a_tile = tiles;
   const float* b_tile = reinterpret_cast<const float*>(tiles + TILE * TILE / 4);
@@ -83,14 +83,14 @@ __device__ void outputs(const float* __restrict__ a, const float* __restrict__ b
   }
   for (int r = 0; r < ROWS; ++r) {
     const int row = blockIdx.y * TILE + y + r * STEP;
-    if (row < n && column < n) c[(long long)row * n + column] = total[r];
+    if (row < n && column < n) out[(long long)row * n + column] = total[r];
   }
 }
 extern "C" __global__ void __launch_bounds__(TILE* TILE)
-    wide_fill(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int n) {
-  outputs<1>(a, b, c, n);
+    wide_fill(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
+  outputs<1>(a, b, out, n);
 }
 extern "C" __global__ void __launch_bounds__(TILE* TILE / 2)
-    two_outputs(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int n) {
-  outputs<2>(a, b, c, n);
+    two_outputs(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int n) {
+  outputs<2>(a, b, out, n);
 }

@@ -1,4 +1,5 @@
-// Steps of out = CENTRE u + SIDE (the six neighbours of u) on a box of nx x ny x nz floats, x the fastest; zeros outside.
+// Steps of out = CENTRE u + SIDE (the six neighbours of u) on a box of nx x ny x nz floats, x the fastest; zeros
+// outside.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +32,14 @@ void one_step(const float* restrict u, float* restrict out, int64_t nx, int64_t 
   float* zeros = zeros_of(nx);
 #pragma omp parallel for schedule(static)
   for (int64_t z = 0; z < nz; ++z)
-    plane(u + z * size, z > 0 ? u + (z - 1) * size : NULL, z + 1 < nz ? u + (z + 1) * size : NULL, out + z * size, zeros,
-          nx, ny);
+    plane(u + z * size, z > 0 ? u + (z - 1) * size : NULL, z + 1 < nz ? u + (z + 1) * size : NULL, out + z * size,
+          zeros, nx, ny);
   free(zeros);
 }
 
-// Two steps in one pass: as soon as three planes have made the first, the one in the middle makes the second. They lie in a
-// ring that stays in the cache. Cores take slabs of planes, and each makes one plane more on either side for itself.
+// Two steps in one pass: as soon as three planes have made the first, the one in the middle makes the second. They lie
+// in a ring that stays in the cache. Cores take slabs of planes, and each makes one plane more on either side for
+// itself.
 void two_steps(const float* restrict u, float* restrict out, int64_t nx, int64_t ny, int64_t nz, int64_t slabs) {
   const int64_t size = nx * ny;
 #pragma omp parallel for schedule(static)

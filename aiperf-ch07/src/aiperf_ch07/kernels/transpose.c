@@ -8,42 +8,28 @@
 
 // Reads by rows, writes by columns: each store goes to a line of its own, and before the next word of that line is
 // written a whole column has passed through the cache.
-void direct4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
-  const uint32_t* in = a;
-  uint32_t* to = out;
-#pragma omp parallel for
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = in[r * columns + c];
-}
-void direct2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
-  const uint16_t* in = a;
-  uint16_t* to = out;
-#pragma omp parallel for
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = in[r * columns + c];
-}
+#define DIRECT(Word)                                                               \
+  const Word* in = a;                                                              \
+  Word* to = out;                                                                  \
+  _Pragma("omp parallel for")                                                      \
+  for (int64_t r = 0; r < rows; ++r)                                               \
+    for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = in[r * columns + c]
+void direct4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) { DIRECT(uint32_t); }
+void direct2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) { DIRECT(uint16_t); }
 
 static inline int64_t end_of(int64_t start, int64_t length) { return start + BLOCK < length ? start + BLOCK : length; }
 
 // By blocks of 32 x 32, whose lines on both sides stay in the first-level cache until they are used up.
-void blocked4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
-  const uint32_t* in = a;
-  uint32_t* to = out;
-#pragma omp parallel for
-  for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
-    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
-      for (int64_t c = c0; c < end_of(c0, columns); ++c)
-        for (int64_t r = r0; r < end_of(r0, rows); ++r) to[c * rows + r] = in[r * columns + c];
-}
-void blocked2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) {
-  const uint16_t* in = a;
-  uint16_t* to = out;
-#pragma omp parallel for
-  for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
-    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
-      for (int64_t c = c0; c < end_of(c0, columns); ++c)
-        for (int64_t r = r0; r < end_of(r0, rows); ++r) to[c * rows + r] = in[r * columns + c];
-}
+#define BLOCKED(Word)                                                                            \
+  const Word* in = a;                                                                            \
+  Word* to = out;                                                                                \
+  _Pragma("omp parallel for")                                                                    \
+  for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)                                                \
+    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)                                                 \
+      for (int64_t c = c0; c < end_of(c0, columns); ++c)                                         \
+        for (int64_t r = r0; r < end_of(r0, rows); ++r) to[c * rows + r] = in[r * columns + c]
+void blocked4(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) { BLOCKED(uint32_t); }
+void blocked2(const void* restrict a, void* restrict out, int64_t rows, int64_t columns) { BLOCKED(uint16_t); }
 
 #ifdef __AVX__
 // 8 x 8 words in eight registers: three rounds of exchanges between pairs of them.

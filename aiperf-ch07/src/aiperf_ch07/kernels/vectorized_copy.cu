@@ -1,71 +1,82 @@
-// A copy of n 4-byte words; what differs is how many bytes a thread has under way at once. The words are never looked at, so
+// A copy of n 4-byte words; what differs is how many bytes a thread has in flight. The words are never looked at, so
 // their type is any of four bytes.
 #include "aiperf/bulk.cuh"
 
 // One word a thread: coalesced, and 4 bytes in flight for each of the 2048 threads of a multiprocessor.
-extern "C" __global__ void scalar(const void* a_ptr, void* b_ptr, long long n) {
+extern "C" __global__ void scalar(const void* a_ptr, void* out_ptr, long long n) {
   const unsigned int* a = static_cast<const unsigned int*>(a_ptr);
-  unsigned int* b = static_cast<unsigned int*>(b_ptr);
+  unsigned int* b = static_cast<unsigned int*>(out_ptr);
   long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (i < n) b[i] = a[i];
 }
 
 // The last n % 4 words, by the first threads of the grid.
-__device__ void copy_tail(const void* a_ptr, void* b_ptr, long long n) {
+__device__ void copy_tail(const void* a_ptr, void* out_ptr, long long n) {
   long long i = n / 4 * 4 + blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < n) static_cast<unsigned int*>(b_ptr)[i] = static_cast<const unsigned int*>(a_ptr)[i];
+  if (i < n) static_cast<unsigned int*>(out_ptr)[i] = static_cast<const unsigned int*>(a_ptr)[i];
 }
 
 // Four words a thread, in one 16-byte load and store (LDG.E.128, STG.E.128).
-extern "C" __global__ void wide(const void* a_ptr, void* b_ptr, long long n) {
+extern "C" __global__ void wide(const void* a_ptr, void* out_ptr, long long n) {
   long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i < n / 4) static_cast<uint4*>(b_ptr)[i] = static_cast<const uint4*>(a_ptr)[i];
-  copy_tail(a_ptr, b_ptr, n);
+  if (i < n / 4) static_cast<uint4*>(out_ptr)[i] = static_cast<const uint4*>(a_ptr)[i];
+  copy_tail(a_ptr, out_ptr, n);
 }
 
-// Four such accesses a thread, a block's width apart so that those of a warp stay neighbours. All loads stand before the
-// first store: 64 bytes in flight a thread.
-__device__ void copy_four(const uint4* a, uint4* b, long long quads, long long first) {
+// Four such accesses a thread, a block's width apart so that those of a warp stay neighbours. All loads stand before
+// the first store: 64 bytes in flight a thread. STREAMING: with hints that a line is used once.
+template <bool STREAMING = false>
+__device__ __forceinline__ void copy_four(const uint4* a, uint4* b, long long quads, long long first) {
   const long long step = blockDim.x;
   if (first + 3 * step < quads) {
     uint4 part[4];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) part[k] = __ldcs(a + first + k * step);
+    for (int k = 0; k < 4; ++k) part[k] = STREAMING ? __ldcs(a + first + k * step) : a[first + k * step];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) __stcs(b + first + k * step, part[k]);
+    for (int k = 0; k < 4; ++k) {
+      if (STREAMING) __stcs(b + first + k * step, part[k]);
+      else b[first + k * step] = part[k];
+    }
   } else {
     for (long long i = first; i < quads; i += step) b[i] = a[i];
   }
 }
 
-extern "C" __global__ void unrolled(const void* a_ptr, void* b_ptr, long long n) {
+template <bool STREAMING>
+__device__ __forceinline__ void four_a_thread(const void* a_ptr, void* out_ptr, long long n) {
   long long first = 4 * (blockIdx.x * (long long)blockDim.x) + threadIdx.x;
-  copy_four(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(b_ptr), n / 4, first);
-  copy_tail(a_ptr, b_ptr, n);
+  copy_four<STREAMING>(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(out_ptr), n / 4, first);
+  copy_tail(a_ptr, out_ptr, n);
+}
+extern "C" __global__ void unrolled(const void* a_ptr, void* out_ptr, long long n) {
+  four_a_thread<false>(a_ptr, out_ptr, n);
+}
+extern "C" __global__ void streaming(const void* a_ptr, void* out_ptr, long long n) {
+  four_a_thread<true>(a_ptr, out_ptr, n);
 }
 
-// The same body in a grid that just fills the chip: no block is started or retired while there is work left.
-extern "C" __global__ void persistent(const void* a_ptr, void* b_ptr, long long n) {
+// `unrolled` in a grid that just fills the chip: no block starts or ends while there is work left.
+extern "C" __global__ void persistent(const void* a_ptr, void* out_ptr, long long n) {
   const long long tile = 4LL * blockDim.x, quads = n / 4, last = (quads + tile - 1) / tile * tile;
   for (long long at = blockIdx.x * tile; at < last; at += gridDim.x * tile)
-    copy_four(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(b_ptr), quads, at + threadIdx.x);
-  copy_tail(a_ptr, b_ptr, n);
+    copy_four(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(out_ptr), quads, at + threadIdx.x);
+  copy_tail(a_ptr, out_ptr, n);
 }
 
 #if __CUDA_ARCH__ >= 900
-// No thread touches the data: one of them tells the copy engine to bring pieces into a ring in shared memory and to carry
-// them out again. STAGES pieces of PIECE bytes are under way in each block.
+// No thread touches the data: one of them tells the copy engine to bring pieces into a ring in shared memory and to
+// carry them out again. STAGES pieces of PIECE bytes are in flight in each block.
 #define STAGES 4
 #define PIECE 8192
 
-extern "C" __global__ void bulk_ring(const void* a_ptr, void* b_ptr, long long n) {
+extern "C" __global__ void bulk_ring(const void* a_ptr, void* out_ptr, long long n) {
   extern __shared__ __align__(128) char ring[];
   __shared__ __align__(8) unsigned long long full[STAGES];
   const char* a = static_cast<const char*>(a_ptr);
-  char* b = static_cast<char*>(b_ptr);
+  char* b = static_cast<char*>(out_ptr);
   const long long bytes = n / 4 * 16, pieces = (bytes + PIECE - 1) / PIECE;
   const long long mine = blockIdx.x < pieces ? (pieces - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-  copy_tail(a_ptr, b_ptr, n);
+  copy_tail(a_ptr, out_ptr, n);
   if (threadIdx.x != 0) return;
 
   for (int s = 0; s < STAGES; ++s) barrier_init(full + s, 1);

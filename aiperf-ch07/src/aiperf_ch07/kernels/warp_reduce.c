@@ -13,7 +13,8 @@ static float in_order(const float* from, int64_t n) {
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-// 128 sums: eight registers of sixteen lanes, none of which waits for another. Compilers may not reorder sums of floats.
+// 128 sums: eight registers of sixteen lanes, none of which waits for another. Compilers may not reorder sums of
+// floats.
 static float in_chains(const float* from, int64_t n) {
   vec totals[CHAINS] = {0};
   int64_t i = 0;
@@ -26,7 +27,8 @@ static float in_chains(const float* from, int64_t n) {
   return total;
 }
 
-static inline void each(float (*sum)(const float*, int64_t), const float* a, float* out, int64_t rows, int64_t columns) {
+static inline void each(float (*sum)(const float*, int64_t), const float* a, float* out, int64_t rows,
+                        int64_t columns) {
 #pragma omp parallel for
   for (int64_t row = 0; row < rows; ++row) out[row] = sum(a + row * columns, columns);
 }

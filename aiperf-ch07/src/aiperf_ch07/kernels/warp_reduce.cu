@@ -10,8 +10,8 @@ __device__ __forceinline__ float own_sum(const float* row, int columns, int firs
   return total;
 }
 
-// The same share of a row with 16 bytes a load, IN_FLIGHT of them before the first addition. Rows whose start is no multiple
-// of 16 bytes are read by words.
+// The same share of a row with 16 bytes a load, IN_FLIGHT of them before the first addition. Rows whose start is no
+// multiple of 16 bytes are read by words.
 template <int IN_FLIGHT>
 __device__ __forceinline__ float own_sum_wide(const float* row, int columns, int first, int threads) {
   if (reinterpret_cast<unsigned long long>(row) % 16) return own_sum(row, columns, first, threads);
@@ -67,8 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   block_sum(own_sum_wide<2>(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS), out + blockIdx.x);
 }
 
-// A warp has a row to itself, and the block never meets. A block of eight warps takes eight rows. The launch bounds keep
-// as many warps on a multiprocessor as the kernels above have.
+// A warp has a row to itself, and the block never meets. A block of eight warps takes eight rows. The launch bounds
+// keep as many warps on a multiprocessor as the kernels above have.
 extern "C" __global__ void __launch_bounds__(THREADS, 8)
     warp_per_row(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
   const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;
@@ -77,8 +77,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 8)
   if (threadIdx.x % WARP == 0) out[row] = total;
 }
 
-// One redux.sync in place of five shuffles; it adds integers only. Elements lie between -1 and 1, so that a lane's sum is
-// at most the number of its elements: the factor keeps the sum of 32 lanes below 2^30.
+// One redux.sync in place of five shuffles; it adds integers only. Elements lie between -1 and 1, so that a lane's sum
+// is at most the number of its elements: the factor keeps the sum of 32 lanes below 2^30.
 extern "C" __global__ void __launch_bounds__(THREADS, 8)
     fixed_point(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
   const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;

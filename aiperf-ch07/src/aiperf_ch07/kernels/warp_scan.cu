@@ -30,8 +30,8 @@ __device__ __forceinline__ int4 add_to_four(int4 v, int offset) {
   return make_int4(v.x + offset, v.y + offset, v.z + offset, v.w + offset);
 }
 
-// The first of three steps: a block scans its tile and leaves the tile's sum. The threads' sums meet in shared memory, 1024
-// elements at a time, where each adds what stands 1, 2, 4 ... before it, with two barriers a level.
+// The first of three steps: a block scans its tile and leaves the tile's sum. The threads' sums meet in shared memory,
+// 1024 elements at a time, where each adds what stands 1, 2, 4 ... before it, with two barriers a level.
 extern "C" __global__ void __launch_bounds__(THREADS)
     tiles_by_barriers(const int* __restrict__ a, int* __restrict__ out, int* __restrict__ tile_sums, long long n) {
   __shared__ int sums[THREADS];
@@ -79,12 +79,13 @@ __device__ __forceinline__ int scan_warp(int v) {
   return v;
 }
 
-// The first four elements of this thread in a tile. A warp has 512 elements in a row, in four pieces of 128, so that a lane
-// loads beside what its neighbours load.
+// The first four elements of this thread in a tile. A warp has 512 elements in a row, in four pieces of 128, so that a
+// lane loads beside what its neighbours load.
 __device__ __forceinline__ long long first_of(long long tile) {
   return (tile * WARPS + threadIdx.x / WARP) * (FOURS * WARP) + threadIdx.x % WARP;
 }
-// Scans each warp's elements by shuffles. Returns the sum of the warps before this one, and that of the tile: one barrier.
+// Scans each warp's elements by shuffles. Returns the sum of the warps before this one, and that of the tile: one
+// barrier.
 __device__ __forceinline__ int scan_tile(const int* a, long long first, long long n, int4 (&v)[FOURS], int& all) {
   __shared__ int warp_sums[WARPS];
   const int warp = threadIdx.x / WARP;
@@ -123,10 +124,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = all;
 }
 
-// One pass. A block publishes the sum of its tile, and then looks back over the tiles before it: sums are added up until a
-// tile is found of which the whole prefix is known. Tiles are numbered in the order in which blocks begin, so that the
-// tiles before have begun. states[0] counts tiles; states[1 + tile] is a word of 64 bits, written and read at once: what
-// is known of the tile, and the number.
+// One pass. A block publishes the sum of its tile, and then looks back over the tiles before it: sums are added up
+// until a tile is found of which the whole prefix is known. Tiles are numbered in the order in which blocks begin, so
+// that the tiles before have begun. states[0] counts tiles; states[1 + tile] is a word of 64 bits, written and read at
+// once: what is known of the tile, and the number.
 #define TILE_SUM (1ull << 32)
 #define PREFIX (2ull << 32)
 

@@ -1,0 +1,64 @@
+"""`aiperf ch03`: audits of the host, and a launcher that binds a command to CPUs and memory."""
+
+import click
+
+from aiperf_core.cli.audit_view import print_audit
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+
+
+@click.group("ch03", context_settings={"help_option_names": ["-h", "--help"]})
+def ch03() -> None:
+    """Audit the operating system, and bind commands to CPUs and memory."""
+
+
+@ch03.command("host-audit")
+@JSON
+def host_audit(as_json: bool) -> None:
+    """Show settings of the operating system that cost performance, with advice. Changes nothing."""
+    from aiperf_ch03.host_audit import audit
+
+    print_audit(audit(), as_json)
+
+
+@ch03.command("numa-audit")
+@JSON
+def numa_audit(as_json: bool) -> None:
+    """Show the NUMA nodes, the devices at each, and what this process may use, with advice. Changes nothing."""
+    from aiperf_ch03.numa_audit import audit
+
+    print_audit(audit(), as_json)
+
+
+@ch03.command("container-audit")
+@JSON
+def container_audit(as_json: bool) -> None:
+    """Show the limits of the container of this process, with advice. Changes nothing."""
+    from aiperf_ch03.container_audit import audit
+
+    print_audit(audit(), as_json)
+
+
+@ch03.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--node", type=click.IntRange(min=0), help="Run on the CPUs of this NUMA node, with its memory.")
+@click.option("--cpus", metavar="LIST", help="Run on these CPUs, such as 0-3,8.")
+@click.option(
+    "--memory",
+    type=click.Choice(("preferred", "bind", "interleave", "local")),
+    help="Where memory comes from: the node if it has room, only the node, all nodes in turn, or the node of the CPU. "
+    "[default: bind with --node, else local]",
+)
+@click.option("--dry-run", is_flag=True, help="Print the placement, and run nothing.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def bind(node: int | None, cpus: str | None, memory: str | None, dry_run: bool, command: tuple[str, ...]) -> None:
+    """Run COMMAND on chosen CPUs, with its memory from chosen nodes.
+
+    The command replaces this process, so its exit code is that of COMMAND.
+    """
+    from aiperf_ch03.bind import placement, run
+
+    where = placement(node, cpus, memory)
+    if dry_run:
+        click.echo(str(where))
+        return
+    run(command, where)

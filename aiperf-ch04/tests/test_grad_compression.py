@@ -1,0 +1,58 @@
+"""The budgets of `ch04.grad_compression` need feedback, and its kernels are right when interpreted."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from aiperf_ch04 import grad_compression
+
+BUDGETS = {one.name: one.lossy.budget for one in grad_compression.bench.implementations if one.lossy}
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[None]:
+    """A group of this process alone."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", ["int8", "fp8", "top_k"])
+@pytest.mark.parametrize("feedback", [True, False])
+@pytest.mark.usefixtures("alone")
+def test_a_budget_refuses_what_forgets_what_it_left_out(name: str, feedback: bool) -> None:
+    codes: Any = {"int8": grad_compression.Int8, "fp8": grad_compression.Fp8, "top_k": grad_compression.TopK}[name]
+
+    class Forgetful(codes):  # type: ignore[misc]
+        def summed(self, gradient: torch.Tensor) -> torch.Tensor:
+            if not feedback:
+                self.clear()
+            return super().summed(gradient)
+
+    (given,) = grad_compression.inputs(6, 20011, "cpu", torch.Generator().manual_seed(1)).values()
+    (right,) = grad_compression.reference([given.double()], 1)
+    compressed = Forgetful()
+    compressed.prepare(given, 1)
+    error = float((compressed.run(given.clone()) - right).norm() / right.norm())
+    assert (error < BUDGETS[name]) is feedback, error
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_sums_of_eight_bits_are_right_when_interpreted() -> None:
+    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("interpreted_kernels.py"))],
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout) == (0, "sums of 8 bits are right\n"), done.stderr
