@@ -145,10 +145,10 @@ def test_no_rank_that_fits() -> None:
 
 @pytest.mark.parametrize("ridge", [0.5, 3.0, 190.0])
 def test_the_batch_at_the_ridge_is_the_smallest_that_reaches_it(ridge: float) -> None:
-    batch = batch_at_ridge(2048, 8192, ridge)
-    assert intensity(batch, 2048, 8192) >= ridge
-    assert batch == 1 or intensity(batch // 2, 2048, 8192) < ridge
+    batch = batch_at_ridge(2048, 8192, 2, ridge)
+    assert intensity(batch, 2048, 8192, 2) >= ridge
+    assert batch == 1 or intensity(batch // 2, 2048, 8192, 2) < ridge
 
 
 def test_a_ridge_that_no_batch_reaches() -> None:
-    assert batch_at_ridge(16, 16, 1e6) == 64
+    assert batch_at_ridge(16, 16, 2, 1e6) == 64

@@ -118,7 +118,7 @@ class BatchOf128(Batches):
 @both.variant(adds="batch at the ridge", why="reading the weights takes no longer than the arithmetic on them")
 class Roofline(Batches):
     def prepare(self, x, up, down):
-        self.batch = batch_at_ridge(*up.shape, up.element_size(), ridge(x, up, down))
+        self.batch = batch_at_ridge(up.shape[0], up.shape[1], up.element_size(), ridge(x, up, down))
         super().prepare(x, up, down)
 
 
