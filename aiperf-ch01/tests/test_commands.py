@@ -74,7 +74,8 @@ def bundle(tmp_path: Path) -> Path:
     wall = Estimate(2e-3, 1.9e-3, 2.1e-3)
     energy = Energy(3.0, 2.0, 100.0, 0.01, 0.01, 1000, 2.0, 20, 0.1, "energy counter")
     rows = [evolve(first, name="batch_4", wall_s=wall, energy=energy), evolve(second, name="whole", wall_s=wall)]
-    work = Problem("cpu", {"requests": 512, "width": 256, "hidden": 1024}, 1, 1, 1, "bf16", "bf16", 1, 1)
+    sizes = {"requests": 512, "width": 256, "hidden": 1024, "element_bytes": 4}
+    work = Problem("cpu", sizes, 1, 1, 1, "bf16", "bf16", 1, 1)
     others = evolve(
         example.result(), target="acme.gone", rows=[evolve(first, wall_s=wall), evolve(second, wall_s=None)]
     )
@@ -144,10 +145,10 @@ def test_no_rank_that_fits() -> None:
 
 @pytest.mark.parametrize("ridge", [0.5, 3.0, 190.0])
 def test_the_batch_at_the_ridge_is_the_smallest_that_reaches_it(ridge: float) -> None:
-    batch = batch_at_ridge(2048, 8192, ridge)
-    assert intensity(batch, 2048, 8192) >= ridge
-    assert batch == 1 or intensity(batch // 2, 2048, 8192) < ridge
+    batch = batch_at_ridge(2048, 8192, 2, ridge)
+    assert intensity(batch, 2048, 8192, 2) >= ridge
+    assert batch == 1 or intensity(batch // 2, 2048, 8192, 2) < ridge
 
 
 def test_a_ridge_that_no_batch_reaches() -> None:
-    assert batch_at_ridge(16, 16, 1e6) == 64
+    assert batch_at_ridge(16, 16, 2, 1e6) == 64

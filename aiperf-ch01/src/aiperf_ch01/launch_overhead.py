@@ -57,8 +57,7 @@ def cost(n, folds):
 
 bench.awkward({"n": 1, "folds": 1}, {"n": 4099, "folds": 32})
 cuda.reach(of="LAT", at_most=2.0)
-# 64 kernels, each with a quarter more than an empty one.
-cuda.reach(of="GRAPH", at_most=80, implementation="graph")
+cuda.reach(of="GRAPH", at_most=1.25, launches=64, implementation="graph")
 
 
 def offset(number):
