@@ -10,11 +10,13 @@ Lines without text are not counted. A target's own are
 - the test files with its name (`test_NAME.py`), its section of the chapter's page in `docs/`, and its rows in
   expectations files.
 
-All other lines of a package's sources, tests and page, the licence and the package's README left out, are shared: they
-are divided by the number of its targets.
+All other lines of a package's sources, tests and page are shared: they are divided by the number of its targets. Left
+out are the licence, the package's README, and commands, which are no targets: modules that neither a target nor the
+plugin imports, their kernels, and tests of these alone.
 """
 
 import argparse
+import ast
 import json
 import re
 import sys
@@ -66,12 +68,15 @@ def package(folder: Path, targets: Iterable[InstalledTarget]) -> Iterator[Lines]
         for name in named:
             found[name][kind] += lines / len(named)
 
-    users = _users(folder, own)
+    users, commands = _users(folder, own), _commands(folder, own)
     for file in sorted(folder.rglob("*")):
-        if file.suffix == ".py" or file.suffix in KERNELS:
+        if file.stem not in commands and (file.suffix == ".py" or file.suffix in KERNELS):
             kind = "kernels" if "kernels" in file.parts or file.suffix in KERNELS else "python"
             share(kind, count(file.read_text()), {file.stem} & own.keys() or users[file.name])
     for file in sorted(folder.parents[1].glob("tests/**/*.py")):
+        tested = _imported(file, folder.name)
+        if tested and tested <= commands:
+            continue
         share("tests", count(file.read_text()), {file.stem.removeprefix("test_")} & own.keys())
     for heading, text in _sections(folder):
         share("docs", count(text), {heading} & own.keys())
@@ -95,6 +100,30 @@ def _users(folder: Path, names: Iterable[str]) -> dict[str, set[str]]:
         for file in files | {f"{found}.py" for found in re.findall(r"\b(\w+_triton)\b", text)}:
             users[file].add(name)
     return users
+
+
+def _commands(folder: Path, targets: Iterable[str]) -> set[str]:
+    """The modules of commands: those that neither a target nor the plugin imports, in any number of steps."""
+    modules = {file.stem: file for file in folder.glob("*.py")}
+    reached, ahead = set(), {"__init__", "plugin", *targets}
+    while ahead:
+        reached |= ahead
+        ahead = {
+            name for module in ahead & modules.keys() for name in _imported(modules[module], folder.name)
+        } - reached
+    triton = {name for name in modules if name.endswith("_triton")}
+    return modules.keys() - reached - triton
+
+
+def _imported(file: Path, package: str) -> set[str]:
+    """The modules of a package that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            found.add(str(node.module).split(".")[1])
+    return found
 
 
 def _sections(folder: Path) -> Iterator[tuple[str, str]]:

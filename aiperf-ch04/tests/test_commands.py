@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aiperf_ch04 import nccl_env
+from aiperf_ch04 import comm_init, nccl_env, straggler
 from aiperf_ch04.cli import COLLECTIVES, ch04
 from aiperf_ch04.comm_sweep import Point, bus_factor, fit
 from aiperf_core.errors import UsageError
@@ -99,3 +99,58 @@ def test_nccl_env_explains_every_setting() -> None:
     assert {one["name"] for one in found["settings"]} >= nccl_env.KNOWN.keys()
     assert all(one["meaning"] for one in found["settings"])
     assert "NCCL_NVLS_ENABLE=0  [aiperf]\n" in invoke("nccl-env").output
+
+
+def test_comm_init_times_the_life_of_a_communicator() -> None:
+    found = json.loads(invoke("comm-init", "--device", "cpu", "--json").output)
+    assert found["backend"] == "gloo"
+    assert [one["name"] for one in found["steps"]] == list(comm_init.STEPS)
+    assert all(one["time_s"] > 0 for one in found["steps"])
+
+
+def test_straggler_names_the_rank_that_the_others_wait_for() -> None:
+    found = json.loads(invoke("straggler", "--device", "cpu", "--slow", "1", "--slow-by-ms", "300", "--json").output)
+    assert found["late"] == [1]
+    first, second = found["ranks"]
+    assert first["collective_s"] > 0.2 > second["collective_s"]
+
+
+def test_a_rank_is_late_by_its_work_and_not_by_its_wait() -> None:
+    found = straggler.judged([1.0, 1.05, 1.3, 0.9], [0.5, 0.45, 0.1, 0.6])
+    assert [one.late for one in found] == [False, False, True, False]
+    assert [one.late for one in straggler.judged([1.0, 1.2], [0.3, 0.1])] == [False, True]
+
+
+def test_doctor_says_what_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCCL_P2P_DISABLE", "1")
+    found = {one["name"]: one for one in json.loads(invoke("doctor", "--json").output)["findings"]}
+    assert found["NCCL_P2P_DISABLE"]["advice"] == "data take a slower way; unset NCCL_P2P_DISABLE"
+    assert {"driver", "GPUs", "NCCL", "gloo", "interfaces", "/dev/shm"} <= found.keys()
+    assert "-> data take a slower way" in invoke("doctor").output
+
+
+MODEL = ("--parameters", "1e9", "--layers", "16", "--width", "2048", "--sequence", "1024", "--batch", "8")
+RATES = ("--flop-rate", "1e14", "--link-rate", "1e11")
+
+
+def test_plan_counts_bytes_and_seconds_as_its_formulas_say() -> None:
+    found = json.loads(invoke("plan", *MODEL, *RATES, "--gpus", "2", "--json").output)["plans"]
+    by_split = {(one["data"], one["tensor"], one["pipeline"]): one for one in found}
+    assert [*by_split] == [key for key, _ in sorted(by_split.items(), key=lambda one: one[1]["step_s"])]
+    border, ideal = 1024 * 2048, 6 * 1e9 * 8 * 1024 / 2 / 1e14
+    data, tensor, pipeline = by_split[2, 1, 1], by_split[1, 2, 1], by_split[1, 1, 2]
+    assert data["memory_bytes"] == pytest.approx(1e9 * (4 + 6) + 34 * border * 16)
+    assert tensor["memory_bytes"] == pytest.approx(0.5e9 * 16 + 34 * border / 2 * 16)
+    assert pipeline["memory_bytes"] == pytest.approx(0.5e9 * 16 + 34 * border * 8 * 2)
+    assert data["step_s"] == pytest.approx(ideal + 2e9 / 1e11)
+    assert tensor["step_s"] == pytest.approx(ideal + 4 * 16 * 8 * 2 * border / 1e11)
+    assert pipeline["step_s"] == pytest.approx(ideal * (1 + 1 / 8))
+
+
+def test_plan_says_what_the_smallest_split_needs() -> None:
+    result = invoke("plan", *MODEL, *RATES, "--gpus", "1", "--memory", "1e9")
+    assert str(result.exception) == (
+        "no split over 1 GPUs of 1.0 GB fits: the smallest needs 17.1 GB on each. Take more GPUs (--gpus) or a smaller "
+        "micro-batch"
+    )
+    assert "DATA" in invoke("plan", *MODEL, *RATES, "--gpus", "1").output

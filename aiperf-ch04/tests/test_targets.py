@@ -53,6 +53,7 @@ def test_right_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str) ->
         ("comm_compute_overlap", "products_alone"),
         ("comm_compute_overlap", "sum_alone"),
         ("grad_compression", "drift"),
+        ("pipeline_schedule", "interleaved"),
     ],
 )
 def test_right_on_gpus_at_the_sizes_of_the_lesson(aiperf_measure: Measure, name: str, size: str) -> None:

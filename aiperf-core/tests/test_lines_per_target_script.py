@@ -1,4 +1,4 @@
-"""The lines that each target adds: its own, its part of shared files, and nothing twice."""
+"""The lines that each target adds: its own, its part of shared files, no command, and nothing twice."""
 
 import json
 import subprocess
@@ -27,6 +27,10 @@ def test_lines_are_counted_once(script, tmp_path, monkeypatch):
     folder = tmp_path / "aiperf-acme" / "src" / "aiperf_acme"
     for path, text in {
         "plugin.py": "a\n\nb\n",
+        "cli.py": "from aiperf_acme.sweep import run\nfrom aiperf_acme import gather\n",
+        "sweep.py": "1\n2\n",
+        "kernels/sweep.cu": "1\n2\n",
+        "../../tests/test_commands.py": "from aiperf_acme.cli import main\nfrom aiperf_acme import sweep\n",
         "gather.py": 'x = "both.cu", "own.c"\n',
         "copy.py": 'x = "both.cu"\ny = 1\n',
         "kernels/both.cu": "1\n2\n3\n4\n",
@@ -34,7 +38,7 @@ def test_lines_are_counted_once(script, tmp_path, monkeypatch):
         "kernels/bulk.cuh": "1\n2\n",
         "expectations/x.json": json.dumps(ROWS, indent=1),
         "../../tests/test_gather.py": "1\n2\n3\n",
-        "../../tests/test_targets.py": "1\n",
+        "../../tests/test_targets.py": "from aiperf_acme import gather\n",
         "../../../docs/acme.md": "# Acme\n\n## `gather`\n\nnote\nnote\n",
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """Batch size: weights that are read for few requests are read for little arithmetic.
 
-Workload   A multi-layer perceptron, relu(x Wup) Wdown in bfloat16, for many requests. The number of requests in a call
-           of the model is free. On a GPU all calls are one CUDA graph, and the time is the GPU's own: launches are the
-           lesson of `launch_overhead`.
+Workload   A multi-layer perceptron, relu(x Wup) Wdown, for many requests: bfloat16 on a GPU, float32 on a CPU
+           (`element_bytes` is 2 or 4). The number of requests in a call of the model is free. On a GPU all calls are
+           one CUDA graph, and the time is the GPU's own: launches are the lesson of `launch_overhead`.
 Baseline   Calls of four requests each. Every call reads all weights again.
 Variants   `batch_32`, `batch_128`, `whole`: more requests a call, until one call has all of them.  `roofline`: the
            smallest batch whose operations for each byte exceed the ridge that `prepare` measures here.
@@ -17,51 +17,60 @@ import time
 
 import torch
 
-from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core import Benchmark, Cost, bf16, fp32
 from aiperf_core.graphs import captured
 
 bench = Benchmark(goal="throughput", clock="device")
 both = bench.on(("cpu", "cuda"))
 
 FEW = 4
-ELEMENT_BYTES = 2
+# By the bytes of an element; many processors have no arithmetic in bfloat16.
+DTYPES = {2: torch.bfloat16, 4: torch.float32}
 MEASURED_TIMES = 5
 
 
 @bench.workload(
-    smoke={"requests": 41, "width": 19, "hidden": 53},
-    cpu={"requests": 512, "width": 256, "hidden": 1024},
-    cuda={"requests": 512, "width": 2048, "hidden": 8192},
+    smoke={"requests": 41, "width": 19, "hidden": 53, "element_bytes": 4},
+    cpu={"requests": 512, "width": 256, "hidden": 1024, "element_bytes": 4},
+    cuda={"requests": 512, "width": 2048, "hidden": 8192, "element_bytes": 2},
 )
-def inputs(requests, width, device, generator):
-    return {"x": torch.randn(requests, width, device=device, generator=generator).bfloat16()}
+def inputs(requests, width, element_bytes, device, generator):
+    x = torch.randn(requests, width, device=device, generator=generator)
+    return {"x": x.to(DTYPES[element_bytes])}
 
 
 @bench.static
-def weights(width, hidden, device, generator):
+def weights(width, hidden, element_bytes, device, generator):
     up = torch.randn(width, hidden, device=device, generator=generator) / math.sqrt(width)
     down = torch.randn(hidden, width, device=device, generator=generator) / math.sqrt(hidden)
-    return {"up": up.bfloat16(), "down": down.bfloat16()}
+    return {"up": up.to(DTYPES[element_bytes]), "down": down.to(DTYPES[element_bytes])}
 
 
-@bench.reference(tolerance=bf16)
+def tolerance(element_bytes):
+    return bf16 if element_bytes == 2 else fp32
+
+
+@bench.reference(tolerance=tolerance)
 def reference(x, up, down):
     return torch.relu(x @ up) @ down
 
 
 @bench.cost
-def cost(requests, width, hidden):
+def cost(requests, width, hidden, element_bytes):
     return Cost(
-        bytes_read=ELEMENT_BYTES * (2 * width * hidden + requests * width),
-        bytes_written=ELEMENT_BYTES * requests * width,
+        bytes_read=element_bytes * (2 * width * hidden + requests * width),
+        bytes_written=element_bytes * requests * width,
         flops=4 * requests * width * hidden,
-        precision="bf16",
+        precision="bf16" if element_bytes == 2 else "fp32",
         tokens=requests,
     )
 
 
 # Fewer requests than a batch; primes, with a last batch that is smaller.
-bench.awkward({"requests": 3, "width": 521, "hidden": 61}, {"requests": 131, "width": 31, "hidden": 67})
+bench.awkward(
+    {"requests": 3, "width": 521, "hidden": 61},
+    {"requests": 131, "width": 31, "hidden": 67, "element_bytes": 2},
+)
 bench.reach(of="MM:bf16", at_least=0.55, implementation="whole")
 bench.reach(of="time:whole", at_most=1.1, implementation="roofline")
 
@@ -109,7 +118,8 @@ class BatchOf128(Batches):
 @both.variant(adds="batch at the ridge", why="reading the weights takes no longer than the arithmetic on them")
 class Roofline(Batches):
     def prepare(self, x, up, down):
-        self.batch = batch_at_ridge(up.shape[0], up.shape[1], ridge(x, up, down))
+        width, hidden = up.shape
+        self.batch = batch_at_ridge(width, hidden, up.element_size(), ridge(x, up, down))
         super().prepare(x, up, down)
 
 
@@ -118,15 +128,15 @@ class Whole(Batches):
     batch = None
 
 
-def intensity(batch, width, hidden):
+def intensity(batch, width, hidden, element_bytes):
     """Operations for each byte of a call: the weights, the input and the output, each once."""
-    return 4 * batch * width * hidden / (ELEMENT_BYTES * (2 * width * hidden + 2 * batch * width))
+    return 4 * batch * width * hidden / (element_bytes * (2 * width * hidden + 2 * batch * width))
 
 
-def batch_at_ridge(width, hidden, flop_per_byte):
+def batch_at_ridge(width, hidden, element_bytes, flop_per_byte):
     """The smallest power of two whose intensity reaches the ridge; at most 4 x hidden."""
     batch = 1
-    while intensity(batch, width, hidden) < flop_per_byte and batch < 4 * hidden:
+    while intensity(batch, width, hidden, element_bytes) < flop_per_byte and batch < 4 * hidden:
         batch *= 2
     return batch
 

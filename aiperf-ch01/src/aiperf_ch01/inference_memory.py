@@ -1,6 +1,7 @@
 """Inference memory: a forward pass under autograd keeps every activation for a backward pass that never comes.
 
-Workload   A stack of blocks x = silu(x W) in bfloat16, for inference. Weights are parameters, as in a trained model.
+Workload   A stack of blocks x = silu(x W) for inference: bfloat16 on a GPU, float32 on a CPU (`element_bytes`).
+           Weights are parameters, as in a trained model.
 Baseline   The forward pass with gradients enabled, torch's default: the product and the activation of every block stay
            alive as long as the output.
 Variants   `inference_mode`: torch records nothing, and frees an activation once the next block has read it.
@@ -14,35 +15,41 @@ import math
 
 import torch
 
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 
 bench = Benchmark(goal="memory", clock="wall")
 both = bench.on(("cpu", "cuda"))
 
 CHUNKS = 4
+# By the bytes of an element; many processors have no arithmetic in bfloat16.
+DTYPES = {2: torch.bfloat16, 4: torch.float32}
 # The product and the activation are rounded in every block, each by 2^-9 at most, about 0.0017 in the root mean square;
 # independent errors of 2 x 24 roundings add up to 0.0017 sqrt(48).
 rounded_in_every_block = Tolerance(2e-2, reason="two roundings to bfloat16 in each of up to 24 blocks in a row")
 
 
 @bench.workload(
-    smoke={"blocks": 3, "width": 67, "batch": 37},
-    cpu={"blocks": 8, "width": 512, "batch": 2048},
-    cuda={"blocks": 24, "width": 4096, "batch": 4096},
+    smoke={"blocks": 3, "width": 67, "batch": 37, "element_bytes": 2},
+    cpu={"blocks": 8, "width": 512, "batch": 2048, "element_bytes": 4},
+    cuda={"blocks": 24, "width": 4096, "batch": 4096, "element_bytes": 2},
 )
-def inputs(width, batch, device, generator):
-    return {"x": torch.randn(batch, width, device=device, generator=generator).bfloat16()}
+def inputs(width, batch, element_bytes, device, generator):
+    return {"x": torch.randn(batch, width, device=device, generator=generator).to(DTYPES[element_bytes])}
 
 
 @bench.static
-def parameters(blocks, width, device, generator):
+def parameters(blocks, width, element_bytes, device, generator):
     # The mean square of silu(z) is 0.36 for a normal z: with this scale activations neither grow nor fade.
     scale = 1 / math.sqrt(0.36 * width)
     drawn = (torch.randn(width, width, device=device, generator=generator) for _ in range(blocks))
-    return {"weights": [(scale * weight).bfloat16() for weight in drawn]}
+    return {"weights": [(scale * weight).to(DTYPES[element_bytes]) for weight in drawn]}
 
 
-@bench.reference(tolerance=rounded_in_every_block)
+def tolerance(element_bytes):
+    return rounded_in_every_block if element_bytes == 2 else fp32_reduction
+
+
+@bench.reference(tolerance=tolerance)
 def reference(x, weights):
     for weight in weights:
         x = torch.nn.functional.silu(x @ weight)
@@ -50,17 +57,17 @@ def reference(x, weights):
 
 
 @bench.cost
-def cost(blocks, width, batch):
+def cost(blocks, width, batch, element_bytes):
     return Cost(
-        bytes_read=2 * (blocks * width * width + batch * width),
-        bytes_written=2 * batch * width,
+        bytes_read=element_bytes * (blocks * width * width + batch * width),
+        bytes_written=element_bytes * batch * width,
         flops=2 * blocks * batch * width * width,
-        precision="bf16",
+        precision="bf16" if element_bytes == 2 else "fp32",
         tokens=batch,
     )
 
 
-bench.awkward({"blocks": 1, "width": 61, "batch": 1}, {"blocks": 5, "width": 31, "batch": 101})
+bench.awkward({"blocks": 1, "width": 61, "batch": 1}, {"blocks": 5, "width": 31, "batch": 101, "element_bytes": 4})
 # Three buffers and 5 %, where the baseline has two for each of 24 blocks, in this call and in the call before, whose
 # output lives until the next is there. Weights and input are the harness's, and not in the peak.
 bench.reach(of="memory:grad_enabled", at_most=1.05 * 3 / (2 * 2 * 24))

@@ -7,9 +7,10 @@ Variants   `tf32` (cuda): operands rounded to 10 bits of mantissa on their way i
            bytes, and 7 bits.  `fp8_rowwise` (cuda): a quarter of the bytes, 3 bits and a scale for each row.  `nvfp4`
            (cuda): an eighth of the bytes, 1 bit and a scale for 16 elements.  `int8_rowwise` (cpu): whole numbers with
            a scale for each row. Every call finds the scales of its input and rounds it.
-Breaks     Products too small to be limited by arithmetic: converting then costs more than it saves. Values with
-           outliers: a scale for a row of which one element is large leaves few bits for the others. Rounding to 3 bits
-           of mantissa costs 0.026 in the root mean square, so four rounded operands miss an error of 0.05.
+Breaks     Processors without instructions for bfloat16 or int8 convert in software, and both rungs lose. Products too
+           small to be limited by arithmetic: converting then costs more than it saves. Values with outliers: a scale
+           for a row of which one element is large leaves few bits for the others. Rounding to 3 bits of mantissa costs
+           0.026 in the root mean square, so four rounded operands miss an error of 0.05.
 """
 
 import math
@@ -20,7 +21,14 @@ from aiperf_core import Benchmark, Cost, float32_precision, fp32_reduction, loss
 from aiperf_core.kernels import triton_ahead, triton_source
 
 # Whatever a rung reads of the weights, it is not what the float32 inputs have: bytes set no bound here.
-bench = Benchmark(goal="speed", clock="device", cache="warm")
+bench = Benchmark(
+    goal="speed",
+    clock="device",
+    cache="warm",
+    no_gain_on={
+        "cpu": "without matrix instructions for bfloat16 and int8 a processor converts every operand in software"
+    },
+)
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda")
 
 INT8_LARGEST = 127.0

@@ -1,13 +1,13 @@
 """All-reduce fusion: many small collectives are latency, and one large one is bandwidth.
 
-Workload   Each rank has `count` gradients of n float32; all ranks shall hold their sums. 256 of 32 KiB on GPUs, or with
-           `--size large` 64 of 256 KiB; 64 of 8 KiB on a processor, where two processes talk through gloo.
-Baseline   One all-reduce for each gradient, as soon as it is there: each pays for the ranks to find each other.
-Variants   `async_batch`: all of them are started before one is waited for.  `coalesced` (cuda): NCCL takes them as one
-           group, one launch for all.  `flat`: they are copied into one buffer, reduced at once, and copied back; both
-           copies are timed. It sends the same bytes as the others; what it saves is latency.
+Workload   Each rank has `count` gradients of n float32, and receives their sums over all ranks. On GPUs 256 of 32 KiB,
+           or with `--size large` 64 of 256 KiB; on a CPU 64 of 8 KiB between two processes, through gloo.
+Baseline   One all-reduce for each gradient: each pays the latency of a collective.
+Variants   `async_batch`: all all-reduces start before the first wait.  `coalesced` (cuda): NCCL takes them as one
+           group, with one launch.  `flat`: gradients are copied into one buffer, reduced in one call, and copied back;
+           both copies are timed. All variants send the same bytes: what they save is latency.
 Yardstick  `one_tensor`: one all-reduce of the same bytes, which lie in one tensor from the start.
-Breaks     Gradients of many megabytes: then each call is bandwidth already, and the copies of `flat` are a loss.
+Breaks     Gradients of many megabytes: bandwidth bounds each call, and the copies of `flat` cost time.
 """
 
 import torch
@@ -64,14 +64,14 @@ def one_by_one(gradients):
     return gradients
 
 
-@both.variant(adds="asynchronous calls", why="the ranks find each other for the next sum while this one is under way")
+@both.variant(adds="asynchronous calls", why="the latency of one all-reduce overlaps that of the next")
 def async_batch(gradients):
     for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
         work.wait()
     return gradients
 
 
-@cuda.variant(adds="grouping", why="NCCL takes all sums as one group, which is one launch")
+@cuda.variant(adds="grouping", why="NCCL takes all sums as one group, with one launch")
 def coalesced(gradients):
     with dist.distributed_c10d._coalescing_manager(device=gradients[0].device):
         for gradient in gradients:
@@ -79,7 +79,7 @@ def coalesced(gradients):
     return gradients
 
 
-@both.variant(adds="flat buffer", why="the ranks find each other once, for the price of two copies")
+@both.variant(adds="flat buffer", why="one latency instead of one for each gradient, for two copies")
 class Flat:
     def prepare(self, gradients):
         self.buffer = torch.empty(sum(one.numel() for one in gradients), device=gradients[0].device)
@@ -92,7 +92,7 @@ class Flat:
         return gradients
 
 
-@both.yardstick(why="the same bytes in one tensor: what there is to gain")
+@both.yardstick(why="the same bytes in one tensor: no copies and one latency")
 def one_tensor(whole):
     dist.all_reduce(whole)
     return list(whole)

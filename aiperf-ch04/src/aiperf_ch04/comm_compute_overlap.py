@@ -3,9 +3,9 @@
 Workload   Each rank multiplies a matrix with `products` others, of m x m bfloat16, and n bfloat16 numbers are summed
            over the ranks. Neither needs the other.
 Baseline   The sum first, then the products.
-Variants   `at_once`: the sum is started, the products run, the sum is waited for.  `chunked`: a part of the sum is
-           started before each product.  `few_blocks` (cuda): at once, and the collective may take 8 thread blocks, so
-           that it leaves more multiprocessors to the products.
+Variants   `at_once`: the all-reduce starts, the products run, then the call waits for the all-reduce.  `chunked`: a
+           part of the all-reduce starts before each product.  `few_blocks` (cuda): as `at_once`, with at most 8 thread
+           blocks for the collective, so that more multiprocessors are left to the products.
 Breaks     Where one of both is much longer: there is little to hide. The least time is the longer of both, each of
            which is measured alone: `--size products_alone` sums a single number, `--size sum_alone` multiplies a single
            one. On a processor the collective runs in a thread that wants a core, and without a spare one nothing is
@@ -77,7 +77,7 @@ def one_after_the_other(x, a, factors):
     return {"sums": x, "products": [a @ factor for factor in factors]}
 
 
-@both.variant(adds="asynchronous call", why="the products run while the sum is under way")
+@both.variant(adds="asynchronous call", why="the products run while the all-reduce is in progress")
 def at_once(x, a, factors):
     work = dist.all_reduce(x, async_op=True)
     products = [a @ factor for factor in factors]
@@ -88,7 +88,7 @@ def at_once(x, a, factors):
 @both.variant(
     builds_on="at_once",
     adds="chunking",
-    why="a sum in parts leaves gaps in which a product has the machine alone",
+    why="between the parts of the all-reduce a product has the whole machine",
 )
 def chunked(x, a, factors):
     works, products = [], []

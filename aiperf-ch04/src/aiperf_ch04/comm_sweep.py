@@ -1,20 +1,14 @@
 """Collectives against the size of their message, timed inside the ranks, and what a call costs beside its bytes."""
 
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from attrs import frozen
-from torch.multiprocessing.spawn import spawn
 
-from aiperf_core.devices.probe import has_cuda_device
+from aiperf_ch04.ranks import measured, on_gpus, wait
 from aiperf_core.distributed import all_gather, exchange, reduce_scatter, wait_all
-from aiperf_core.errors import UsageError
 
 SAMPLES, WARM_UP = 9, 2
 # So many calls in a row are a sample on a GPU, so that what the host adds is paid once.
@@ -58,21 +52,14 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 def sweep(device: str | None, ranks: int, collectives: Iterable[str], largest: int | None) -> list[Point]:
     """Time each collective at sizes from 1 KiB on, in steps of four. Raises `UsageError` when devices are missing."""
-    on_gpu = has_cuda_device() if device is None else device == "cuda"
-    if on_gpu and torch.cuda.device_count() < ranks:
-        found = torch.cuda.device_count()
-        raise UsageError(
-            f"{ranks} ranks on GPUs need as many; this machine has {found}. Measure processes: --device cpu"
-        )
+    on_gpu = on_gpus(device, ranks)
     sizes = []
     size = SMALLEST
     while size <= (largest or LARGEST["cuda" if on_gpu else "cpu"]):
         sizes.append(size)
         size *= STEP
     chosen = list(collectives)
-    with tempfile.TemporaryDirectory(prefix="aiperf-sweep-") as folder:
-        spawn(_rank, args=(folder, on_gpu, ranks, chosen, sizes), nprocs=ranks)
-        times = torch.stack([torch.load(Path(folder) / f"{rank}.pt") for rank in range(ranks)])
+    times = measured(_part, on_gpu, ranks, chosen, sizes)
     slowest = times.amax(0).median(dim=-1).values
     return [
         Point(name, size, found, size / found, bus_factor(name, ranks) * size / found)
@@ -103,23 +90,11 @@ def _fit(name: str, points: list[Point]) -> Fit:
     return Fit(name, alpha, 1 / beta if beta > 0 else None, float(errors.max()))
 
 
-def _rank(rank: int, folder: str, on_gpu: bool, ranks: int, collectives: list[str], sizes: list[int]) -> None:
-    """Be one rank: time everything and leave the times, in seconds, in the folder."""
-    device = torch.device("cuda", rank) if on_gpu else torch.device("cpu")
-    how: dict[str, Any] = {"device_id": device} if on_gpu else {}
-    if on_gpu:
-        # Multicast needs rights that a container may lack, and NCCL then fails.
-        os.environ["NCCL_NVLS_ENABLE"] = "0"
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(1)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group(
-        "nccl" if on_gpu else "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=ranks, **how
-    )
+def _part(device: torch.device, join: Callable[[], None], collectives: list[str], sizes: list[int]) -> torch.Tensor:
+    """Seconds of everything on this rank."""
+    join()
     times = [[_times(_call(name, size, device), device) for size in sizes] for name in collectives]
-    torch.save(torch.tensor(times, dtype=torch.float64), Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    return torch.tensor(times, dtype=torch.float64)
 
 
 def _call(name: str, size: int, device: torch.device) -> Callable[[], object]:
@@ -144,17 +119,12 @@ def _times(call: Callable[[], object], device: torch.device) -> list[float]:
     calls = CALLS if device.type == "cuda" else 1
     times = []
     for _ in range(WARM_UP + SAMPLES):
-        _wait(device)
+        wait(device)
         dist.barrier()
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         for _ in range(calls):
             call()
-        _wait(device)
+        wait(device)
         times.append((time.perf_counter() - start) / calls)
     return times[WARM_UP:]
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

@@ -1,14 +1,14 @@
 """Gradient accumulation: synchronise once for each optimizer step, not for each micro-batch.
 
 Workload   Each rank has `micro` micro-batches of `rows` samples and a copy of a model, `layers` residual layers of
-           Linear and GELU of `width`, in bfloat16. All ranks shall hold the sum of the gradients of all micro-batches,
-           over all ranks, divided by the number of ranks, in float32.
-Baseline   The gradients of every micro-batch are reduced over the ranks, and then added to the sum.
-Variants   `once`: each rank adds up in float32, and the sums are reduced.  `once_bf16`: they are rounded to bfloat16
-           before they are sent, as the baseline's are.  `last_overlapped`: and those of the last layers are sent while
-           the last micro-batch is still in its backward pass.
-Yardstick  `no_sync`: torch's DistributedDataParallel, which adds up in bfloat16.
-Breaks     A single micro-batch: then there is nothing to save, and the sums cost memory.
+           Linear and GELU of `width`, in bfloat16. The result on all ranks, in float32: the gradients of all
+           micro-batches summed over all ranks, divided by the number of ranks.
+Baseline   The gradients of every micro-batch are all-reduced, and then added to the sum.
+Variants   `once`: each rank adds its gradients in float32, and the sums are all-reduced once.  `once_bf16`: the sums
+           are rounded to bfloat16 before they are sent, as the baseline's gradients are.  `last_overlapped`: the sums
+           of the last layers are sent during the backward pass of the last micro-batch.
+Yardstick  `no_sync`: torch's DistributedDataParallel, which adds in bfloat16.
+Breaks     A single micro-batch: there is no collective to save, and the float32 sums cost memory.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ both = bench.on(("cpu", "cuda"))
 
 @bench.workload(
     smoke={"layers": 3, "width": 37, "rows": 11, "micro": 3, "world_size": 2},
-    cpu={"layers": 6, "width": 256, "rows": 16, "micro": 8, "world_size": 2},
+    cpu={"layers": 12, "width": 64, "rows": 16, "micro": 16, "world_size": 2},
     cuda={"layers": 24, "width": 4096, "rows": 1024, "micro": 8, "world_size": 2},
 )
 def inputs(micro, width, rows, device, generator):
@@ -105,7 +105,10 @@ class EveryMicroBatch(Replica):
         return self.sums
 
 
-@both.variant(adds="local accumulation", why="the sums of all micro-batches are sent once, if in twice as many bytes")
+@both.variant(
+    adds="local accumulation",
+    why="one all-reduce for all micro-batches, of twice the bytes, since the sums are float32",
+)
 class Once(Replica):
     def run(self, x, upstream, world_size):
         self.clear()
@@ -132,7 +135,7 @@ class OnceBf16(Replica):
 @both.variant(
     builds_on="once_bf16",
     adds="backward overlap",
-    why="what the last micro-batch completes first is sent while the rest of its backward pass runs",
+    why="the sums of the last layers are sent while the rest of the last backward pass runs",
 )
 class LastOverlapped(Replica):
     def prepare(self, weights):

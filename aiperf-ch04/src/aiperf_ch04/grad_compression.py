@@ -1,15 +1,15 @@
-"""Compressed gradients: fewer bytes on the wire, plus the price of making them.
+"""Compressed gradients: fewer bytes on the wire, for the cost of encoding them.
 
-Workload   In each of `rounds`, every rank has n float32 gradients, heavy-tailed and with a part that stays the same in
-           all rounds, as gradients have. All ranks shall hold the total of the mean gradients after every round: the
-           way that the weights go. Compressing and decompressing are timed.
+Workload   In each of `rounds`, every rank has n float32 gradients: heavy-tailed, with a component that is the same in
+           all rounds. All ranks compute the running total of the mean gradients, which is the path of the weights.
+           Encoding and decoding are timed.
 Baseline   An all-reduce in float32.
 Variants   `bf16`: rounded to bfloat16.  `bf16_chunked`: in parts, so that one is rounded or added while another is on
            the wire.  `int8`, `fp8`: blocks of 256 with a scale each; shares go to the ranks that add them, and the sums
            back, so that no sum is limited to 8 bits.  `int8_fused`, `fp8_fused` (cuda): their passes over memory
-           become three Triton kernels.  `top_k`: the largest 1 in 16, with their places. All but the first two add what
-           they left out to the next round, so that the total does not drift.
-Breaks     Fast links: the passes over memory that compressing takes cost more than they save. A variant that saves B
+           become three Triton kernels.  `top_k`: the largest 1 in 16, with their indices. All but the first two use
+           error feedback: they add the error of a round to the next, so that the total does not drift.
+Breaks     Fast links: the passes over memory that encoding takes cost more than they save. A variant that saves B
            bytes on the wire and takes T longer without a wire (`--set world_size=1`) wins on links slower than B / T.
            Each variant is lossy; its error of the totals stands beside its time. `--size drift` has 20 rounds.
 """
@@ -176,9 +176,7 @@ class EightBits(Totals):
 int8_budget, fp8_budget = lossy("rel_l2", at_most=1.05e-2), lossy("rel_l2", at_most=1.45e-2)
 
 
-@both.variant(
-    adds="8-bit integers", why="a quarter of float32's bytes, for some twenty passes over memory", lossy=int8_budget
-)
+@both.variant(adds="8-bit integers", why="a quarter of float32's bytes, for many passes over memory", lossy=int8_budget)
 class Int8(EightBits):
     largest = LARGEST[torch.int8]
 

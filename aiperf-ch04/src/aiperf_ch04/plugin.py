@@ -42,7 +42,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "grad_compression",
-        "Fewer bytes, plus the price of making them",
+        "Fewer bytes, for the cost of encoding them",
         goal="speed",
         devices=BOTH,
         tags=("distributed", "training", "compression"),
@@ -96,9 +96,18 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("distributed", "inference", "peer-memory"),
     )
+    yield Target(
+        "kv_overlap",
+        "Hand over the cache of a layer while the next one is computed",
+        goal="latency",
+        devices=BOTH,
+        tags=("distributed", "inference", "overlap"),
+    )
 
 
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics."""
-    yield Command("ch04", "Diagnostics of chapter 4: collectives by size, NCCL's settings.", "aiperf_ch04.cli:ch04")
+    yield Command(
+        "ch04", "Diagnostics of chapter 4: collectives, stragglers, NCCL's settings, plans.", "aiperf_ch04.cli:ch04"
+    )

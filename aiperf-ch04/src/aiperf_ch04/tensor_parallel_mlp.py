@@ -2,13 +2,13 @@
 
 Workload   y = gelu(x U) D in bfloat16. Each rank has `tokens` tokens of `width`, and `hidden` of the hidden units: as
            many columns of U and rows of D. Each rank shall hold y for its own tokens.
-Baseline   Both layers by columns: tokens are gathered for the first, all hidden values for the second, and its columns
-           are exchanged for the tokens' rows.
-Variants   `column_row`: the second layer by rows, so that hidden values stay where they are; partial sums of all tokens
-           are all-reduced.  `sequence_parallel`: they are reduce-scattered, since a rank needs only those of its
-           tokens.  `own_first`: a rank begins with the hidden values of its own tokens, which wait for nobody, and
-           sends the partial sums of the others before it computes its own.  `copy_engines` (cuda): tokens and partial
-           sums are written into the peers' memory by copies, beside the products.
+Baseline   Both layers by columns: tokens are gathered for the first layer, hidden values for the second, and its
+           columns are exchanged for the rows of the tokens.
+Variants   `column_row`: the second layer by rows, so that hidden values are not sent; partial sums of all tokens are
+           all-reduced.  `sequence_parallel`: partial sums are reduce-scattered, since a rank needs only those of its
+           own tokens.  `own_first`: a rank starts with the hidden values of its own tokens, which need no message, and
+           sends the partial sums of other ranks' tokens before it computes its own.  `copy_engines` (cuda): copies into
+           the peers' memory carry tokens and partial sums, beside the products.
 Yardstick  `symm_mem` (cuda): the fused gather-product and product-scatter of torch's symmetric memory.
 Breaks     Few tokens: then the messages are latency, and the products of `own_first`, one for each rank's tokens, too
            small. Partial sums are rounded to bfloat16 before they are added.

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from aiperf_core.errors import BundleError, UsageError
-from aiperf_core.git import changed_sources
+from aiperf_core.git import changed_sources, git_commit
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
 from aiperf_core.results import atomic, jsontext, structure
@@ -24,6 +24,7 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget
 
@@ -340,10 +341,10 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
     """Raise BundleError for a bundle that is incomplete, was changed, or is of changed sources."""
     if not manifest.complete or manifest.exit_code is None:
         raise BundleError(f"'{bundle.path}' is not complete; a part of a run gives no expectations. Run it again.")
-    if manifest.git and manifest.git.endswith("-dirty"):
+    if manifest.git and commit_of(manifest) is None:
         raise BundleError(
             f"'{bundle.path}' was measured with changed sources (git: {words(manifest.git)}), which no commit has. "
-            "Commit them and run again."
+            "Commit them and run again, or check out the commit that has them."
         )
     if not manifest.hashes:
         raise BundleError(f"'{bundle.path}' has no seal, so changes of it would not show. Run again.")
@@ -351,6 +352,23 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
     if not found.holds:
         one = found.differences[0]
         raise BundleError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
+
+
+def commit_of(manifest: Manifest) -> str | None:
+    """The commit that a run was measured with; None for changed sources.
+
+    A copy of a checkout on another machine may have another commit's name, and all files changed. Its commit is that
+    of this checkout where harness, packages and kernels of both are equal, byte for byte.
+    """
+    if not (manifest.git or "").endswith("-dirty"):
+        return manifest.git
+    harness = Path(__file__).parents[1]
+    here = git_commit(harness)
+    if here is None or here.endswith("-dirty"):
+        return None
+    packages = [name for name in manifest.sources if "/" not in name]
+    equal = package_hashes(f"{package}.any" for package in packages) == manifest.sources
+    return here if equal and packages else None
 
 
 def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
@@ -467,7 +485,7 @@ def _measured_run(bundle: Bundle, tier: str) -> MeasuredRun:
         date=manifest.created,
         tier=tier,
         versions={"aiperf": manifest.aiperf, **packages, **driver},
-        git=manifest.git,
+        git=commit_of(manifest),
         sources={},
     )
 
