@@ -5,11 +5,15 @@ Workload   A file of n bytes that is not in the page cache is read once from its
 Baseline   read() of 4 KiB at a time: a system call for each page. The kernel reads ahead by itself, but only a little.
 Variants   `large_requests`: 8 MiB a call.  `mapped`: no calls; the pages are read when they are touched, further ahead
            than usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is copied.
-           `direct_threads`: four threads keep four requests with the disk.  `io_uring`: one thread keeps four requests
-           with the disk, in a ring that it shares with the kernel.
+           `direct_huge_pages`: into pages of 2 MiB. A disk takes a limited number of pieces of memory in a request
+           (`queue/max_segments`), so small pages cut a request into many.  `direct_threads`: four threads keep four
+           requests with the disk.  `io_uring`: one thread keeps four requests with the disk, in a ring that it shares
+           with the kernel.
 Breaks     A file that is in the page cache is not limited by the disk. A disk that reaches its limit with one request
-           at a time gains nothing from more. Direct reads leave nothing in the cache: a second read costs as much as
-           the first. A container may forbid io_uring; the variant is then skipped with the kernel's error.
+           at a time gains nothing from more. `direct` may lose to reads through the page cache: the kernel reads ahead
+           of the program there, into memory that it joins to large pieces. Direct reads leave nothing in the cache: a
+           second read costs as much as the first. A container may forbid io_uring; the variant is then skipped with the
+           kernel's error.
 """
 
 import errno
@@ -29,6 +33,7 @@ host_code = host_source("file_read.c")
 
 PIECE_BYTES = 1 << 16
 SMALL, LARGE = 4096, 8 << 20
+HUGE_PAGE = 2 << 20
 QUEUE = 4
 
 
@@ -65,9 +70,13 @@ class Reading:
         self.file, self.n = file, n
         self.sums = torch.empty(-(-n // PIECE_BYTES), dtype=torch.int64)
         # Begins at a page, as direct reads require.
-        self.buffer = torch.frombuffer(mmap.mmap(-1, self.queue * self.request), dtype=torch.uint8).zero_()
+        self.buffer = self.memory(self.queue * self.request).zero_()
         self.read = host_code.function(self.loop)
         os.close(self.open())
+
+    def memory(self, length):
+        """Bytes of the process's own, in whole pages."""
+        return torch.frombuffer(mmap.mmap(-1, length), dtype=torch.uint8)
 
     def open(self):
         return os.open(self.file, os.O_RDONLY | self.flags)
@@ -131,19 +140,36 @@ class Direct(LargeRequests):
 
 @cpu.variant(
     builds_on="direct",
+    adds="huge pages",
+    why="2 MiB of memory are one piece of a request, where small pages are 512: the disk gets few large requests",
+)
+class DirectHugePages(Direct):
+    def memory(self, length):
+        pages = mmap.mmap(-1, length + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        except OSError as error:
+            raise SkipError(f"needs transparent huge pages; madvise said: {error.strerror}") from None
+        buffer = torch.frombuffer(pages, dtype=torch.uint8)
+        first = -buffer.data_ptr() % HUGE_PAGE
+        return buffer[first : first + length]
+
+
+@cpu.variant(
+    builds_on="direct_huge_pages",
     adds="four threads",
     why="the disk always has the next requests, and sums are made while other threads wait",
 )
-class DirectThreads(Direct):
+class DirectThreads(DirectHugePages):
     queue = QUEUE
 
 
 @cpu.variant(
-    builds_on="direct",
+    builds_on="direct_huge_pages",
     adds="asynchronous requests",
     why="one thread keeps the disk busy: it sums one buffer while the disk fills three others",
 )
-class IoUring(Direct):
+class IoUring(DirectHugePages):
     queue, loop = QUEUE, "read_ring"
 
     def prepare(self, file, n):
