@@ -109,10 +109,10 @@ def test_comm_init_times_the_life_of_a_communicator() -> None:
 
 
 def test_straggler_names_the_rank_that_the_others_wait_for() -> None:
-    found = json.loads(invoke("straggler", "--device", "cpu", "--slow", "1", "--slow-by-ms", "300", "--json").output)
+    found = json.loads(invoke("straggler", "--device", "cpu", "--slow", "1", "--slow-by-ms", "100", "--json").output)
     assert found["late"] == [1]
     first, second = found["ranks"]
-    assert first["collective_s"] > 0.2 > second["collective_s"]
+    assert first["collective_s"] > max(0.05, second["collective_s"])
 
 
 def test_a_rank_is_late_by_its_work_and_not_by_its_wait() -> None:
