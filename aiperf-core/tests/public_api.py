@@ -53,7 +53,7 @@ OFFERED = {
     "aiperf_core.devices.cpu": ("time_by_wall", "last_level_cache_bytes"),
     "aiperf_core.devices.environment": ("facts",),
     "aiperf_core.devices.sysfs": ("text", "integer", "numbers", "size_bytes"),
-    "aiperf_core.devices.probe": ("has_cuda_device",),
+    "aiperf_core.devices.probe": ("has_cuda_device", "nvidia"),
     "aiperf_core.measurements": ("Flush", "Memory", "Reading", "Samples"),
     "aiperf_core.executor": ("Executor", "ExecutorKind", "WorkerHandle", "WorkerSpec", "ProcessServer"),
     "aiperf_core.harness.processes.child": ("Child",),

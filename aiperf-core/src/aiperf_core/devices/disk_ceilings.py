@@ -1,5 +1,6 @@
 """The rates of the disk of the temporary folder, where inputs in files and the folders of benchmarks are."""
 
+import contextlib
 import mmap
 import os
 import shutil
@@ -61,7 +62,11 @@ class _File:
                 "needed; name a folder with more space in TMPDIR"
             )
         # Direct transfers need memory that begins at a page.
-        self._buffer = mmap.mmap(-1, max(size * count for size, count in _REQUESTS))
+        most = max(size * count for size, count in _REQUESTS)
+        self._buffer = mmap.mmap(-1, most, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        # A request of small pages is cut where the disk takes no more pieces of memory at a time.
+        with contextlib.suppress(OSError):
+            self._buffer.madvise(mmap.MADV_HUGEPAGE)
         self._buffer.write(numpy.random.default_rng().bytes(len(self._buffer)))
         self._direct: int | None = None
         try:
