@@ -50,9 +50,9 @@ kernels = triton_source(
 
 @bench.workload(
     state=("weights", "momenta"),
-    smoke={"steps": 2, "samples": 23, "micro_batch": 5, "width": 29},
-    cpu={"steps": 2, "samples": 128, "micro_batch": 16, "width": 512},
-    cuda={"steps": 4, "samples": 512, "micro_batch": 32, "width": 4096},
+    smoke={"steps": 2, "samples": 23, "micro_batch": 5, "width": 29, "operand_bytes": 4},
+    cpu={"steps": 2, "samples": 128, "micro_batch": 16, "width": 512, "operand_bytes": 4},
+    cuda={"steps": 4, "samples": 512, "micro_batch": 32, "width": 4096, "operand_bytes": 2},
 )
 def inputs(steps, samples, width, device, generator):
     def normal(*size):
@@ -80,7 +80,8 @@ def reference(x, labels, weights, momenta):
 
 
 @bench.cost
-def cost(steps, samples, width):
+def cost(steps, samples, width, operand_bytes):
+    # `operand_bytes` are those of the narrowest variant: bfloat16 on a GPU, float32 on a CPU.
     # A multiply-add each for a weight and a sample: forward, for the gradient of the weight, and for the gradient of
     # the layer's input, which the first layer does not need.
     first, parameters = width * width, 2 * width * width + CLASSES * width
@@ -91,7 +92,7 @@ def cost(steps, samples, width):
         bytes_read=steps * samples * (4 * width + 8) + max(8 * parameters, read - (2 * steps - 1) * CACHE_BYTES),
         bytes_written=max(8 * parameters, written - (steps - 1) * CACHE_BYTES),
         flops=steps * samples * 2 * (3 * parameters - first),
-        precision="bf16",
+        precision="bf16" if operand_bytes == 2 else "fp32",
         tokens=steps * samples,
     )
 

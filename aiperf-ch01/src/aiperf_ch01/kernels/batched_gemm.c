@@ -1,11 +1,16 @@
 // Batched matrix products: every core takes whole products, so that none waits for another in between.
 #include <stdint.h>
 
+// Of a register: a block has 12 of them for C, of the 16 that AVX2 has.
+#ifdef __AVX512F__
 #define LANES 16
+#else
+#define LANES 8
+#endif
 #define ROWS 6
 #define COLUMNS (2 * LANES)
 
-// Sixteen floats, loaded from and stored to any address that floats may have.
+// The floats of a register, loaded from and stored to any address that floats may have.
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 // ROWS x COLUMNS elements of C stay in registers while k runs; each is loaded and stored once.
