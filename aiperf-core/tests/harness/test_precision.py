@@ -24,7 +24,7 @@ def _precision_as_before() -> Iterator[None]:
 
 
 def test_worker_and_judge_compute_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Planner, "ceilings", lambda *_: None)
+    monkeypatch.setattr(Planner, "ceilings", lambda *_, **__: None)
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1")  # as in the images of some clouds

@@ -280,7 +280,8 @@ def prepared(code: Any) -> Compute:
         if not isinstance(code, type):
             return call_with(code, inputs)
         instance: Any = code()
-        call_with(instance.prepare, inputs)
+        if hasattr(instance, "prepare"):
+            call_with(instance.prepare, inputs)
         return call_with(instance.run, inputs)
 
     return compute

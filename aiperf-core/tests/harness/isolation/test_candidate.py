@@ -305,7 +305,7 @@ def test_a_reference_becomes_a_benchmark(reference: Benchmark, tmp_path: Path) -
     assert reference.answer({}, given).dtype == torch.float32
     assert not torch.equal(given["x"], drawn(reference, 2)["x"])
     assert torch.equal(given["x"], drawn(reference, 1)["x"])
-    assert [(one.name, one.role) for one in reference.on("cpu")] == [("model", "baseline")]
+    assert [(one.name, one.role) for one in reference.implementations_on("cpu")] == [("model", "baseline")]
 
 
 def test_the_same_model_is_right(reference: Benchmark) -> None:
@@ -331,11 +331,11 @@ def test_a_wrong_model_is_wrong(reference: Benchmark) -> None:
 
 def test_the_baseline_is_right(reference: Benchmark) -> None:
     given = drawn(reference, 5)
-    instance = reference.on("cpu")[0].code()
+    instance = reference.implementations_on("cpu")[0].code()
     call_with(instance.prepare, given)
     out = call_with(instance.run, given)
     right = reference.answer({}, {name: wide(one) for name, one in given.items()})
-    assert compare_tensors("", out, right, reference.tolerance).error is None
+    assert compare_tensors("", out, right, reference.tolerance_at({})).error is None
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def test_an_accepted_note_is_ok_with_its_reason(lint: Any, monkeypatch: pytest.M
     accepted = {"form.names": "the second version of two", "form.contents": "no note, so it stays"}
     monkeypatch.setattr(untidy.bench, "accepted", accepted)
     outcomes = lint("untidy", n=64)
-    assert noted(outcomes) == {"form.docstring", "form.yardsticks", "form.sizes"}
+    assert noted(outcomes) == {"form.docstring", "form.yardsticks", "form.sizes", "form.goals"}
     assert problems(outcomes) == {"form.contents"}
     assert outcomes["form.names"]["verdict"] == "ok"
     assert outcomes["form.names"]["found"] == "the second version of two"
