@@ -36,7 +36,7 @@ LINE = 16
 FOLD, MAP_FIXED = 1 << 16, 0x10
 
 
-@bench.workload(smoke={"hops": 5, "steps": 3}, cpu={"hops": 6000, "steps": 23})
+@bench.workload(smoke={"hops": 5, "steps": 3}, cpu={"hops": 6000, "steps": 67})
 def inputs(device, generator):
     return {"start": torch.randint(1, PRIME, (1,), device=device, generator=generator)}
 
