@@ -203,7 +203,17 @@ def implementations(target: InstalledTarget) -> list[str]:
     except Exception:  # the package or file of a plugin may be broken
         return []
     names = [_declared(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [_called(node.value) for node in tree.body if isinstance(node, ast.Expr | ast.Assign)]
     return list(dict.fromkeys(filter(None, names)))
+
+
+def _called(value: ast.expr) -> str:
+    """The name in `cuda.variant(turn("tiled"), why="...")`; empty for other expressions."""
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in DECORATORS):
+        return ""
+    first = value.args[0] if value.args else None
+    name = first.args[0] if isinstance(first, ast.Call) and first.args else None
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
 
 
 def _declared(node: ast.FunctionDef | ast.ClassDef) -> str:
