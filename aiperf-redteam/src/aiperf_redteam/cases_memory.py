@@ -7,7 +7,12 @@ MEMORY = "aiperf_redteam.memory"
 
 CASES: tuple[Case, ...] = (
     *pair("memory.pre_allocated_output", "memory:filled_before", "memory:written_each_time"),
-    *pair("memory.input_output_aliasing", "memory_alias:view_of_input", "memory_alias:view_of_own_memory"),
+    *pair(
+        "memory.input_output_aliasing",
+        "memory_alias:view_of_input",
+        "memory_alias:view_of_own_memory",
+        tier="standard",
+    ),
     *pair("memory.pinned_memory_timing", "memory_pinned:not_waited_for", "memory_pinned:waited_for", ("cuda",)),
     *pair("memory.memory_pool_reuse", "memory_pool:empties_pool", "memory_pool:keeps_multiples", ("cpu",)),
     *pair("memory.fragmentation_effects", "memory_pool:cuts_heap", "memory_pool:keeps_multiples", ("cpu",)),

@@ -20,7 +20,7 @@ from aiperf_redteam.relaxation import SHORT, benchmark, work
 
 bench = benchmark(steps=SHORT)
 
-WAIT_S, LUCKY_S, UNLUCKY_S = 0.010, 0.006, 0.030
+WAIT_S, LUCKY_S, UNLUCKY_S = 0.005, 0.003, 0.015
 BEGAN = "a process of this implementation began"
 
 

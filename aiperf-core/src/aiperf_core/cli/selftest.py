@@ -121,13 +121,16 @@ def _prove(
     course: "_Course",
     take: Callable[[Proven], None],
 ) -> None:
+    from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.options import Options
     from aiperf_core.selftest.proof import Prover
     from aiperf_core.selftest.trials import ProofPlanner
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
-        with ProofPlanner(Options(device=device), scratch) as planner:
+        # Cases that compile would import it in each of their processes.
+        preload = ("torch._dynamo",) if len(chosen) == len(issues) else ()
+        with ProofPlanner(Options(device=device), scratch, server=ForkServer(preload)) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
                     "The device 'cuda' was asked for, but there is none here. Leave out --device to try what "

@@ -5,7 +5,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
 # As many as the baseline does.
-STEPS = 500
+STEPS = 150
 
 
 def work(x):

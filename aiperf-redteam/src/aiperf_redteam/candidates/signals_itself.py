@@ -8,7 +8,7 @@ import os
 import signal
 
 # As many as the baseline does.
-STEPS = 500
+STEPS = 150
 
 
 def work(x):

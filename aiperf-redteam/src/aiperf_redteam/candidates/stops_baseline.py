@@ -9,7 +9,7 @@ import signal
 import time
 
 # As many as the baseline does.
-STEPS = 500
+STEPS = 150
 
 
 def work(x):
@@ -49,7 +49,7 @@ def disturb(process, owner):
             time.sleep(50e-6)
             continue
         os.kill(process, signal.SIGSTOP)
-        time.sleep(0.001)
+        time.sleep(300e-6)
         os.kill(process, signal.SIGCONT)
         time.sleep(50e-6)
 

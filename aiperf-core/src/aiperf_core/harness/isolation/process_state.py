@@ -198,6 +198,13 @@ def snapshot() -> Snapshot:
     }
 
 
+def digest_code() -> None:
+    """Digest the code that a snapshot looks at, so that processes which are forked from this one need not."""
+    _harness()
+    for groups in _FUNCTIONS.values():
+        _watched(groups)
+
+
 def integrity_probe(*ours: object) -> Snapshot:
     """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
     return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
@@ -331,6 +338,9 @@ def _plain(value: Any) -> Any:
 
 # --- functions
 
+# Code objects and their digests, by address.
+_digests: dict[int, tuple[types.CodeType, str]] = {}
+
 
 def described(value: Any, depth: int = 0) -> str:
     """An object in one line, which changes when a function or its code is replaced.
@@ -386,7 +396,15 @@ def _function_digest(function: types.FunctionType, depth: int) -> str:
 
 
 def code_digest(code: types.CodeType) -> str:
-    """A digest of a code object without its place in a file. `co_code` is without the interpreter's adaptions."""
+    """A digest of a code object without its place in a file. Made once, since a code object cannot be changed."""
+    known = _digests.get(id(code))
+    if known is None or known[0] is not code:
+        known = _digests[id(code)] = code, _new_digest(code)
+    return known[1]
+
+
+def _new_digest(code: types.CodeType) -> str:
+    # `co_code` is without the interpreter's adaptions.
     parts = (
         code.co_code,
         code.co_exceptiontable,

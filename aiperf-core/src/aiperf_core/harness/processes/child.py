@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
@@ -227,12 +227,15 @@ class ForkServer:
     """A running fork server. Use as a context manager: leaving it ends the server and every process under it.
 
     The server imports torch in the background; the first `spawn` waits for it.
+
+    preload: modules that it imports too, so that no child has to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Sequence[str] = ()) -> None:
         self._control, theirs = Channel.pair()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
         command = [sys.executable, "-P", "-m", "aiperf_core.harness.processes.fork_server", str(theirs.fileno())]
+        command += preload
         # Its own session: Ctrl-C in the terminal reaches the supervisor alone, which ends the run in order.
         self._process = subprocess.Popen(
             command,

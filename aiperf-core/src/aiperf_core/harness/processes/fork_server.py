@@ -22,6 +22,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from aiperf_core.devices import device_lock
@@ -57,18 +58,19 @@ _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def serve(control: Channel) -> None:
-    """Import torch, then fork children on request until the supervisor closes the control channel."""
+def serve(control: Channel, preload: Sequence[str] = ()) -> None:
+    """Import torch and `preload`, then fork children on request until the supervisor closes the control channel."""
     die_with_parent()
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.environ.setdefault(*COMPILE_IN_PROCESS)
-    _import(PRELOAD)
+    _import((*PRELOAD, *preload))
     device_lock.create()
     wakeup = _wake_on_sigchld()
     control.send({"ready": True})
     children: set[int] = set()
     for_gpus = [FOR_GPUS] if any(map(os.path.exists, _DRIVERS)) else []
-    pending: list[Sequence[str]] = [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
+    imports = [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
+    pending = [*(partial(_import, names) for names in imports), _digest_code]
     try:
         while True:
             # Idle imports start after the first spawn, for which the supervisor waits.
@@ -76,7 +78,7 @@ def serve(control: Channel) -> None:
             readable, _, _ = select.select([control.fileno(), wakeup], [], [], idle)
             if not readable:
                 with contextlib.suppress(Exception):  # the role that needs the module reports the error
-                    _import(pending.pop(0))
+                    pending.pop(0)()
             if wakeup in readable:
                 os.read(wakeup, 4096)
                 _report_exits(control, children)
@@ -113,6 +115,14 @@ def _import(names: Sequence[str]) -> None:
     finally:
         gc.enable()
     # Children's collections skip frozen objects, whose pages then stay shared.
+    gc.freeze()
+
+
+def _digest_code() -> None:
+    """Make what each child's snapshots would make again."""
+    from aiperf_core.harness.isolation import process_state
+
+    process_state.digest_code()
     gc.freeze()
 
 
@@ -215,7 +225,7 @@ def _kill_descendants() -> None:
 
 if __name__ == "__main__":
     try:
-        serve(Channel(socket.socket(fileno=int(sys.argv[1]))))
+        serve(Channel(socket.socket(fileno=int(sys.argv[1]))), sys.argv[2:])
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

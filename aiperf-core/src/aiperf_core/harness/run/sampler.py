@@ -247,8 +247,11 @@ class Sampler:
                     return
                 times.append(one.per_call(self.clock, _by_clock(sample), 1))
 
-    def run_steadily(self, one: ImplementationRun, least_s: float) -> None:
-        """Time calls without a pause by the supervisor's clock, a few times, each for at least so long."""
+    def run_steadily(self, one: ImplementationRun, least_s: float, enough: Callable[[], bool]) -> None:
+        """Time calls without a pause by the supervisor's clock, once and up to a few times, for at least `least_s`.
+
+        enough: whether the runs so far answer what they are made for.
+        """
         calls = max(1, one.calls)
         for _ in range(_STEADY_RUNS):
             before = waiting_s(one.worker.pid)
@@ -264,15 +267,18 @@ class Sampler:
             after = waiting_s(one.worker.pid)
             waited = None if before is None or after is None else max(0.0, after - before)
             one.steady.append(Steady(calls, taken, waited))
+            if enough():
+                return
 
     def run_profiled(self, one: ImplementationRun) -> list[Steady]:
         """The same runs under CUPTI: the same number of calls without a pause."""
         runs = []
-        for usual in one.steady[-_STEADY_RUNS:]:
-            taken = self.bracket_steady(one, usual.calls, profiled=True)
+        for _ in range(_STEADY_RUNS if one.steady else 0):
+            calls = one.steady[-1].calls
+            taken = self.bracket_steady(one, calls, profiled=True)
             if taken is None:
                 break
-            runs.append(Steady(usual.calls, taken))
+            runs.append(Steady(calls, taken))
         return runs
 
     def bracket_steady(self, one: ImplementationRun, calls: int, *, profiled: bool = False) -> float | None:

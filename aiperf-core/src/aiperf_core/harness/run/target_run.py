@@ -235,7 +235,8 @@ class TargetRun:
             return
         if one.samples.bracket_s and min(one.samples.bracket_s) < clock_agreement.STEADY_S:
             self.setup.reporter.phase("run without pauses", one.name)
-            self.sampler.run_steadily(one, clock_agreement.STEADY_S)
+            enough = partial(clock_agreement.fast_without_pauses, one, self.setup.clock)
+            self.sampler.run_steadily(one, clock_agreement.STEADY_S, enough)
 
     @property
     def _pids(self) -> list[int]:
