@@ -1,0 +1,1 @@
+"""Chapter 2: hardware: links, caches, tensor cores and SMs."""

@@ -1,0 +1,1 @@
+"""Chapter 6: CUDA programming: launches, occupancy and memory spaces."""

@@ -1,0 +1,1 @@
+"""Chapter 8: occupancy, warp efficiency and instruction-level parallelism."""

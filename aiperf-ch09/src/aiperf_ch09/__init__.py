@@ -1,0 +1,1 @@
+"""Chapter 9: arithmetic intensity, fusion and tensor cores."""

@@ -1,0 +1,1 @@
+"""Chapter 10: pipelines within a kernel, clusters and persistent kernels."""

@@ -1,0 +1,1 @@
+"""Chapter 11: pipelines between kernels: streams, events and allocation."""

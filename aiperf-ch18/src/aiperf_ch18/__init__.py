@@ -1,0 +1,1 @@
+"""Chapter 18: attention kernels of decoding, and the KV cache."""

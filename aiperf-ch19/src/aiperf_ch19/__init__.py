@@ -1,0 +1,1 @@
+"""Chapter 19: engines that adapt to what they serve."""

@@ -1,0 +1,1 @@
+"""Labs: ladders of techniques over one workload."""
