@@ -14,25 +14,11 @@ from aiperf_ch03.bind import placement
 from aiperf_ch03.cli import ch03
 from aiperf_core.audit import Setting
 from aiperf_core.errors import UsageError
+from aiperf_core.testing import advised, made_up_machine
 
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(ch03, list(arguments), standalone_mode=False)
-
-
-def machine(root: Path, files: dict[str, str]) -> Path:
-    """A folder with the files of /proc and /sys."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return root
-
-
-def advised(settings: list[Setting]) -> dict[str, str]:
-    """The values with advice, by name."""
-    assert all(setting.name and setting.value and setting.source for setting in settings)
-    return {setting.name: setting.value for setting in settings if setting.advice}
 
 
 LIMITS = """Limit                     Soft Limit           Hard Limit           Units
@@ -65,7 +51,7 @@ SLOW_HOST = {
 
 
 def test_a_host_in_which_everything_is_slow(tmp_path: Path) -> None:
-    assert advised(host_audit.audit(machine(tmp_path, SLOW_HOST))) == {
+    assert advised(host_audit.audit(made_up_machine(tmp_path, SLOW_HOST))) == {
         "clock source": "hpet",
         "transparent huge pages": "never",
         "defragmentation for huge pages": "always",
@@ -93,7 +79,7 @@ def test_a_host_that_is_set_well_and_one_that_shows_nothing(tmp_path: Path) -> N
         "proc/interrupts": " CPU0 CPU1 CPU2\n 24: 300000 300000 300000 PCI nvme",
         "proc/self/limits": LIMITS.format("unlimited", "unlimited", 1048576),
     }
-    assert advised(host_audit.audit(machine(tmp_path / "good", good))) == {}
+    assert advised(host_audit.audit(made_up_machine(tmp_path / "good", good))) == {}
     assert advised(host_audit.audit(tmp_path / "empty")) == {}
 
 
@@ -111,7 +97,7 @@ def test_nodes_their_devices_and_pages_meant_for_others(tmp_path: Path) -> None:
         "sys/bus/pci/devices/0000:03:00.0/class": "0x060400",
     }
     status = {"proc/self/status": "Mems_allowed_list:\t0-1"}
-    settings = numa_audit.audit(machine(tmp_path, {**TWO_NODES, **devices, **status}))
+    settings = numa_audit.audit(made_up_machine(tmp_path, {**TWO_NODES, **devices, **status}))
     values = {setting.name: setting.value for setting in settings}
     assert values["NUMA nodes"] == "2"
     assert values["node 1"] == "CPUs 1; 512 MiB of 1 GiB free"
@@ -127,7 +113,7 @@ def test_nodes_their_devices_and_pages_meant_for_others(tmp_path: Path) -> None:
 
 def test_a_single_node_needs_no_advice(tmp_path: Path) -> None:
     one = {name: text for name, text in TWO_NODES.items() if "node0" in name}
-    assert advised(numa_audit.audit(machine(tmp_path / "one", one))) == {}
+    assert advised(numa_audit.audit(made_up_machine(tmp_path / "one", one))) == {}
     (only,) = numa_audit.audit(tmp_path / "none")
     assert only == Setting("NUMA nodes", "none shown", "/sys/devices/system/node")
 
@@ -152,7 +138,7 @@ CONTAINER = {
 
 
 def test_a_container_with_every_limit(tmp_path: Path) -> None:
-    settings = container_audit.audit(machine(tmp_path, CONTAINER), {"CUDA_VISIBLE_DEVICES": ""})
+    settings = container_audit.audit(made_up_machine(tmp_path, CONTAINER), {"CUDA_VISIBLE_DEVICES": ""})
     values = {setting.name: setting.value for setting in settings}
     assert values["container"] in ("docker", "kubernetes")
     assert values["memory limit"] == "1 GiB; 512 MiB in use, page cache included"
@@ -183,7 +169,7 @@ def test_a_container_without_limits(tmp_path: Path) -> None:
         "proc/self/mountinfo": "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:2 / /dev/shm rw - tmpfs tmpfs rw",
         "proc/self/status": "CapEff:\t000001ffffffffff\nSeccomp:\t0",
     }
-    settings = container_audit.audit(machine(tmp_path, free), {})
+    settings = container_audit.audit(made_up_machine(tmp_path, free), {})
     assert advised(settings) == {}
     assert {setting.name: setting.value for setting in settings}["/dev/shm"] == "half of the memory"
 
@@ -211,7 +197,7 @@ def test_a_command_runs_where_it_is_bound() -> None:
 
 
 def test_a_placement_that_is_not_there(tmp_path: Path) -> None:
-    machine(tmp_path, TWO_NODES)
+    made_up_machine(tmp_path, TWO_NODES)
     usable = sorted(os.sched_getaffinity(0))
     listed = ", ".join(map(str, usable))
     cases = {
@@ -228,7 +214,7 @@ def test_a_placement_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_a_placement_says(tmp_path: Path) -> None:
-    machine(tmp_path, TWO_NODES)
+    made_up_machine(tmp_path, TWO_NODES)
     cpu = min(os.sched_getaffinity(0))
     assert str(placement(None, str(cpu), None, tmp_path)) == f"CPUs {cpu}; memory: local"
     assert str(placement(1, str(cpu), None, tmp_path)) == f"CPUs {cpu}; memory: bind nodes 1"

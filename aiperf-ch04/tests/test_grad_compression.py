@@ -1,9 +1,6 @@
 """The budgets of `ch04.grad_compression` need feedback, and its kernels are right when interpreted."""
 
 import importlib.util
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import torch
 import torch.distributed as dist
 
 from aiperf_ch04 import grad_compression
+from aiperf_core.testing import interpreted
 
 BUDGETS = {one.name: one.lossy.budget for one in grad_compression.bench.implementations if one.lossy}
 
@@ -47,12 +45,4 @@ def test_a_budget_refuses_what_forgets_what_it_left_out(name: str, feedback: boo
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_sums_of_eight_bits_are_right_when_interpreted() -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted_kernels.py"))],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert (done.returncode, done.stdout) == (0, "sums of 8 bits are right\n"), done.stderr
+    assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == "sums of 8 bits are right\n"

@@ -16,25 +16,11 @@ from aiperf_ch05.stall_report import found as function_of
 from aiperf_ch05.stall_report import measure
 from aiperf_core.audit import Setting
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.testing import advised, made_up_machine
 
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(ch05, list(arguments), standalone_mode=False)
-
-
-def machine(root: Path, files: dict[str, str]) -> Path:
-    """A folder with the files of /proc and /sys."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return root
-
-
-def advised(settings: list[Setting]) -> dict[str, str]:
-    """The values with advice, by name."""
-    assert all(setting.name and setting.value and setting.source for setting in settings)
-    return {setting.name: setting.value for setting in settings if setting.advice}
 
 
 def mounted(kind: str, options: str = "rw,relatime", source: str = "/dev/sda1") -> dict[str, str]:
@@ -59,7 +45,7 @@ def disk(**changed: str) -> dict[str, str]:
 def test_a_disk_without_advice(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))
-    settings = audit(file, machine(tmp_path / "root", {**mounted("ext4"), **disk(), **MEMORY}))
+    settings = audit(file, made_up_machine(tmp_path / "root", {**mounted("ext4"), **disk(), **MEMORY}))
     values = {setting.name: setting.value for setting in settings}
     assert values["file system"] == "ext4 on /dev/sda1, mounted at /"
     assert values["scheduler"] == "none"
@@ -74,7 +60,7 @@ def test_a_disk_that_is_set_badly(tmp_path: Path) -> None:
     options = "rw,sync,strictatime,discard,data=journal,nobarrier"
     slow = disk(scheduler="none [bfq]", read_ahead_kb="128")
     much = {"proc/meminfo": f"MemAvailable: {100 << 20} kB", "proc/sys/vm/dirty_ratio": "40"}
-    settings = audit(tmp_path, machine(tmp_path / "root", {**mounted("ext4", options), **slow, **much}))
+    settings = audit(tmp_path, made_up_machine(tmp_path / "root", {**mounted("ext4", options), **slow, **much}))
     found = advised(settings)
     assert found["scheduler"] == "bfq"
     assert found["read-ahead"] == "128 KiB"
@@ -86,20 +72,20 @@ def test_a_disk_that_is_set_badly(tmp_path: Path) -> None:
 
 def test_file_systems_without_a_disk(tmp_path: Path) -> None:
     options = "rw,vers=4.2,rsize=65536,wsize=1048576"
-    settings = audit(tmp_path, machine(tmp_path / "nfs", mounted("nfs4", options, "server:/data")))
+    settings = audit(tmp_path, made_up_machine(tmp_path / "nfs", mounted("nfs4", options, "server:/data")))
     values = {setting.name: setting.value for setting in settings}
     assert values["disk"] == "over the network"
     (advice,) = (setting.advice for setting in settings if setting.name == "mount options")
     assert advice == "rsize below 1 MiB: more requests for the same bytes. " + (
         "one connection carries all requests. Mount with nconnect=8."
     )
-    settings = audit(tmp_path, machine(tmp_path / "memory", mounted("tmpfs", "rw,size=8g", "tmpfs")))
+    settings = audit(tmp_path, made_up_machine(tmp_path / "memory", mounted("tmpfs", "rw,size=8g", "tmpfs")))
     assert advised(settings)["file system"] == "tmpfs on tmpfs, mounted at /"
 
 
 def test_a_partition_has_the_queue_of_its_disk(tmp_path: Path) -> None:
     files = {f"sys/devices/sda/queue/{name}": text for name, text in QUEUE.items()}
-    root = machine(tmp_path / "root", {**mounted("xfs"), **files, "sys/devices/sda/sda1/partition": "1"})
+    root = made_up_machine(tmp_path / "root", {**mounted("xfs"), **files, "sys/devices/sda/sda1/partition": "1"})
     (root / "sys/dev/block").mkdir(parents=True)
     (root / "sys/dev/block/8:1").symlink_to(root / "sys/devices/sda/sda1")
     assert {setting.name: setting.value for setting in audit(tmp_path, root)}["requests in the queue"] == "256"
@@ -144,24 +130,24 @@ def mode(root: Path, load: object = lambda _: None) -> Setting:
 
 
 def test_gds_is_direct_where_nothing_is_lacking(tmp_path: Path) -> None:
-    root = machine(tmp_path, {**mounted("ext4", "rw,data=ordered"), **GDS})
+    root = made_up_machine(tmp_path, {**mounted("ext4", "rw,data=ordered"), **GDS})
     assert mode(root) == Setting("mode of cuFile", "direct", "all of the above")
-    root = machine(tmp_path, {"sys/kernel/iommu_groups/0/type": "DMA", "proc/cmdline": "quiet"})
+    root = made_up_machine(tmp_path, {"sys/kernel/iommu_groups/0/type": "DMA", "proc/cmdline": "quiet"})
     settings = check(root, root, {}, lambda _: None)
     assert advised(settings) == {"IOMMU": "1 groups"}
-    machine(tmp_path, {"proc/cmdline": "quiet iommu=pt"})
+    made_up_machine(tmp_path, {"proc/cmdline": "quiet iommu=pt"})
     assert advised(check(root, root, {}, lambda _: None)) == {}
 
 
 def test_gds_falls_back_to_the_host_s_memory(tmp_path: Path) -> None:
-    root = machine(tmp_path, {**mounted("btrfs"), **GDS})
+    root = made_up_machine(tmp_path, {**mounted("btrfs"), **GDS})
     assert mode(root).value == "compatible: through the host's memory"
     configuration = (
         '{\n  // a comment\n  "properties": {"allow_compat_mode": false}, // another\n  "url": "http://x"\n}'
     )
-    machine(tmp_path, {"etc/cufile.json": configuration})
+    made_up_machine(tmp_path, {"etc/cufile.json": configuration})
     assert mode(root).value == "none"
-    machine(tmp_path, {"etc/cufile.json": "{"})
+    made_up_machine(tmp_path, {"etc/cufile.json": "{"})
     assert "configuration" in advised(check(root, root, {}, lambda _: None))
 
 
@@ -169,7 +155,7 @@ def test_gds_without_its_library_is_none(tmp_path: Path) -> None:
     def missing(name: str) -> None:
         raise OSError(f"{Path(name).name}: cannot open")
 
-    root = machine(tmp_path, {**mounted("ext4"), **GDS})
+    root = made_up_machine(tmp_path, {**mounted("ext4"), **GDS})
     assert mode(root, missing).advice == "cuFile cannot be used: cuFile"
 
 

@@ -2,9 +2,6 @@
 
 import contextlib
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ import torch
 from aiperf_ch13 import activation_memory, chunked_cross_entropy
 from aiperf_core.benchmark import Benchmark, bind, call_with
 from aiperf_core.results.models import TargetResult
-from aiperf_core.testing import Measure, problems
+from aiperf_core.testing import Measure, interpreted, problems
 
 Size = dict[str, float]
 
@@ -113,15 +110,7 @@ def test_recomputed_keeps_no_logits() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_the_fused_kernel_is_right_when_interpreted() -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted_kernels.py"))],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert (done.returncode, done.stdout) == (0, "loss_and_slope is right\n"), done.stderr
+    assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == "loss_and_slope is right\n"
 
 
 def test_what_a_compiler_fuses_is_the_same() -> None:

@@ -1,9 +1,6 @@
 """The Triton kernels of the chapter: right by Triton's interpreter, and compiled for every architecture; neither needs a GPU."""
 
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ from attrs import define
 from aiperf_ch14 import triton_softmax
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels.check import compile_all
+from aiperf_core.testing import interpreted
 
 INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
@@ -20,16 +18,8 @@ needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, re
 
 @needs_triton
 def test_right_when_interpreted() -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(INTERPRETED)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
     said = "one_block is right\nonline is right\npersistent is right\n"
-    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    assert interpreted(INTERPRETED) == said
 
 
 @needs_triton

@@ -55,7 +55,7 @@ ACCEPTED = (
     f"{', '.join(PRECISIONS)}, and {' or '.join(f'{one}:IMPLEMENTATION' for one in RELATIVES)}"
 )
 # What may show the cause of a missed goal.
-SHOWN_BY = ("counter", "sass", "trace", "variant")
+SHOWN_BY = ("counter", "sass", "trace", "variant", "size")
 
 _NAMES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*")
 
@@ -73,7 +73,7 @@ class Goal:
     params: sizes that replace those of the preset, such as `{"world_size": 2}`.
     launches: of `LAT` and `GRAPH`, the number of kernels among which the time is divided.
     cause: why the goal is missed, as a measurement shows.
-    shown_by: the measurement, as `counter:NAME`, `sass:WHAT`, `trace:WHAT` or `variant:NAME`.
+    shown_by: the measurement, as `counter:NAME`, `sass:WHAT`, `trace:WHAT`, `variant:NAME` or `size:NAME=NUMBER`.
     """
 
     of: str

@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 
 from attrs import asdict, evolve
 
+from aiperf_core.audit import Setting
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
@@ -131,6 +132,35 @@ class Measuring:
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"
+
+
+def interpreted(script: Path, *, timeout_s: float = 300) -> str:
+    """What a script prints that runs Triton kernels by Triton's interpreter, for which no GPU is needed.
+
+    It runs in a process of its own: a kernel is interpreted or compiled for as long as its process lives. Raises
+    `AssertionError` with what it wrote to standard error where it fails.
+    """
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert done.returncode == 0, f"{script.name} ended with {done.returncode}: {done.stderr}"
+    return done.stdout
+
+
+def made_up_machine(root: Path, files: Mapping[str, str]) -> Path:
+    """A folder with files of /proc and /sys, by their paths, for the test of an audit."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return root
+
+
+def advised(settings: Iterable[Setting]) -> dict[str, str]:
+    """The values of an audit that come with advice, by name. Raises `AssertionError` for a setting without source."""
+    settings = list(settings)
+    assert all(setting.name and setting.value and setting.source for setting in settings)
+    return {setting.name: setting.value for setting in settings if setting.advice}
 
 
 def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), size: str = "smoke") -> Options:

@@ -23,7 +23,7 @@ from aiperf_core.stats import expectations
 from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, Source
 from aiperf_core.targets import InstalledTarget
 
-# An underscore within a word is none of Markdown's.
+# Characters that Markdown or HTML would read. An underscore within a word is not one of them.
 _SPECIAL = re.compile(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]")
 NOT_ON_A_GPU = "Not measured on a GPU yet."
 NOT_MEASURED = "No stored measurement."
@@ -169,9 +169,7 @@ def _plain(text: str) -> str:
     """Text on one line, with the characters that Markdown and HTML would read escaped outside of code spans."""
     text = " ".join(text.split())
     spans = re.split(r"(`[^`]*`)", text)
-    return "".join(
-        one if one.startswith("`") else re.sub(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]", r"\\\g<0>", one) for one in spans
-    )
+    return "".join(one if one.startswith("`") else _SPECIAL.sub(r"\\\g<0>", one) for one in spans)
 
 
 def _cell(text: str) -> str:

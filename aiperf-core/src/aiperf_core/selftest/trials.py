@@ -145,8 +145,8 @@ class Run:
         return any(one.issue == issue for row in (self.row, self.baseline) for one in row.findings)
 
 
-# Where, in which tier, without which guards and whether with ceilings; and who.
-_Conditions = tuple[str, str, str, frozenset[str], bool]
+# Module, device, tier, guards that are off, whether with ceilings, and how many times as long.
+_Conditions = tuple[str, str, str, frozenset[str], bool, float]
 
 
 @define(eq=False)
@@ -256,12 +256,12 @@ class Trials:
     ) -> Run:
         """Run a case beside its baseline, and beside those others whose run it is too. Raises `NotTriedError`.
 
-        A run that was made before says the same again, unless it is to be `fresh`, or `longer`.
+        A run that was made before says the same again, unless it is to be `fresh`.
         """
         names = {one.implementation for one in (*beside, case) if not (one.alone or one.candidate)}
         names = {case.implementation} if case.alone or case.candidate else names
-        key = (case.module, case.device, tier, off, light), frozenset(names)
-        if longer > 1 or fresh or key not in self._made:
+        key = (case.module, case.device, tier, off, light, longer), frozenset(names)
+        if fresh or key not in self._made:
             # All get the time that one alone would get.
             budget_s = BUDGET_S[tier] * longer * (1 + len(names)) / 2
             self._made[key] = self._rows(case, plan, frozenset(names), tier, off, budget_s, light)

@@ -14,6 +14,7 @@ from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import DISBELIEVED, Problem, Row, TargetResult
 from aiperf_core.stats.intervals import ratio_interval
 from aiperf_core.stats.observations import blocks
+from aiperf_core.stats.speed_of_light import disk_times
 
 
 class NoFigureError(Exception):
@@ -154,17 +155,14 @@ def _amount(goal: Goal, problem: Problem) -> tuple[float, str]:
 
 
 def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
-    """The least time on the disk in seconds. Reads and writes may overlap."""
-    read_rate = ceilings.disk_read_bytes_per_s if ceilings else None
-    write_rate = ceilings.disk_write_bytes_per_s if ceilings else None
-    pairs = ((problem.disk_read_bytes, read_rate), (problem.disk_written_bytes, write_rate))
-    used = [(amount, rate) for amount, rate in pairs if amount]
-    if not used:
+    """The least time on the disk in seconds."""
+    times = disk_times(problem.disk_read_bytes, problem.disk_written_bytes, ceilings)
+    if not times:
         raise NoFigureError("its cost declares no disk_read_bytes and no disk_written_bytes")
-    times = [amount / rate for amount, rate in used if rate]
-    if len(times) < len(used):
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
         raise NoFigureError("its run has no ceiling DISK: aiperf ceilings")
-    return max(times)
+    return max(known)
 
 
 def _ceiling(goal: Goal, problem: Problem, ceilings: Ceilings | None) -> float:

@@ -74,13 +74,18 @@ def _wire_time(cost: dict[str, Any], ceilings: Ceilings) -> dict[str, float]:
 
 
 def _disk_time(cost: dict[str, Any], ceilings: Ceilings) -> dict[str, float]:
-    """Reads and writes may overlap, so the longer of both bounds the time."""
-    amounts = (
-        (cost["disk_read_bytes"], ceilings.disk_read_bytes_per_s),
-        (cost["disk_written_bytes"], ceilings.disk_write_bytes_per_s),
-    )
-    times = [amount / rate for amount, rate in amounts if amount and rate]
+    times = [time for time in disk_times(cost["disk_read_bytes"], cost["disk_written_bytes"], ceilings) if time]
     return {"disk": max(times)} if times else {}
+
+
+def disk_times(read: float, written: float, ceilings: Ceilings | None) -> list[float | None]:
+    """The least times of the reads and of the writes that there are, in seconds; None for one without a ceiling.
+
+    Reads and writes may overlap, so the longer of both bounds the time.
+    """
+    read_rate = ceilings.disk_read_bytes_per_s if ceilings else None
+    write_rate = ceilings.disk_write_bytes_per_s if ceilings else None
+    return [amount / rate if rate else None for amount, rate in ((read, read_rate), (written, write_rate)) if amount]
 
 
 def groups_used(cost: dict[str, Any]) -> list[str]:
