@@ -69,8 +69,7 @@ def serve(control: Channel, preload: Sequence[str] = ()) -> None:
     control.send({"ready": True})
     children: set[int] = set()
     for_gpus = [FOR_GPUS] if any(map(os.path.exists, _DRIVERS)) else []
-    imports = [*for_gpus, *((ROLES[role],) for role in WHEN_IDLE)]
-    pending = [*(partial(_import, names) for names in imports), _digest_code]
+    pending = [*(partial(_import, names) for names in for_gpus), *(partial(_get_ready, role) for role in WHEN_IDLE)]
     try:
         while True:
             # Idle imports start after the first spawn, for which the supervisor waits.
@@ -118,12 +117,12 @@ def _import(names: Sequence[str]) -> None:
     gc.freeze()
 
 
-def _digest_code() -> None:
-    """Make what each child's snapshots would make again."""
-    from aiperf_core.harness.isolation import process_state
-
-    process_state.digest_code()
-    gc.freeze()
+def _get_ready(role: str) -> None:
+    """Import a role's module, and do once what its processes would all do: `before_forks`, where it has one."""
+    _import((ROLES[role],))
+    if before_forks := getattr(sys.modules[ROLES[role]], "before_forks", None):
+        before_forks()
+        gc.freeze()
 
 
 def _wake_on_sigchld() -> int:

@@ -25,7 +25,7 @@ from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, r
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.timing import Timed
 from aiperf_core.errors import ContractError
-from aiperf_core.harness.isolation.process_state import integrity_probe, objects, snapshot
+from aiperf_core.harness.isolation.process_state import digest_code, integrity_probe, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import rank, shared_buffers
@@ -40,6 +40,11 @@ _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 _WINDOW_WORDS = 1 << 21
 # Calls that are queued before a wait, where calls follow each other without a pause.
 _STEADY_CALLS = 8
+
+
+def before_forks() -> None:
+    """Digest the harness's code once, in the process from which the workers are forked."""
+    digest_code()
 
 
 class Worker(Service):
