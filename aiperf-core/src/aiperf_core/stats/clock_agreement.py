@@ -160,7 +160,7 @@ def _steady_s(one: Observations) -> float | None:
     return min((run.bracket_s / run.calls for run in runs), default=None)
 
 
-def fast_without_pauses(one: Observations, clock: Literal["wall", "device"]) -> bool:
+def fast_without_pauses(one: Observations, clock: str) -> bool:
     """Whether a run without pauses was as fast as the samples, so that more runs can show no disagreement."""
     by_samples, steady_s = one.median(clock), _steady_s(one)
     return by_samples is not None and steady_s is not None and steady_s <= by_samples
