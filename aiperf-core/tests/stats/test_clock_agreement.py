@@ -190,6 +190,16 @@ def test_how_much_a_profiler_slows() -> None:
     assert clock_agreement.slowed(one, []) is None
 
 
+
+def test_more_runs_without_pauses_are_made_until_one_is_as_fast_as_the_samples() -> None:
+    one = waited_for(1e-3, 1.01e-3)
+    assert not clock_agreement.fast_without_pauses(one, "wall")
+    one.steady = [Steady(10, 11e-3), Steady(10, 9e-3, waited_s=5e-3)]  # the second waited for a processor
+    assert not clock_agreement.fast_without_pauses(one, "wall")
+    one.steady.append(Steady(10, 9.9e-3))
+    assert clock_agreement.fast_without_pauses(one, "wall")
+
+
 def test_the_clocks_own_cost_is_taken_off_times_and_not_off_samples() -> None:
     one = observed(100e-6)
     assert one.median("device") == pytest.approx(98e-6)
