@@ -190,7 +190,6 @@ def test_how_much_a_profiler_slows() -> None:
     assert clock_agreement.slowed(one, []) is None
 
 
-
 def test_more_runs_without_pauses_are_made_until_one_is_as_fast_as_the_samples() -> None:
     one = waited_for(1e-3, 1.01e-3)
     assert not clock_agreement.fast_without_pauses(one, "wall")

@@ -93,7 +93,7 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 
 
 @expectations.command("write")
-@_options("Rows whose interval is not above this get no expectation.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
+@_options("Rows whose interval is not above this get no threshold.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @device_option("Device to measure on. [default: the GPU, if the target supports it]")
 @click.option("--tier", type=TIERS, default="standard", show_default=True, help="Tier to measure in.")
@@ -311,7 +311,7 @@ def _least(value: float | None) -> str:
 
 def _what(change: "Change") -> str:
     if change.after is None:
-        return words(f"{'removed' if change.before is not None else 'left out'}: {change.note}")
+        return words(f"{'threshold removed' if change.before is not None else 'no threshold'}: {change.note}")
     if change.note:
         return words(f"not changed: {change.note}")
     if change.before is None:

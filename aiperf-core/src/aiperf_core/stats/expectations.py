@@ -79,7 +79,7 @@ class Expectation:
     """The threshold of an implementation.
 
     metric: `speedup`, or `memory` (the baseline's peak memory divided by the implementation's).
-    at_least: the threshold.
+    at_least: the threshold; None where the figure is not above the least speedup, so that a run is not held to it.
     measured: the figure that the threshold is of.
     low, high: the interval of `measured`; memory is counted, so both equal `measured`.
     sizes: the sizes of the workload.
@@ -90,7 +90,7 @@ class Expectation:
     """
 
     metric: str
-    at_least: float
+    at_least: float | None = None
     measured: float
     low: float
     high: float
@@ -138,7 +138,7 @@ class Checked:
 
 @frozen
 class Change:
-    """The change of an entry by an update: its threshold before and after, None for no entry."""
+    """The change of an entry by an update: its threshold before and after, None for none."""
 
     name: str
     before: float | None
@@ -227,7 +227,10 @@ def read(path: Path) -> Page | None:
     wrong = [
         name
         for name, row in page.expected.items()
-        if row.at_least <= 0 or row.low <= 0 or row.metric not in METRICS or not 0 <= row.run < len(page.runs)
+        if (row.at_least is not None and row.at_least <= 0)
+        or row.low <= 0
+        or row.metric not in METRICS
+        or not 0 <= row.run < len(page.runs)
     ]
     if page.format != FORMAT or wrong:
         what = f"the entry '{words(wrong[0])}'" if wrong else f"format {page.format}"
@@ -290,7 +293,7 @@ def check(result: TargetResult, page: Page, min_speedup: float | None = None) ->
         if row.role != "variant":
             continue
         found = figure(result, row)
-        if expected is None:
+        if expected is None or expected.at_least is None:
             yield Checked(name, None, found, "NEW")
         elif expected.sizes != result.problem.params:
             yield Checked(name, expected.at_least, found, "OTHER SIZE")
@@ -436,7 +439,7 @@ def update(
     sources: hashes by target.
     goals: the figures of goals by `target:implementation`.
 
-    A variant whose interval does not lie above `min_speedup` gets no entry, and loses an existing one. A variant that
+    A variant whose interval does not lie above `min_speedup` gets an entry without a threshold. A variant that
     gives no expectation for another reason keeps an existing entry; the change says why.
     """
     expected, runs, changes = dict(page.expected), list(page.runs), []
@@ -451,19 +454,20 @@ def update(
             reason = refusal(result, row, min_speedup)
             if reason is not None or found is None:
                 changes.append(Change(name, old, old, reason or row.reason or "no figure"))
-            elif found.low < min_speedup:
-                expected.pop(name, None)
-                changes.append(Change(name, old, None, f"{found.low:.4g} is below {min_speedup:g}"))
             else:
-                expected[name] = _expectation(result, row, found, run, goals.get(name, []))
-                changes.append(Change(name, old, expected[name].at_least))
+                at_least = None if found.low < min_speedup else found.low * (1 - result.floor)
+                expected[name] = _expectation(result, row, found, at_least, run, goals.get(name, []))
+                why = "" if at_least else f"{found.low:.4g} is below {min_speedup:g}"
+                changes.append(Change(name, old, at_least, why))
     return evolve(page, runs=runs, expected=expected), changes
 
 
-def _expectation(result: TargetResult, row: Row, found: Estimate, run: int, goals: list[GoalFigure]) -> Expectation:
+def _expectation(
+    result: TargetResult, row: Row, found: Estimate, at_least: float | None, run: int, goals: list[GoalFigure]
+) -> Expectation:
     return Expectation(
         metric=metric_of(result.goal),
-        at_least=found.low * (1 - result.floor),
+        at_least=at_least,
         measured=found.value,
         low=found.low,
         high=found.high,
