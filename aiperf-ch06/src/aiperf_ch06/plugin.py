@@ -5,8 +5,23 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "vector_add",
+        "Work for every thread of the chip, then more work for each thread",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "technique-2", "technique-8", "technique-9"),
+    )
+    yield Target(
+        "bank_conflicts",
+        "Keep the words of a column in different banks",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "technique-19", "technique-20"),
+    )
