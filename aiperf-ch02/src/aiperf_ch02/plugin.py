@@ -5,8 +5,16 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "wave_quantization",
+        "One tile more than multiprocessors takes as long as twice as many",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "occupancy", "technique-1", "technique-38", "technique-62"),
+    )
