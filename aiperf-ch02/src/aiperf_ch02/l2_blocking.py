@@ -110,7 +110,7 @@ class LargeChunks(Graphed):
 cuda.variant(
     launch(device_code, out="x", grid=blocks(n=WIDTH * THREADS), block=THREADS)("fused"),
     adds="fusion",
-    why="what it teaches: the bound. A value stays in a register through all passes, so memory is read and written once",
+    why="what it teaches: the bound. A value stays in a register through all passes",
 )
 
 loops = loop(host_code, out="x")
