@@ -5,8 +5,30 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "host_transfer",
+        "A copy engine reaches page-locked memory only",
+        goal="throughput",
+        devices=BOTH,
+        tags=("transfer", "memory", "technique-44"),
+    )
+    yield Target(
+        "wave_quantization",
+        "One tile more than multiprocessors takes as long as twice as many",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "occupancy", "technique-1", "technique-38", "technique-62"),
+    )
+    yield Target(
+        "l2_blocking",
+        "Let a chunk stay in the cache through several passes",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "cache", "technique-16", "technique-28"),
+    )
