@@ -5,8 +5,16 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
-    """List the benchmarks in reading order."""
-    yield from ()
+    """List the chapter's benchmarks in reading order."""
+    yield Target(
+        "ilp_chains",
+        "Independent chains of multiply-adds fill the pipe",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "latency", "technique-25"),
+    )
