@@ -44,7 +44,7 @@ def reference(a):
 
 @bench.cost
 def cost(n):
-    # A multiply-add for each coefficient but the first. Any way has as many additions, and the pipe takes one at a time.
+    # A multiply-add for each coefficient but the first. Any way has as many additions, each a slot of the pipe.
     return Cost(bytes_read=4 * n, bytes_written=4 * n, flops=2 * DEGREE * n)
 
 

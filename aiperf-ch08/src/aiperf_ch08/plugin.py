@@ -18,3 +18,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "latency", "technique-25"),
     )
+    yield Target(
+        "gemv_mapping",
+        "Lanes that work side by side must read side by side",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "gemv", "technique-9", "technique-14", "technique-15"),
+    )
