@@ -25,3 +25,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "memory", "gemv", "technique-9", "technique-14", "technique-15"),
     )
+    yield Target(
+        "warp_divergence",
+        "Keep the lanes of a warp on one path",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "warp", "divergence", "technique-27"),
+    )
