@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch11 import host_sync_removal
+from aiperf_ch11 import event_dag, host_sync_removal
 from aiperf_core.benchmark import call_with
 from aiperf_core.plugins import load_plugins
 from aiperf_core.testing import Measure, problems
@@ -41,6 +41,22 @@ def run_of(name: str, given: dict[str, Any]) -> Any:
     instance = one.code()
     call_with(instance.prepare, given)
     return call_with(instance.run, given)
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(4, 6), (3, 1), (2, 13)])
+def test_launches_in_any_order_that_the_events_allow(stages: int, tiles: int) -> None:
+    given = drawn(event_dag.bench, {"stages": stages, "tiles": tiles, "rows": 3, "width": 31})
+    launched = event_dag.Events()
+    launched.results, launched.spare = (torch.full((stages, *given["x"].shape), torch.nan) for _ in range(2))
+    waiting = [(stage, tile) for stage in range(stages) for tile in range(tiles)]
+    over: set[tuple[int, int]] = set()
+    while waiting:  # the last one of which all inputs are there: far from the order of stages
+        ready = [(s, t) for s, t in waiting if not s or {(s - 1, t), (s - 1, (t - 1) % tiles)} <= over]
+        stage, tile = ready[-1]
+        launched.launch(given["x"], given["weights"][stage], stage, tile)
+        waiting.remove((stage, tile))
+        over.add((stage, tile))
+    torch.testing.assert_close(launched.results[-1], event_dag.reference(given["x"], given["weights"]))
 
 
 @pytest.mark.long

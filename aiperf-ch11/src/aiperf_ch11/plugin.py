@@ -18,3 +18,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("training", "synchronisation", "technique-44"),
     )
+    yield Target(
+        "event_dag",
+        "A tile starts when its own inputs are ready",
+        goal="speed",
+        devices=BOTH,
+        tags=("streams", "events", "graph", "technique-42", "technique-43"),
+    )
