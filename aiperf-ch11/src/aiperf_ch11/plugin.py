@@ -5,8 +5,23 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
-    """List the benchmarks in reading order."""
-    yield from ()
+    """List the chapter's benchmarks in reading order."""
+    yield Target(
+        "host_sync_removal",
+        "Decide on the device, and read its numbers late",
+        goal="throughput",
+        devices=BOTH,
+        tags=("training", "synchronisation", "technique-44"),
+    )
+    yield Target(
+        "event_dag",
+        "A tile starts when its own inputs are ready",
+        goal="speed",
+        devices=BOTH,
+        tags=("streams", "events", "graph", "technique-42", "technique-43"),
+    )
