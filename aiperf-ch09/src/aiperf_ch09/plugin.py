@@ -5,8 +5,16 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "norm_fusion",
+        "Add a residual and normalise in one trip to memory",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "norm", "triton", "cuda-cpp", "technique-75"),
+    )
