@@ -2,7 +2,7 @@
 
 import torch
 
-from aiperf_ch09 import norm_fusion
+from aiperf_ch09 import elementwise_fusion, norm_fusion
 from aiperf_core.benchmark import Benchmark, call_with
 
 
@@ -25,3 +25,7 @@ for name in ("row_in_registers", "several_rows"):
     for rows, columns in ((1, 1), (9, 257), (16, 64)):
         check(norm_fusion.bench, name, rows=rows, columns=columns)
     print(name, "is right")
+
+for rows, columns in ((1, 1), (3, 257), (2, elementwise_fusion.BLOCK + 8)):
+    check(elementwise_fusion.bench, "tile", rows=rows, columns=columns)
+print("tile is right")

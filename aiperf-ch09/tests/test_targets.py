@@ -12,7 +12,7 @@ from aiperf_ch09 import norm_fusion
 from aiperf_core.errors import SkipError
 
 INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
-KERNELS = "row_in_registers several_rows"
+KERNELS = "row_in_registers several_rows tile"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")

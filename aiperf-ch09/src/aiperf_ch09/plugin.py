@@ -18,3 +18,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("fusion", "norm", "triton", "cuda-cpp", "technique-75"),
     )
+    yield Target(
+        "elementwise_fusion",
+        "Make one kernel of operations that would each be a trip to memory",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "elementwise", "cuda-cpp", "triton", "technique-75"),
+    )

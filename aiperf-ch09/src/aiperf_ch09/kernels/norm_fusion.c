@@ -1,24 +1,9 @@
 // total = x + residual, y = weight * total / sqrt(mean of total^2 + EPSILON), in bfloat16, rows on all cores.
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "half_precision.h"
 
 #define EPSILON 1e-6f
-
-typedef uint16_t Half;
-
-static inline float widened(Half half) {
-  const uint32_t bits = (uint32_t)half << 16;
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-// To the nearest, ties to even. Of a finite value.
-static inline Half narrowed(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return (Half)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static inline void scale_row(const Half* restrict x, const Half* restrict residual, const Half* restrict weight,
                              Half* restrict y, int64_t columns, float sum) {
