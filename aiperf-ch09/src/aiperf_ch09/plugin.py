@@ -25,3 +25,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("fusion", "elementwise", "cuda-cpp", "triton", "technique-75"),
     )
+    yield Target(
+        "softmax_online",
+        "Read a long row once, not three times",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "softmax", "cuda-cpp", "technique-39"),
+    )
