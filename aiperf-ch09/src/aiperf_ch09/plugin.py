@@ -5,8 +5,30 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "norm_fusion",
+        "Add a residual and normalise in one trip to memory",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "norm", "triton", "cuda-cpp", "technique-75"),
+    )
+    yield Target(
+        "elementwise_fusion",
+        "Make one kernel of operations that would each be a trip to memory",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "elementwise", "cuda-cpp", "triton", "technique-75"),
+    )
+    yield Target(
+        "softmax_online",
+        "Read a long row once, not three times",
+        goal="speed",
+        devices=BOTH,
+        tags=("fusion", "softmax", "cuda-cpp", "technique-39"),
+    )
