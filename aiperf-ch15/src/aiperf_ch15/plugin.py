@@ -10,6 +10,13 @@ from aiperf_core.targets import Target
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
     yield Target(
+        "continuous_batching",
+        "A slot of the batch is filled again as soon as its request has ended",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("inference", "serving", "batching", "technique-98"),
+    )
+    yield Target(
         "moe_grouped_gemm",
         "The products of all experts are one, whose groups end where the routing says",
         goal="speed",
