@@ -23,3 +23,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("moe", "matmul", "triton", "technique-92"),
     )
+    yield Target(
+        "speculative_decoding",
+        "A step that reads the weights once can judge several guessed tokens",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "decoding", "speculation", "technique-113", "technique-114"),
+    )
