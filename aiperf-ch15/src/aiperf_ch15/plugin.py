@@ -30,3 +30,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("inference", "decoding", "speculation", "technique-113", "technique-114"),
     )
+    yield Target(
+        "expert_load_balance",
+        "The rank with the most tokens is the one that all wait for",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("moe", "distributed", "inference", "technique-89", "technique-91"),
+    )
