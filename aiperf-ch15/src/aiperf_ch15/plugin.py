@@ -9,4 +9,31 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "continuous_batching",
+        "A slot of the batch is filled again as soon as its request has ended",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("inference", "serving", "batching", "technique-98"),
+    )
+    yield Target(
+        "moe_grouped_gemm",
+        "The products of all experts are one, whose groups end where the routing says",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("moe", "matmul", "triton", "technique-92"),
+    )
+    yield Target(
+        "speculative_decoding",
+        "A step that reads the weights once can judge several guessed tokens",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "decoding", "speculation", "technique-113", "technique-114"),
+    )
+    yield Target(
+        "expert_load_balance",
+        "The rank with the most tokens is the one that all wait for",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("moe", "distributed", "inference", "technique-89", "technique-91"),
+    )

@@ -1,0 +1,350 @@
+"""Continuous batching: a slot of the batch is filled again as soon as its request has ended.
+
+Workload   Requests with prompts and numbers of wanted tokens of their own, all there at the start, and a cache with
+           room for a few of them at a time. Wanted numbers are lognormal: most are short, a few are long. The model is
+           synthetic, see `aiperf_core.models`; its next token is planted, so that no rounding changes it.
+Baseline   Batches in the order of arrival. A batch ends with its longest answer; slots that have ended wait for it.
+Variants   `sorted_batches`: requests that end together share a batch.  `continuous`: a free slot takes the next
+           request at the next step.  `longest_first`: the longest answers start first, so that the end of the queue
+           finds all slots busy.  `graphs` (cuda): a step is one launch of a CUDA graph, of which there is one for each
+           of a few spans of the cache.
+Breaks     Answers of equal length. Prompts that are long beside the answers: each is processed alone, while the others
+           wait. `sorted_batches` and `longest_first` need the lengths in advance, which a server seldom knows.
+"""
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
+from aiperf_core.graphs import captured
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
+from aiperf_core.models.transformer import rms_norm, rotate
+
+# On one processor of the host: short operations that two would share wait for each other.
+bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="sm_80")
+
+CANDIDATES = 16
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+SPREAD = 0.9  # the standard deviation of the logarithm of wanted numbers
+SPAN = 64  # keys that attention looks at are a multiple of this, so that its kernels are aligned
+GRAPHS = 4
+# Weights beyond this size stay in no cache from one step to the next.
+CACHED_BYTES = 1 << 29
+
+
+def tolerance(bits):
+    if bits == 32:
+        return fp32_reduction
+    why = "the stream is rounded to bfloat16 twice a layer, in up to 16 layers, and scores are sums of its products"
+    return Tolerance(2e-2, reason=why)
+
+
+@bench.workload(
+    smoke={
+        **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
+        "bits": 16,
+        "requests": 13,
+        "slots": 3,
+        "shortest": 1,
+        "longest": 11,
+        "mean_wanted": 5,
+        "most_wanted": 12,
+    },
+    cpu={
+        **config("tiny").sizes,
+        "bits": 32,
+        "requests": 24,
+        "slots": 4,
+        "shortest": 4,
+        "longest": 24,
+        "mean_wanted": 14,
+        "most_wanted": 48,
+    },
+    cuda={
+        **config("1b").sizes,
+        "bits": 16,
+        "requests": 96,
+        "slots": 16,
+        "shortest": 64,
+        "longest": 256,
+        "mean_wanted": 96,
+        "most_wanted": 384,
+    },
+    trace={
+        **config("1b").sizes,
+        "bits": 16,
+        "requests": 256,
+        "slots": 32,
+        "shortest": 64,
+        "longest": 512,
+        "mean_wanted": 128,
+        "most_wanted": 512,
+    },
+)
+def inputs(requests, shortest, longest, mean_wanted, most_wanted, vocabulary, device, generator):
+    draw = {"device": device, "generator": generator}
+
+    def shuffled(values):
+        # The same values in every draw, so that all samples are the same work; only the order changes.
+        return values.to(device)[torch.randperm(requests, **draw)]
+
+    return {
+        "tokens": torch.randint(vocabulary, (requests, longest), **draw),
+        "length": shuffled(prompts(requests, shortest, longest)),
+        "wanted": shuffled(answers(requests, mean_wanted, most_wanted)),
+        "candidates": torch.randint(vocabulary, (requests, CANDIDATES), **draw),
+    }
+
+
+def prompts(requests, shortest, longest):
+    """The lengths of all prompts, evenly from the shortest to the longest."""
+    return torch.linspace(shortest, longest, requests, dtype=torch.float64).round().long()
+
+
+def answers(requests, mean, most):
+    """The numbers of tokens that all requests want: the quantiles of a lognormal distribution of this mean."""
+    level = (torch.arange(requests, dtype=torch.float64) + 0.5) / requests
+    normal = torch.special.ndtri(level)
+    return (mean * torch.exp(SPREAD * normal - SPREAD**2 / 2)).round().long().clamp(1, most)
+
+
+@bench.static
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    return {"weights": planted(model, device, DTYPES[bits], generator)}
+
+
+@bench.reference(tolerance=tolerance)
+def reference(
+    tokens, length, wanted, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, most_wanted
+):
+    model = Transformer(
+        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
+        weights,
+    )
+    out = torch.full((len(tokens), most_wanted), -1, dtype=torch.int64, device=tokens.device)
+    scores = []
+    for row, (prompt, long, count) in enumerate(zip(tokens, length.tolist(), wanted.tolist(), strict=True)):
+        # The answer is known from the permutation; the model, given all of it at once, has to say the same.
+        text = [prompt[:long]]
+        for _ in range(count - 1):
+            text.append(model.successor[text[-1][-1:]])
+        logits = model.logits(model.states(torch.cat(text)[None])[0, long - 1 :])
+        out[row, :count] = logits.argmax(-1)
+        scores.append(logits[-1, candidates[row]])
+    scored = torch.stack(scores)
+    return {"tokens": out, "scores": scored.to(torch.promote_types(scored.dtype, torch.float32))}
+
+
+@bench.cost
+def cost(
+    layers,
+    width,
+    heads,
+    kv_heads,
+    hidden,
+    vocabulary,
+    bits,
+    requests,
+    slots,
+    shortest,
+    longest,
+    mean_wanted,
+    most_wanted,
+):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    length, wanted = prompts(requests, shortest, longest), answers(requests, mean_wanted, most_wanted)
+    # The last token of an answer is not fed back.
+    fed, said = int((length + wanted).sum()) - requests, int(wanted.sum())
+    # Any order of prompts has at least this many places to attend to: the short prompts with the long answers.
+    whole = length + wanted.flip(0) - 1
+    steps = max(-(-said // slots), int(wanted.max()))
+    weights = (model.parameters - vocabulary * width) * bits // 8
+    return Cost(
+        bytes_read=8 * int(length.sum()) + (steps * weights if weights > CACHED_BYTES else 0),
+        bytes_written=8 * requests * most_wanted + 4 * requests * CANDIDATES,
+        flops=model.flops(fed, int((whole * (whole + 1) / 2).sum()), said),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=said,
+    )
+
+
+# One request; as many slots as requests, and more; one slot; answers of one token; float32.
+bench.awkward(
+    {"requests": 1},
+    {"requests": 7, "slots": 7, "shortest": 5, "longest": 5},
+    {"requests": 3, "slots": 8, "bits": 32},
+    {"requests": 5, "slots": 1, "layers": 2},
+    {"requests": 9, "mean_wanted": 1, "most_wanted": 1},
+)
+both.reach(of="time:static_batches", at_most=0.8, implementation="continuous")
+
+
+class Server:
+    """A batch of slots, each with a request of its own, or none. When requests are admitted is the implementation's."""
+
+    def prepare(
+        self, weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
+    ):
+        self.sizes = ModelConfig(
+            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+        )
+        head = weights["head"]
+        self.model, self.device = Transformer(self.sizes, weights), head.device
+        self.slots, self.requests = slots, requests
+        self.room = -(-(longest + most_wanted) // SPAN) * SPAN
+        self.cache = Cache(self.sizes, slots, self.room, self.device, head.dtype)
+        # Of each slot: its last token, the place of it, its request (or `requests`, for none), tokens said so far.
+        self.token, self.place, self.request, self.said = torch.zeros(4, slots, dtype=torch.int64, device=self.device)
+        self.row = torch.arange(slots, device=self.device)
+        # A line below the others takes what slots without a request say.
+        self.out = torch.empty(requests + 1, most_wanted, dtype=torch.int64, device=self.device)
+        wide = torch.promote_types(head.dtype, torch.float32)
+        self.scores = torch.empty(requests + 1, CANDIDATES, dtype=wide, device=self.device)
+        self.candidates = torch.zeros(requests + 1, CANDIDATES, dtype=torch.int64, device=self.device)
+
+    def order(self, wanted):
+        """The numbers of all requests, in the order of their turn."""
+        return list(range(len(wanted)))
+
+    def admits(self, free):
+        """Whether requests are admitted now that so many slots are free."""
+        return free == self.slots
+
+    @torch.inference_mode()
+    def run(self, tokens, length, wanted, candidates):
+        self.out.fill_(-1)
+        self.request.fill_(self.requests)
+        self.place.zero_()
+        self.candidates[:-1] = candidates
+        lengths, left = length.tolist(), wanted.tolist()
+        waiting = self.order(left)[::-1]
+        held: dict[int, int] = {}  # the request of each busy slot
+        ends: dict[int, int] = {}  # the place of each busy slot's next token
+        self.busy = []  # the number of busy slots of each step
+        while waiting or held:
+            free = [slot for slot in range(self.slots) if slot not in held]
+            if waiting and self.admits(len(free)):
+                chosen = {slot: waiting.pop() for slot in free[: len(waiting)]}
+                self.admit(chosen, tokens, length, max(lengths[one] for one in chosen.values()))
+                held |= chosen
+                ends |= {slot: lengths[request] for slot, request in chosen.items()}
+                said = list(chosen)
+            else:
+                span = max(ends[slot] for slot in held) + 1
+                self.advance(min(self.room, -(-span // SPAN) * SPAN))
+                self.busy.append(len(held))
+                said = list(held)
+                for slot in said:
+                    ends[slot] += 1
+            ended = []
+            for slot in said:
+                left[held[slot]] -= 1
+                if not left[held[slot]]:
+                    ended.append(slot)
+                    del held[slot]
+            if ended:
+                self.request[torch.tensor(ended, device=self.device)] = self.requests
+        return {"tokens": self.out[:-1], "scores": self.scores[:-1]}
+
+    def admit(self, chosen, tokens, length, longest):
+        """Process the prompts of requests together, padded to the longest, and say their first tokens."""
+        slots, requests = (torch.tensor(list(each), device=self.device) for each in (chosen, chosen.values()))
+        fresh = Cache(self.sizes, len(chosen), longest, self.device, self.model.embedding.dtype)
+        states = self.model.states(tokens[requests, :longest], fresh)
+        for layer in range(self.sizes.layers):
+            self.cache.keys[layer][slots, :, :longest] = fresh.keys[layer]
+            self.cache.values[layer][slots, :, :longest] = fresh.values[layer]
+        self.request[slots], self.place[slots], self.said[slots] = requests, length[requests], 0
+        self.say(states[torch.arange(len(chosen), device=self.device), length[requests] - 1], slots)
+
+    def advance(self, span):
+        """A step of all slots; the keys of all lie in the first `span` places."""
+        self.step(span)
+
+    def step(self, span):
+        stream = functional.embedding(self.token[:, None], self.model.embedding)
+        angles = self.place[:, None, None, None] * self.model.frequencies
+        turns = angles.cos(), angles.sin()
+        mask = (torch.arange(span, device=self.device) <= self.place[:, None])[:, None, None]
+        for layer, keys, values in zip(self.model.layers, self.cache.keys, self.cache.values, strict=True):
+            stream = stream + self.attend(layer, rms_norm(stream, layer.attention_norm), turns, mask, keys, values)
+            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
+        # A slot without a request stays within its room.
+        self.place.add_(1).clamp_(max=self.room - 1)
+        self.say(rms_norm(stream, self.model.norm)[:, 0], self.row)
+
+    def attend(self, layer, x, turns, mask, keys, values):
+        """Attention of one token of each slot to that slot's places."""
+        sizes = self.sizes
+        split = functional.linear(x, layer.qkv).view(self.slots, 1, -1, sizes.head_width).transpose(1, 2)
+        query, key, value = split.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
+        query, key = rotate(query, turns), rotate(key, turns)
+        keys[self.row, :, self.place] = key[:, :, 0]
+        values[self.row, :, self.place] = value[:, :, 0]
+        span = mask.shape[-1]
+        # The queries that share a head of keys are as several queries of it.
+        shared = query.reshape(self.slots, sizes.kv_heads, -1, sizes.head_width)
+        mixed = functional.scaled_dot_product_attention(shared, keys[:, :, :span], values[:, :, :span], attn_mask=mask)
+        return functional.linear(mixed.reshape(self.slots, 1, sizes.width), layer.out)
+
+    def say(self, states, slots):
+        """The next token of some slots, and its scores, into the lines of their requests."""
+        logits = self.model.logits(states)
+        token, request, said = logits.argmax(-1), self.request[slots], self.said[slots]
+        self.token[slots] = token
+        self.out[request, said] = token
+        self.scores[request] = logits.gather(-1, self.candidates[request]).to(self.scores.dtype)
+        self.said[slots] = (said + 1).clamp(max=self.out.shape[1] - 1)
+
+
+@both.baseline(kind="reasonable")
+class StaticBatches(Server):
+    pass
+
+
+@both.variant(adds="length buckets", why="requests that want about as many tokens end together")
+class SortedBatches(Server):
+    def order(self, wanted):
+        return sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
+
+
+@both.variant(adds="continuous batching", why="a slot that has ended takes the next request, instead of waiting")
+class Continuous(Server):
+    def admits(self, free):
+        return free > 0
+
+
+@both.variant(
+    builds_on="continuous",
+    adds="longest first",
+    why="what is left for the end is short, so that all slots are busy until then",
+)
+class LongestFirst(Continuous):
+    def order(self, wanted):
+        return sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
+
+
+@cuda.variant(
+    builds_on="continuous",
+    adds="cuda graphs",
+    why="a step is one launch, of the graph with the smallest span that has all keys",
+)
+class Graphs(Continuous):
+    def prepare(
+        self, weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
+    ):
+        super().prepare(
+            weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
+        )
+        spans = {-(-self.room * part // GRAPHS // SPAN) * SPAN for part in range(1, GRAPHS + 1)}
+        with torch.inference_mode():
+            self.graphs = {span: captured(self.step, span) for span in sorted(spans)}
+
+    def advance(self, span):
+        self.graphs[min(each for each in self.graphs if each >= span)].replay()

@@ -1,0 +1,315 @@
+"""The experts of a mixture: many small products of sizes that only the routing knows.
+
+Workload   The feed-forward part of a layer with experts: each token goes through `chosen` of them, each SwiGLU of its
+           own weights, and the results are added with the router's weights. Some experts are chosen more often than
+           others. bfloat16 on a GPU, float32 on a CPU.
+Baseline   Tokens are sorted by expert, then one expert after the other: the host must know how many tokens each has,
+           and many small operations follow.
+Variants   `padded` (cuda): all experts in one batched product, as if each had as many tokens as the one with the most.
+           `grouped` (cuda): a product whose groups of rows end where a tensor on the GPU says, of the library.
+           `gathered` (cuda): such a product in Triton, which takes rows from where the tokens lie.  `fused`
+           (cuda): its tiles of gate and up meet in registers.  `fp8` (cuda): operands of the grouped product are
+           rounded to 8 bits, with a scale for each row and column.
+           `in_cache` (cpu): one call in C for all experts; a block of rows stays in the cache for both products.
+Breaks     So many tokens for each expert that single products fill the machine. An even routing, which hardly pads.
+           Few tokens: then reading the weights takes all the time, and only fp8 reads less.
+"""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
+from aiperf_core.errors import SkipError
+from aiperf_core.kernels import host_source, triton_ahead, triton_source
+
+bench = Benchmark(goal="speed", clock="device")
+both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
+cuda = bench.on("cuda", requires="sm_80")
+
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+# A tile of the Triton kernels; its rows are at most this many, and fewer where experts have fewer.
+ROWS, COLUMNS, DEPTH, STAGES = 128, 128, 64, 3
+HALF = COLUMNS // 2  # of gate and of up each, where a program has both
+LEAST_ROWS = 16  # of a tensor core's product
+FP8, FP8_LARGEST = torch.float8_e4m3fn, 448.0
+in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
+
+
+def ahead(kernel, rows, **constants):
+    pointers = dict.fromkeys(("x_ptr", "weights_ptr", "out_ptr"), "*bf16:16")
+    indices = {"order_ptr": "*i64:16", "ends_ptr": "*i32:16"}
+    sizes = {"experts": "i32:16", "chosen": "i32", "depth": "i32:16", "columns": "i32:16"}
+    return triton_ahead(
+        kernel,
+        signature=pointers | indices | sizes,
+        constants={"ROWS": rows, "COLUMNS": COLUMNS, "DEPTH": DEPTH, "EXPERTS": 64, **constants},
+        num_warps=warps_of(rows),
+        num_stages=STAGES,
+    )
+
+
+def warps_of(rows):
+    return 8 if rows > 64 else 4
+
+
+host_code = host_source("moe_grouped_gemm.c", options=("-fno-math-errno", "-fno-trapping-math"))
+kernels = triton_source(
+    "moe_grouped_gemm_triton.py",
+    ahead("gathered", ROWS, GATHER=True),
+    ahead("gathered", LEAST_ROWS, GATHER=False),
+    ahead("gathered_swiglu", ROWS, COLUMNS=HALF),
+    ahead("gathered_swiglu", LEAST_ROWS, COLUMNS=HALF),
+    archs=("sm_80", "sm_90"),
+)
+
+ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 16, "skew": 0.25}
+
+
+@bench.workload(
+    smoke={"tokens": 61, "experts": 5, "chosen": 2, "width": 32, "hidden": 48, "bits": 16, "skew": 0.5},
+    cpu={"tokens": 256, "experts": 32, "chosen": 4, "width": 128, "hidden": 256, "bits": 32, "skew": 0.25},
+    cuda={"tokens": 4096, **ON_A_GPU},
+    decode={"tokens": 64, **ON_A_GPU},
+    prefill={"tokens": 16384, **ON_A_GPU},
+)
+def inputs(tokens, experts, chosen, width, bits, skew, device, generator):
+    # The `chosen` largest of log p plus Gumbel noise are as many draws by p without putting back.
+    uniform = torch.rand(tokens, experts, dtype=torch.float64, device=device, generator=generator).clamp_min_(1e-12)
+    order = torch.randperm(experts, device=device, generator=generator)
+    liked = popularity(experts, skew).log().to(device)[order]
+    found = (liked - (-uniform.log()).log()).topk(chosen, -1).indices
+    draw = {"device": device, "generator": generator}
+    return {
+        "x": torch.randn(tokens, width, **draw).to(DTYPES[bits]),
+        "routes": found,
+        "shares": torch.softmax(torch.randn(tokens, chosen, **draw), -1),
+    }
+
+
+@bench.static
+def parameters(experts, width, hidden, bits, device, generator):
+    def matrices(rows, columns):
+        drawn = torch.randn(experts, rows, columns, device=device, generator=generator)
+        return drawn.div_(math.sqrt(rows)).to(DTYPES[bits])
+
+    return {"gate_up": matrices(width, 2 * hidden), "down": matrices(hidden, width)}
+
+
+def popularity(experts, skew):
+    """The probability of each expert, falling with its rank to the power of `skew`."""
+    weight = torch.arange(1, experts + 1, dtype=torch.float64) ** -skew
+    return weight / weight.sum()
+
+
+@bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
+def reference(x, routes, shares, gate_up, down):
+    out = torch.zeros_like(x)
+    for expert, (first, second) in enumerate(zip(gate_up, down, strict=True)):
+        token, choice = (routes == expert).nonzero(as_tuple=True)
+        gate, up = (x[token] @ first).chunk(2, -1)
+        out.index_add_(0, token, functional.silu(gate) * up @ second * shares[token, choice, None].to(x.dtype))
+    return out
+
+
+@bench.cost
+def cost(tokens, experts, chosen, width, hidden, bits, skew):
+    # Draws that are put back reach fewer experts, so at least so many are read.
+    active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
+    element = bits // 8
+    return Cost(
+        bytes_read=element * (tokens * width + 3 * active * width * hidden) + 12 * tokens * chosen,
+        bytes_written=element * tokens * width,
+        flops=6 * tokens * chosen * width * hidden,
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=tokens,
+    )
+
+
+# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+bench.awkward(
+    {"tokens": 1, "experts": 3, "chosen": 3},
+    {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
+    {"tokens": 3, "experts": 67, "chosen": 6, "bits": 32},
+    {"tokens": 131, "width": 144, "hidden": 80, "skew": 3.0, "bits": 32},
+)
+cuda.reach(of="MM:bf16", at_least=0.70, size="prefill")
+cuda.reach(of="RBW", at_least=0.75, size="decode")
+cpu.reach(of="speedup", at_least=1.3)
+
+
+def sorted_by_expert(routes, experts):
+    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
+    found = routes.flatten().sort(stable=True)
+    every = torch.arange(experts, device=routes.device)
+    return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)
+
+
+def swiglu(wide):
+    gate, up = wide.chunk(2, -1)
+    return functional.silu(gate) * up
+
+
+def combined(slots, shares):
+    """The weighted sum of the results of each token, which lie side by side in `slots`."""
+    tokens, chosen = shares.shape
+    return torch.bmm(shares.to(slots.dtype)[:, None], slots.view(tokens, chosen, -1))[:, 0]
+
+
+def to_slots(results, order):
+    """Results in sorted order, each put into its slot."""
+    return torch.empty_like(results).index_copy_(0, order, results)
+
+
+@both.baseline(kind="reasonable")
+def one_by_one(x, routes, shares, gate_up, down):
+    order, ends = sorted_by_expert(routes, len(down))
+    rows = x[order // routes.shape[1]]
+    results, begin = torch.empty_like(rows), 0
+    for expert, end in enumerate(ends.tolist()):
+        if end > begin:
+            torch.mm(swiglu(rows[begin:end] @ gate_up[expert]), down[expert], out=results[begin:end])
+        begin = end
+    return combined(to_slots(results, order), shares)
+
+
+@cpu.variant(
+    adds=("grouped product", "cache blocking"),
+    why="one call for all experts, in which a block of rows stays in the cache from the gather to the second product",
+)
+class InCache:
+    def prepare(self, x, routes, gate_up, down):
+        self.first, self.second = gate_up.float(), down.float()
+        self.slots = torch.empty(routes.numel(), x.shape[1])
+        self.products = host_code.function("in_cache")
+
+    def run(self, x, routes, shares, hidden):
+        experts, width = len(self.first), x.shape[1]
+        order, ends = sorted_by_expert(routes, experts)
+        chosen = routes.shape[1]
+        self.products(x.float(), self.first, self.second, order, ends, self.slots, experts, chosen, width, hidden)
+        return combined(self.slots, shares).to(x.dtype)
+
+
+@cuda.variant(adds="padded batch", why="two products for all experts, padded to the tokens of the one with the most")
+def padded(x, routes, shares, gate_up, down):
+    experts = len(down)
+    order, ends = sorted_by_expert(routes, experts)
+    begins = functional.pad(ends[:-1], (1, 0))
+    most = int((ends - begins).max())
+    expert = routes.flatten()[order]
+    places = expert * most + torch.arange(len(order), device=x.device) - begins[expert]
+    rows = x.new_zeros(experts * most, x.shape[1]).index_copy_(0, places, x[order // routes.shape[1]])
+    results = torch.bmm(swiglu(torch.bmm(rows.view(experts, most, -1), gate_up)), down)
+    return combined(to_slots(results.flatten(0, 1)[places], order), shares)
+
+
+@cuda.variant(
+    requires="sm_90",
+    adds="grouped product",
+    why="the ends of the groups stay on the GPU: no expert is padded, and the host does not wait for counts",
+)
+class Grouped:
+    def prepare(self, width, hidden, bits):
+        if bits != 16 or width % 16 or hidden % 16:
+            raise SkipError("the library's grouped product takes bfloat16, and widths that are multiples of 16 bytes")
+
+    def run(self, x, routes, shares, gate_up, down):
+        order, ends = sorted_by_expert(routes, len(down))
+        rows = x[order // routes.shape[1]]
+        hidden = swiglu(functional.grouped_mm(rows, gate_up, offs=ends))
+        return combined(to_slots(functional.grouped_mm(hidden, down, offs=ends), order), shares)
+
+
+@cuda.variant(
+    requires=("sm_80", "package:triton"),
+    adds=("grouped product", "gathered operands"),
+    why="tiles take their rows where the tokens lie and leave results where the sum reads them: no sorted copies",
+)
+class Gathered:
+    def prepare(self, x, routes, gate_up, down):
+        experts, slots = len(down), routes.numel()
+        self.results = x.new_empty(slots, x.shape[1])
+        self.rows = min(ROWS, max(LEAST_ROWS, 1 << (slots // experts).bit_length()))
+        self.tiles = slots // self.rows + min(experts, slots)
+        self.size = {"ROWS": self.rows, "DEPTH": DEPTH}
+        self.size |= {"EXPERTS": 1 << (experts - 1).bit_length()}
+        self.size |= {"num_warps": warps_of(self.rows), "num_stages": STAGES}
+        self.product = kernels.kernel("gathered")
+        self.find_first(x, slots, gate_up.shape[2] // 2)
+
+    def find_first(self, x, slots, hidden):
+        self.wide = x.new_empty(slots, 2 * hidden)
+
+    def run(self, x, routes, shares, gate_up, down):
+        order, ends = sorted_by_expert(routes, len(down))
+        chosen = routes.shape[1]
+        hidden = self.first(x, gate_up, order, ends, chosen)
+        self.launch(self.product, hidden, down, order, ends, self.results, chosen, COLUMNS, GATHER=False)
+        return combined(self.results, shares)
+
+    def first(self, x, gate_up, order, ends, chosen):
+        self.launch(self.product, x, gate_up, order, ends, self.wide, chosen, COLUMNS, GATHER=True)
+        return swiglu(self.wide)
+
+    def launch(self, kernel, left, weights, order, ends, out, chosen, block, **constants):
+        experts, columns = len(weights), out.shape[1]
+        grid = (self.tiles * -(-columns // block),)
+        sizes = (experts, chosen, weights.shape[1], columns)
+        kernel[grid](left, weights, order, ends, out, *sizes, COLUMNS=block, **constants, **self.size)
+
+
+@cuda.variant(
+    requires=("sm_80", "package:triton"),
+    builds_on="gathered",
+    adds="fused activation",
+    why="a program has the tiles of gate and up for the same rows, and stores their product alone",
+)
+class Fused(Gathered):
+    def find_first(self, x, slots, hidden):
+        self.gated = kernels.kernel("gathered_swiglu")
+        self.hidden = x.new_empty(slots, hidden)
+
+    def first(self, x, gate_up, order, ends, chosen):
+        self.launch(self.gated, x, gate_up, order, ends, self.hidden, chosen, HALF)
+        return self.hidden
+
+
+def quantised(values, along):
+    """Values in fp8, and their scales in float32: one for all along a dimension."""
+    scale = values.abs().amax(along, keepdim=True).float().clamp_min_(1e-12).div_(FP8_LARGEST)
+    return (values.float() / scale).to(FP8), scale.squeeze(along)
+
+
+@cuda.variant(
+    requires="sm_90",
+    builds_on="grouped",
+    adds="fp8",
+    why="tensor cores multiply twice as many 8-bit operands a second, and weights are half the bytes",
+    lossy=lossy("rel_l2", at_most=8e-2),
+)
+class Fp8(Grouped):
+    def prepare(self, gate_up, down, width, hidden, bits):
+        super().prepare(width, hidden, bits)
+        self.weights = [self.by_columns(one) for one in (gate_up, down)]
+
+    def by_columns(self, weights):
+        """Matrices with a scale for each column, whose columns lie in memory one after the other."""
+        narrow, scale = quantised(weights, 1)
+        return narrow.transpose(1, 2).contiguous().transpose(1, 2), scale
+
+    def run(self, x, routes, shares):
+        (gate_up, first_scale), (down, second_scale) = self.weights
+        order, ends = sorted_by_expert(routes, len(down))
+        token = order // routes.shape[1]
+        narrow, scale = quantised(x, 1)
+        rows = narrow.view(torch.uint8)[token].view(FP8)  # torch gathers bytes, not every type of 8 bits
+        wide = self.product(rows, gate_up, scale[token], first_scale, ends)
+        narrow, scale = quantised(swiglu(wide), 1)
+        return combined(to_slots(self.product(narrow, down, scale, second_scale, ends), order), shares)
+
+    def product(self, left, right, left_scale, right_scale, ends):
+        return torch._scaled_grouped_mm(
+            left, right, left_scale, right_scale, offs=ends, out_dtype=torch.bfloat16, use_fast_accum=True
+        )

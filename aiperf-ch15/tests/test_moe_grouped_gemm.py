@@ -1,0 +1,76 @@
+"""The forms that need a GPU are right where it can be tested without one; `pytest --aiperf` tests the others."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from aiperf_ch15 import moe_grouped_gemm
+from aiperf_core.benchmark import call_with
+
+SIZES: dict[str, Any] = {"tokens": 96, "experts": 7, "chosen": 3, "width": 64, "hidden": 48, "bits": 16, "skew": 1.0}
+
+
+def drawn(**sizes: Any) -> dict[str, Any]:
+    draw = {**SIZES, **sizes, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    task = moe_grouped_gemm.bench.task
+    assert task.static is not None
+    return {**draw, **call_with(task.static, draw), **call_with(task.inputs, draw)}
+
+
+def error(out: torch.Tensor, right: torch.Tensor) -> float:
+    return float((out.double() - right.double()).norm() / right.double().norm())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_the_kernels_are_right_when_interpreted() -> None:
+    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("interpreted_experts.py"))],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout) == (0, "the experts are right\n"), done.stderr
+
+
+@pytest.mark.parametrize("sizes", [{}, {"tokens": 1}, {"experts": 67, "tokens": 2}])
+def test_padded_and_grouped_are_the_experts_one_by_one(sizes: dict[str, Any]) -> None:
+    given = drawn(**sizes)
+    right = call_with(moe_grouped_gemm.one_by_one, given)
+    assert error(call_with(moe_grouped_gemm.padded, given), right) < 1e-2
+    assert error(call_with(moe_grouped_gemm.Grouped().run, given), right) < 1e-2
+
+
+@pytest.mark.parametrize(("damage", "within"), [(1.0, True), (1.1, False)])
+def test_eight_bits_keep_their_budget_and_a_wrong_scale_does_not(damage: float, within: bool) -> None:
+    class Emulated(moe_grouped_gemm.Fp8):
+        def product(self, left: Any, right: Any, left_scale: Any, right_scale: Any, ends: Any) -> Any:
+            assert right.stride(1) == 1  # the columns lie one after the other, as the library requires
+            left, right = left.float() * left_scale[:, None] * damage, right.float() * right_scale[:, None]
+            parts = zip([0, *ends.tolist()], ends.tolist(), right, strict=False)
+            return torch.cat([left[begin:end] @ one for begin, end, one in parts]).bfloat16()
+
+    given = drawn(tokens=512, width=256, hidden=128)
+    emulated = Emulated()
+    call_with(emulated.prepare, given)
+    (declared,) = (one for one in moe_grouped_gemm.bench.implementations_on("cuda") if one.name == "fp8")
+    assert declared.lossy is not None
+    right = moe_grouped_gemm.bench.answer(
+        SIZES, {name: given[name] for name in ("x", "routes", "shares", "gate_up", "down")}
+    )
+    found = error(call_with(emulated.run, given), right)
+    assert (found <= declared.lossy.budget) == within, found
+
+
+def test_the_cost_counts_no_expert_that_is_not_read() -> None:
+    sizes = {**SIZES, "tokens": 4, "experts": 64, "chosen": 4, "skew": 0.5}
+    active = [len(drawn(**sizes)["routes"].unique())]
+    weights = 2 * 3 * SIZES["width"] * SIZES["hidden"]
+    assert moe_grouped_gemm.bench.work(sizes).bytes_read / weights < 1.1 * active[0]
