@@ -9,4 +9,10 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "prefill_packing",
+        "A batch of prompts of many lengths need not be padded to the longest",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("inference", "prefill", "batching", "technique-100", "technique-102"),
+    )
