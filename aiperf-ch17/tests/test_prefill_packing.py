@@ -1,6 +1,7 @@
 """`varlen` gives attention what it asks for, and lengths are those of the cost."""
 
 import sys
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -39,11 +40,11 @@ def test_varlen_is_told_where_prompts_begin(monkeypatch: pytest.MonkeyPatch) -> 
         assert starts.dtype == torch.int32
         called.append(longest)
         bounds, out = starts.tolist(), torch.empty_like(query)
-        for begin, end in zip(bounds, bounds[1:], strict=False):
+        for begin, end in pairwise(bounds):
             rows = [one[begin:end].transpose(0, 1)[None] for one in (query, key, value)]
             mixed = functional.scaled_dot_product_attention(*rows, is_causal=end - begin > 1, enable_gqa=True)
             out[begin:end] = mixed[0].transpose(0, 1)
-        assert max(end - begin for begin, end in zip(bounds, bounds[1:], strict=False)) == longest
+        assert max(end - begin for begin, end in pairwise(bounds)) == longest
         return out
 
     module = ModuleType("torch.nn.attention.varlen")

@@ -16,3 +16,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("inference", "prefill", "batching", "technique-100", "technique-102"),
     )
+    yield Target(
+        "routing_policy",
+        "A turn goes where its beginning is cached, unless the queue there is long",
+        goal="latency",
+        devices=("cpu",),
+        tags=("inference", "serving", "simulation", "technique-121"),
+    )

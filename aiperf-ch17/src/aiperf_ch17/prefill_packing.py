@@ -1,11 +1,11 @@
 """Prefill of prompts of many lengths: padded, in buckets of like length, or packed without any padding.
 
-Workload   A prefill worker has a batch of prompts and a synthetic model, see `aiperf_core.models`. It returns the state of
-           every token behind the last norm, the tokens of all prompts one after the other. The lengths are the
+Workload   A prefill worker has a batch of prompts and a synthetic model, see `aiperf_core.models`. It returns the state
+           of every token behind the last norm, the tokens of all prompts one after the other. The lengths are the
            quantiles of a lognormal distribution, in random order: the number of tokens is the same for every seed.
 Baseline   The batch is padded to its longest prompt. Most of what is computed is padding.
-Variants   `buckets`: the prompts are sorted by length, and each group is padded to its own longest.  `packed`: the tokens
-           of all prompts are one row. Only attention needs to know where a prompt ends, and is called for each prompt.
+Variants   `buckets`: the prompts are sorted by length, and each group is padded to its own longest.  `packed`: the
+           tokens of all prompts are one row. Only attention needs to know where a prompt ends, and is called for each.
            `varlen` (cuda): one call of attention takes all prompts, and the places where they begin.
 Breaks     Prompts of one length have no padding. A single prompt that is far longer than the others keeps a GPU busy
            alone, and padding then costs little time.
