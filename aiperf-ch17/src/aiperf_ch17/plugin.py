@@ -17,6 +17,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("inference", "prefill", "batching", "technique-100", "technique-102"),
     )
     yield Target(
+        "disagg_goodput",
+        "Prefill and decode apart keep both deadlines at a higher rate",
+        goal="throughput",
+        devices=("cpu",),
+        tags=("inference", "serving", "simulation", "disaggregation", "technique-103"),
+    )
+    yield Target(
         "routing_policy",
         "A turn goes where its beginning is cached, unless the queue there is long",
         goal="latency",
