@@ -9,4 +9,10 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "checkpoint_interval",
+        "How often to write checkpoints, and where to, when a machine fails every half hour",
+        goal="speed",
+        devices=("cpu",),
+        tags=("training", "checkpoint", "simulation", "failures"),
+    )

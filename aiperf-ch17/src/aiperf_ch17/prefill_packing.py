@@ -1,0 +1,225 @@
+"""Prefill of prompts of many lengths: padded, in buckets of like length, or packed without any padding.
+
+Workload   A prefill worker has a batch of prompts and a synthetic model, see `aiperf_core.models`. It returns the state
+           of every token behind the last norm, the tokens of all prompts one after the other. The lengths are the
+           quantiles of a lognormal distribution, in random order: the number of tokens is the same for every seed.
+Baseline   The batch is padded to its longest prompt. Most of what is computed is padding.
+Variants   `buckets`: the prompts are sorted by length, and each group is padded to its own longest.  `packed`: the
+           tokens of all prompts are one row. Only attention needs to know where a prompt ends, and is called for each.
+           `varlen` (cuda): one call of attention takes all prompts, and the places where they begin.
+Breaks     Prompts of one length have no padding. A single prompt that is far longer than the others keeps a GPU busy
+           alone, and padding then costs little time.
+"""
+
+import inspect
+import math
+from statistics import NormalDist
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
+from aiperf_core.errors import SkipError
+from aiperf_core.models import ModelConfig, Transformer, config, planted
+from aiperf_core.models.transformer import rms_norm, rotate
+
+# On one processor of the host: short operations that two would share wait for each other.
+bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
+both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu")
+cuda = bench.on("cuda", requires="sm_80")
+
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+
+
+def tolerance(bits):
+    if bits == 32:
+        return fp32_reduction
+    why = "the stream is rounded to bfloat16 twice a layer, and the states are sums of what the layers add"
+    return Tolerance(1e-2, reason=why)
+
+
+def lengths(prompts, median, spread, longest):
+    """The lengths of the prompts, in order: quantiles of a lognormal distribution, from 1 to `longest`."""
+    places = [(number + 0.5) / prompts for number in range(prompts)]
+    drawn = [round(median * math.exp(spread * NormalDist().inv_cdf(place))) for place in places]
+    return [min(max(one, 1), longest) for one in drawn]
+
+
+@bench.workload(
+    smoke={
+        **ModelConfig(layers=2, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
+        "bits": 32,
+        "prompts": 7,
+        "median": 5,
+        "spread": 0.9,
+        "longest": 23,
+    },
+    cpu={**config("tiny").sizes, "bits": 32, "prompts": 16, "median": 32, "spread": 0.9, "longest": 512},
+    cuda={**config("8b4").sizes, "bits": 16, "prompts": 32, "median": 500, "spread": 0.9, "longest": 8192},
+)
+def inputs(prompts, median, spread, longest, vocabulary, device, generator):
+    length = torch.tensor(lengths(prompts, median, spread, longest), device=device)
+    order = torch.randperm(prompts, device=device, generator=generator)
+    # Behind a prompt are other tokens, on which nothing may depend.
+    room = int(length.max())
+    tokens = torch.randint(vocabulary, (prompts, room), device=device, generator=generator)
+    return {"tokens": tokens, "length": length[order]}
+
+
+@bench.static
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    return {"weights": planted(model, device, DTYPES[bits], generator)}
+
+
+@bench.reference(tolerance=tolerance)
+def reference(tokens, length, weights, layers, width, heads, kv_heads, hidden, vocabulary):
+    sizes = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    model = Transformer(sizes, weights)
+    rows = zip(tokens, length.tolist(), strict=True)
+    return torch.cat([model.states(row[None, :count])[0] for row, count in rows])
+
+
+@bench.cost
+def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, prompts, median, spread, longest):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    counts = lengths(prompts, median, spread, longest)
+    tokens, attended = sum(counts), sum(one * (one + 1) / 2 for one in counts)
+    size = bits // 8
+    # The weights of the layers once, and of the embedding no more rows than there are tokens.
+    read = size * (layers * model.layer_parameters + min(tokens, vocabulary) * width) + 8 * (tokens + prompts)
+    return Cost(
+        bytes_read=read,
+        bytes_written=size * tokens * width,
+        flops=model.flops(tokens, attended, 0),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=tokens,
+    )
+
+
+# A single token; one prompt; prompts of one token; half precision.
+bench.awkward(
+    {"prompts": 1, "median": 1, "longest": 1},
+    {"prompts": 1, "median": 11},
+    {"prompts": 5, "median": 1, "spread": 0.0},
+    {"prompts": 13, "median": 9, "longest": 31, "bits": 16},
+)
+bench.accept("cost.bytes_read", because="the head, rows of unused words, and tokens behind a prompt are not read")
+cuda.reach(of="MM:bf16", at_least=0.60, implementation="varlen")
+cpu.reach(of="time:padded", at_most=0.5, implementation="packed")
+
+
+class Prefill:
+    """The states of a batch of prompts; how, is the implementation's."""
+
+    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary):
+        sizes = ModelConfig(
+            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+        )
+        self.model = Transformer(sizes, weights)
+
+
+@both.baseline(kind="reasonable")
+class Padded(Prefill):
+    @torch.inference_mode()
+    def run(self, tokens, length):
+        counts = length.tolist()
+        states = self.model.states(tokens[:, : max(counts)])
+        return torch.cat([row[:count] for row, count in zip(states, counts, strict=True)])
+
+
+@both.variant(adds="length buckets", why="a group of prompts of like length is padded to its own longest prompt")
+class Buckets(Prefill):
+    GROUPS = 4
+
+    @torch.inference_mode()
+    def run(self, tokens, length):
+        counts = length.tolist()
+        order = sorted(range(len(counts)), key=counts.__getitem__)
+        rows = [tokens[:0]] * len(counts)
+        size = -(-len(order) // self.GROUPS)
+        for first in range(0, len(order), size):
+            group = order[first : first + size]
+            states = self.model.states(tokens[group, : counts[group[-1]]])
+            for number, one in zip(group, states, strict=True):
+                rows[number] = one[: counts[number]]
+        return torch.cat(rows)
+
+
+@both.variant(adds="packing", why="all that treats tokens alone gets the tokens of all prompts, and no padding")
+class Packed(Prefill):
+    @torch.inference_mode()
+    def run(self, tokens, length):
+        counts, model = length.tolist(), self.model
+        sizes, total = model.model, sum(counts)
+        self.begin(counts, tokens.device)
+        # Every prompt begins at place 0.
+        turns = [torch.cat(one)[:, None] for one in zip(*self.places(counts), strict=True)]
+        stream = functional.embedding(
+            torch.cat([row[:count] for row, count in zip(tokens, counts, strict=True)]), model.embedding
+        )
+        for layer in model.layers:
+            x = rms_norm(stream, layer.attention_norm)
+            split = functional.linear(x, layer.qkv).view(total, -1, sizes.head_width)
+            query, key, value = split.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
+            # `rotate` wants the angles of each token beside its heads.
+            mixed = self.attend(rotate(query, turns), rotate(key, turns), value)
+            stream = stream + functional.linear(mixed.reshape(total, -1), layer.out)
+            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
+        return rms_norm(stream, model.norm)
+
+    def places(self, counts):
+        """Cosine and sine of the places of each prompt."""
+        cosine, sine = self.model.turns(0, max(counts))
+        return [(cosine[:count], sine[:count]) for count in counts]
+
+    def begin(self, counts, device):
+        """Called once for a batch."""
+        self.counts = counts
+
+    def attend(self, query, key, value):
+        """Causal attention within each prompt; all are [tokens, heads, head_width]."""
+        parts = zip(*(one.transpose(0, 1)[None].split(self.counts, 2) for one in (query, key, value)), strict=True)
+        shared = query.shape[1] != key.shape[1]
+        mixed = [
+            functional.scaled_dot_product_attention(*part, is_causal=part[0].shape[2] > 1, enable_gqa=shared)
+            for part in parts
+        ]
+        return torch.cat(mixed, 2)[0].transpose(0, 1)
+
+
+@cuda.variant(
+    builds_on="packed",
+    adds="varlen attention",
+    why="one kernel attends within all prompts: short ones run beside long ones, and nothing is launched for each",
+)
+class Varlen(Packed):
+    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary, bits):
+        super().prepare(weights, layers, width, heads, kv_heads, hidden, vocabulary)
+        if bits != 16 or (width // heads) % 8:
+            raise SkipError("flash attention takes bfloat16 and heads of a multiple of 8 elements")
+        try:
+            from torch.nn.attention.varlen import varlen_attn
+        except ImportError:
+            raise SkipError("this version of torch has no torch.nn.attention.varlen") from None
+        # The names of these options differ between versions of torch.
+        known = inspect.signature(varlen_attn).parameters
+        self.options = {"window_size": (-1, 0)} if "window_size" in known else {"is_causal": True}
+        if "enable_gqa" in known:
+            self.options["enable_gqa"] = heads != kv_heads
+        self.attention = varlen_attn
+
+    def begin(self, counts, device):
+        super().begin(counts, device)
+        ends = torch.tensor([0, *counts]).cumsum(0).to(torch.int32)
+        self.ends = (ends.pin_memory() if device.type == "cuda" else ends).to(device, non_blocking=True)
+
+    def attend(self, query, key, value):
+        longest = max(self.counts)
+        return self.attention(query, key, value.contiguous(), self.ends, self.ends, longest, longest, **self.options)
