@@ -9,4 +9,10 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "flash_decode",
+        "One token's attention to a long cache fills the GPU when the cache is split",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "technique-39", "technique-115"),
+    )

@@ -1,0 +1,59 @@
+"""What `pytest --aiperf` does not test of the targets: kernels under Triton's interpreter, and wrong sizes."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from aiperf_ch18 import flash_decode
+from aiperf_core.errors import SkipError, UsageError
+
+HERE = Path(__file__).parent
+INTERPRETED = {"flash_decode": "per_row split tensor_cores staged one_launch"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+@pytest.mark.parametrize("target", INTERPRETED)
+def test_kernels_are_right_when_interpreted(target: str) -> None:
+    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
+    done = subprocess.run(
+        [sys.executable, str(HERE / f"interpreted_{target}.py")],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    said = [f"{name} is right" for name in INTERPRETED[target].split()]
+    assert (done.returncode, done.stdout.splitlines()) == (0, said), done.stderr
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 8191, 65536])
+@pytest.mark.parametrize("rows", [1, 8, 264, 1000])
+def test_parts_cover_the_keys_and_none_is_empty(length: int, rows: int) -> None:
+    span, splits = flash_decode.parts(length, rows, block=64, wanted=264)
+    assert span % 64 == 0
+    assert span * (splits - 1) < length <= span * splits
+    assert rows * splits <= max(264, rows)
+
+
+def test_parts_on_a_cpu_are_not_empty() -> None:
+    for length in range(1, 40):
+        span, splits = flash_decode.span_of(length), flash_decode.parts_of(length)
+        assert span * (splits - 1) < length <= span * splits
+
+
+@pytest.mark.parametrize("width", [8, 33, 80, 512])
+def test_a_width_without_a_kernel_is_skipped(width: int) -> None:
+    with pytest.raises(SkipError) as caught:
+        flash_decode.Split().prepare(torch.empty(1, 4, width), torch.empty(1, 2, 7, width))
+    assert str(caught.value) == f"takes heads of 16, 32, 64, 128, 256 elements; these have {width}"
+
+
+def test_heads_share_evenly() -> None:
+    with pytest.raises(UsageError) as caught:
+        flash_decode.inputs(1, 6, 4, 16, 7, "cpu", torch.Generator())
+    assert str(caught.value) == "heads=6 and kv_heads=4; accepted are heads that share evenly"
