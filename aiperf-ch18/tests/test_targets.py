@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from aiperf_ch18 import flash_decode
+from aiperf_ch18 import flash_decode, rope_kv_append
 from aiperf_core.errors import SkipError, UsageError
 
 HERE = Path(__file__).parent
-INTERPRETED = {"flash_decode": "per_row split tensor_cores staged one_launch"}
+INTERPRETED = {
+    "flash_decode": "per_row split tensor_cores staged one_launch",
+    "rope_kv_append": "fused heads_together",
+}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
@@ -57,3 +60,15 @@ def test_heads_share_evenly() -> None:
     with pytest.raises(UsageError) as caught:
         flash_decode.inputs(1, 6, 4, 16, 7, "cpu", torch.Generator())
     assert str(caught.value) == "heads=6 and kv_heads=4; accepted are heads that share evenly"
+
+
+def test_an_odd_width_has_no_pairs() -> None:
+    with pytest.raises(UsageError) as caught:
+        rope_kv_append.inputs(1, 1, 4, 2, 33, 7, "cpu", torch.Generator())
+    assert str(caught.value) == "width=33, new=1, longest=7; accepted are even widths and new <= longest"
+
+
+def test_no_two_tokens_have_one_place() -> None:
+    drawn = rope_kv_append.inputs(5, 33, 1, 1, 2, 61, "cpu", torch.Generator().manual_seed(1))
+    assert len(drawn["slots"].unique()) == 5 * 33
+    assert bool((drawn["slots"] % rope_kv_append.PAGE == drawn["positions"] % rope_kv_append.PAGE).all())

@@ -16,3 +16,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("attention", "decode", "kv-cache", "technique-39", "technique-115"),
     )
+    yield Target(
+        "rope_kv_append",
+        "What follows the QKV product is one pass over its result",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("decode", "kv-cache", "fusion", "rotary", "technique-75", "technique-81"),
+    )
