@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from aiperf_ch18 import flash_decode, rope_kv_append
+from aiperf_ch18 import flash_decode, kv_block_allocator, rope_kv_append
+from aiperf_core.benchmark import call_with
 from aiperf_core.errors import SkipError, UsageError
 
 HERE = Path(__file__).parent
@@ -72,3 +74,40 @@ def test_no_two_tokens_have_one_place() -> None:
     drawn = rope_kv_append.inputs(5, 33, 1, 1, 2, 61, "cpu", torch.Generator().manual_seed(1))
     assert len(drawn["slots"].unique()) == 5 * 33
     assert bool((drawn["slots"] % rope_kv_append.PAGE == drawn["positions"] % rope_kv_append.PAGE).all())
+
+
+def trace(**sizes: Any) -> dict[str, Any]:
+    """What an allocator is given."""
+    given = {**sizes, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    return given | call_with(kv_block_allocator.inputs, given)
+
+
+def test_rows_read_back_what_they_wrote() -> None:
+    given = trace(steps=70, rows=9, ending=2, longest=19, forked=0.6)
+    out = call_with(kv_block_allocator.with_lists, given)
+    page, memory = kv_block_allocator.PAGE, {}
+    # Each row's own memory, as if nothing were shared, against that of the blocks. A prompt's content is not known.
+    rows: list[list[Any]] = [[] for _ in range(9)]
+    for step in range(70):
+        starts = zip(*(given[name][step].tolist() for name in ("ended", "parents", "prompts")), strict=True)
+        for row, parent, length in starts:
+            rows[row] = [None] * length if parent < 0 else rows[parent].copy()
+        for row, (slot, copied) in enumerate(
+            zip(*(out[name][step].tolist() for name in ("slots", "copied")), strict=True)
+        ):
+            for offset in range(slot % page if copied >= 0 else 0):
+                memory[slot - slot % page + offset] = memory.get(copied * page + offset)
+            rows[row].append((step, row))
+            memory[slot] = (step, row)
+    for row, kept in enumerate(rows):
+        table = out["tables"][row].tolist()
+        for place, token in enumerate(kept):
+            assert token is None or memory[table[place // page] * page + place % page] == token
+    assert (out["copied"] >= 0).sum() > 20
+
+
+@pytest.mark.parametrize("steps", [1, 2, 17, 40])
+def test_a_block_has_as_many_users_as_tables_name_it(steps: int) -> None:
+    out = call_with(kv_block_allocator.with_lists, trace(steps=steps, rows=31, ending=9, longest=67, forked=0.5))
+    named = out["tables"][out["tables"] >= 0]
+    assert torch.equal(out["counts"], torch.bincount(named, minlength=len(out["counts"])).int())

@@ -23,3 +23,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("decode", "kv-cache", "fusion", "rotary", "technique-75", "technique-81"),
     )
+    yield Target(
+        "kv_block_allocator",
+        "Block tables are arrays, and an operation on them is a few instructions",
+        goal="latency",
+        devices=("cpu",),
+        tags=("serving", "kv-cache", "paging", "copy-on-write", "technique-94"),
+    )
