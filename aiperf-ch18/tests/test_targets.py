@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 INTERPRETED = {
     "flash_decode": "per_row split tensor_cores staged one_launch",
     "rope_kv_append": "fused heads_together",
+    "flex_sliding_window": "skipped edges",
 }
 
 

@@ -30,3 +30,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu",),
         tags=("serving", "kv-cache", "paging", "copy-on-write", "technique-94"),
     )
+    yield Target(
+        "flex_sliding_window",
+        "Keys outside of the window are skipped, not masked",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "prefill", "sliding-window", "technique-40", "technique-81"),
+    )
