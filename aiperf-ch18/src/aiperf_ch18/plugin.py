@@ -9,4 +9,31 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "flash_decode",
+        "One token's attention to a long cache fills the GPU when the cache is split",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "technique-39", "technique-115"),
+    )
+    yield Target(
+        "rope_kv_append",
+        "What follows the QKV product is one pass over its result",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("decode", "kv-cache", "fusion", "rotary", "technique-75", "technique-81"),
+    )
+    yield Target(
+        "kv_block_allocator",
+        "Block tables are arrays, and an operation on them is a few instructions",
+        goal="latency",
+        devices=("cpu",),
+        tags=("serving", "kv-cache", "paging", "copy-on-write", "technique-94"),
+    )
+    yield Target(
+        "flex_sliding_window",
+        "Keys outside of the window are skipped, not masked",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "prefill", "sliding-window", "technique-40", "technique-81"),
+    )
