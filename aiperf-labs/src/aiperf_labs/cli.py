@@ -101,7 +101,7 @@ def _labs_of(target: "InstalledTarget") -> list[str]:
 
 
 def _list(by_lab: "list[tuple[str, InstalledTarget]]", as_json: bool) -> None:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, target in by_lab:
         steps = {ladder.device: len(ladder.steps) for ladder, _ in _ladders(target, [])}
         rows.append({"lab": name, "target": target.name, "summary": target.summary, "steps": steps})

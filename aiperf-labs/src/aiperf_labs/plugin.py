@@ -6,11 +6,19 @@ from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order. The tag `lab-NAME` says which lab a target belongs to."""
-    yield from ()
+    yield Target(
+        "decode_ladder",
+        "What is left when nothing stands between the products of two tokens",
+        goal="latency",
+        devices=BOTH,
+        tags=("lab-decode-optimization", "inference", "graph", "technique-54", "technique-55"),
+    )
 
 
 @hookimpl
