@@ -5,8 +5,23 @@ from collections.abc import Iterable
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
+BOTH = ("cpu", "cuda")
+
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "kernel_autotune_dispatch",
+        "No tile is best for all shapes, and a search need not try all of them",
+        goal="speed",
+        devices=BOTH,
+        tags=("triton", "c", "gemm", "autotuning", "technique-82"),
+    )
+    yield Target(
+        "early_exit",
+        "A token that is decided early need not go through all layers",
+        goal="latency",
+        devices=BOTH,
+        tags=("inference", "adaptive", "technique-118"),
+    )

@@ -2,11 +2,27 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
+
+BOTH = ("cpu", "cuda")
 
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
-    """List the benchmarks in reading order."""
-    yield from ()
+    """List the benchmarks in reading order. The tag `lab-NAME` says which lab a target belongs to."""
+    yield Target(
+        "decode_ladder",
+        "What is left when nothing stands between the products of two tokens",
+        goal="latency",
+        devices=BOTH,
+        tags=("lab-decode-optimization", "inference", "graph", "technique-54", "technique-55"),
+    )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the list of ladders, and the coverage of techniques."""
+    yield Command("labs", "List the labs, and show their ladders.", "aiperf_labs.cli:labs")
+    yield Command("techniques", "Show which techniques targets have proven.", "aiperf_labs.cli:techniques")

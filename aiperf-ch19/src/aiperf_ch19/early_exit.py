@@ -1,0 +1,254 @@
+"""Early exit: a token that is decided at an early layer need not go through all others.
+
+Workload   `steps` steps of decoding by a batch of sequences, from an empty cache. The tokens are given, so that all
+           implementations go on from the same ones; the logits after each are the answer. After a share `easy` of the
+           tokens the model is sure of the next one, by its planted head; after the others the logits lie close
+           together, and every layer has a say.
+Baseline   All layers for all tokens.
+Variants   `compacted`: after the first `exit_after` layers the head is asked. Rows whose best token leads by a margin
+           leave; the others are gathered, and go on as a smaller batch. Later tokens attend to keys and values of those
+           that left too: these are projected from the state at the exit, layer by layer.  `fused_fill`: for all skipped
+           layers in one product.
+Quality    `lost` is the share of tokens whose choice scores clearly less than the best one by the whole model.
+Breaks     A batch whose weights take longer to read than to multiply, as in most decoding on a GPU: weights are read
+           for a single row as for all. Models without a head that understands early layers, which must be trained for.
+           Long contexts: the rows' keys and values are gathered too.
+"""
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
+from aiperf_core.models import ModelConfig, Transformer, config, planted
+
+bench = Benchmark(goal="latency", clock="wall", cache="warm")
+both = bench.on(("cpu", "cuda"))
+
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+# By how much the best logit must lead. An easy token's leads by about 12; random logits of unit spread are closer.
+MARGIN = 4.0
+SLACK = 0.1  # by which a chosen token may score less than the best
+AGREEMENT = 0.98
+SMOKE = ModelConfig(layers=3, width=48, heads=3, kv_heads=1, hidden=67, vocabulary=211)
+SMALL = ModelConfig(layers=8, width=256, heads=4, kv_heads=2, hidden=688, vocabulary=1024)
+
+
+def rounding(bits):
+    """The tolerance of logits."""
+    if bits == 32:
+        return fp32_reduction
+    return Tolerance(2e-2, reason="the stream is rounded to bfloat16 twice in each of up to 16 layers")
+
+
+@bench.workload(
+    smoke={**SMOKE.sizes, "exit_after": 1, "batch": 11, "steps": 3, "easy": 0.7, "bits": 32},
+    cpu={**SMALL.sizes, "exit_after": 2, "batch": 128, "steps": 2, "easy": 0.75, "bits": 32},
+    cuda={**config("1b").sizes, "exit_after": 4, "batch": 1024, "steps": 4, "easy": 0.75, "bits": 16},
+    # The weights are the bound, and fewer rows gain nothing.
+    few={**config("1b").sizes, "exit_after": 4, "batch": 32, "steps": 4, "easy": 0.75, "bits": 16},
+)
+def inputs(vocabulary, batch, steps, easy, device, generator):
+    draw = {"device": device, "generator": generator}
+    first_hard, sure = easy_words(vocabulary, easy), easy_rows(batch, easy)
+    tokens = torch.empty(steps, batch, dtype=torch.int64, device=device)
+    for step in tokens:
+        rows = torch.randperm(batch, **draw)
+        step[rows[:sure]] = torch.randint(max(1, first_hard), (sure,), **draw)
+        step[rows[sure:]] = torch.randint(min(first_hard, vocabulary - 1), vocabulary, (batch - sure,), **draw)
+    return {"tokens": tokens}
+
+
+def easy_words(vocabulary, easy):
+    """The words below this one are easy."""
+    return round(easy * vocabulary)
+
+
+def easy_rows(batch, easy):
+    """How many rows of a batch have easy words, in every step."""
+    return round(easy * batch)
+
+
+@bench.static
+def parameters(vocabulary, width, easy, bits, device, generator, **sizes):
+    model = model_of({**sizes, "vocabulary": vocabulary, "width": width})
+    weights = planted(model, device, DTYPES[bits], generator)
+    hard = weights["successor"][easy_words(vocabulary, easy) :]
+    # Logits of unit spread: rows of unit length, at a stream of unit root mean square.
+    drawn = torch.randn(len(hard), width, device=device, generator=generator)
+    weights["head"][hard] = functional.normalize(drawn, dim=1).to(DTYPES[bits])
+    return {"weights": weights}
+
+
+def model_of(sizes):
+    """The model's sizes, of all that a workload has."""
+    return ModelConfig(**{name: sizes[name] for name in SMOKE.sizes})
+
+
+@bench.reference(tolerance=rounding)
+def reference(tokens, weights, **sizes):
+    model = Transformer(model_of(sizes), weights)
+    return model(tokens.t()).transpose(0, 1)  # a step attends to those before it, as in decoding
+
+
+@bench.cost
+def cost(batch, steps, easy, exit_after, bits, **sizes):
+    # Easy rows need the first layers and the keys and values of the others, which are the least that an exit leaves.
+    model, sure = model_of(sizes), easy_rows(batch, easy)
+    deep = model.layers - exit_after
+    layers = batch * exit_after + (batch - sure) * deep
+    filled = sure * deep * 4 * model.width * model.kv_width
+    head = 2 * model.width * model.vocabulary * batch
+    return Cost(
+        bytes_read=bits // 8 * model.parameters + 8 * batch * steps,
+        bytes_written=bits // 8 * batch * steps * model.vocabulary,
+        flops=steps * (2 * layers * model.layer_parameters + filled + head),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=batch * steps,
+    )
+
+
+@bench.metric
+def lost(output, reference):
+    """The share of tokens whose choice the whole model scores less than its best by more than the slack."""
+    chosen = reference.gather(-1, output.argmax(-1, keepdim=True))[..., 0]
+    return float((reference.max(-1).values - chosen > SLACK).double().mean())
+
+
+# One row; none easy, and all; an exit after all layers but one.
+bench.awkward(
+    {"batch": 1, "steps": 1},
+    {"batch": 7, "easy": 0},
+    {"batch": 5, "easy": 1, "steps": 2},
+    {"layers": 5, "exit_after": 4, "batch": 13},
+)
+bench.accept("cost.flops", because="the reference takes all tokens through all layers, which an exit does not")
+bench.reach(of="speedup", at_least=1.6, implementation="fused_fill")
+bench.reach(of="speedup", at_least=1.3, implementation="fused_fill", device="cpu")
+
+
+@both.baseline(kind="reasonable")
+class FullDepth:
+    def prepare(self, tokens, weights, batch, steps, vocabulary, **sizes):
+        self.model: Any = Transformer(model_of({**sizes, "vocabulary": vocabulary}), weights)
+        head = weights["head"]
+        self.cache: Any = Places(self.model.model, batch, steps, head)
+        self.out = head.new_empty(steps, batch, vocabulary)
+
+    @torch.inference_mode()
+    def run(self, tokens):
+        self.cache.length = 0
+        for token, out in zip(tokens, self.out, strict=True):
+            out.copy_(self.model.decode(token, self.cache))
+        return self.out
+
+
+class Places:
+    """Keys and values of earlier tokens, as `aiperf_core.models.Cache` has them, with all layers in one tensor."""
+
+    def __init__(self, model, batch, room, like):
+        shape = (model.layers, batch, model.kv_heads, room, model.head_width)
+        self.keys, self.values = like.new_zeros(2, *shape)
+        self.length, self.room = 0, room
+
+
+class OfRows:
+    """Copies of the keys and values of some rows in one layer, which has no others to look for."""
+
+    def __init__(self, cache, layer, rows):
+        places = slice(cache.length + 1)
+        self.keys = {layer: cache.keys[layer, rows, :, places]}
+        self.values = {layer: cache.values[layer, rows, :, places]}
+        self.length = cache.length
+
+
+@both.variant(
+    adds=("early exit", "compaction"),
+    why="most rows leave after the first layers, and the others are multiplied as a smaller batch",
+    lossy=lossy("lost", at_most=1 - AGREEMENT),
+)
+class Compacted(FullDepth):
+    def prepare(self, tokens, weights, batch, steps, vocabulary, **sizes):
+        super().prepare(tokens, weights, batch, steps, vocabulary, **sizes)
+        exit_after = sizes["exit_after"]
+        self.first, self.deep = self.model.layers[:exit_after], self.model.layers[exit_after:]
+        self.ready()
+
+    def ready(self):
+        """Called once, when the layers are there."""
+
+    @torch.inference_mode()
+    def run(self, tokens):
+        for step, (token, out) in enumerate(zip(tokens, self.out, strict=True)):
+            self.cache.length = step
+            turns = self.model.turns(step, 1)
+            stream = functional.embedding(token, self.model.embedding)[:, None]
+            for layer in self.first:
+                stream = layer(stream, turns, None, self.cache)
+            out.copy_(self.logits(stream))
+            best, second = out.topk(2).values.unbind(-1)
+            sure = best - second > MARGIN
+            self.fill(stream[sure, 0], sure.nonzero()[:, 0], turns)
+            self.go_on(stream, (~sure).nonzero()[:, 0], turns, out)
+        return self.out
+
+    def logits(self, stream):
+        """The head's, of the stream of one token a row."""
+        return self.model.logits(functional.rms_norm(stream[:, 0], stream.shape[-1:], self.model.norm, EPSILON))
+
+    def go_on(self, stream, rows, turns, out):
+        """Take these rows through the other layers, and write their logits."""
+        if not len(rows):
+            return
+        stream = stream[rows]
+        for layer in self.deep:
+            own = OfRows(self.cache, layer.number, rows)
+            stream = layer(stream, turns, None, own)
+            self.cache.keys[layer.number, rows, :, own.length] = own.keys[layer.number][:, :, -1]
+            self.cache.values[layer.number, rows, :, own.length] = own.values[layer.number][:, :, -1]
+        out[rows] = self.logits(stream)
+
+    def fill(self, states, rows, turns):
+        """Write the keys and values that these rows have in the layers that they skip."""
+        width, place = states.shape[-1], self.cache.length
+        for layer in self.deep:
+            x = functional.rms_norm(states, (width,), layer.attention_norm, EPSILON)
+            key, value = functional.linear(x, layer.qkv[width:]).view(len(rows), 2, -1, self.head_width).unbind(1)
+            self.cache.keys[layer.number, rows, :, place] = rotated(key, turns)
+            self.cache.values[layer.number, rows, :, place] = value
+
+    @property
+    def head_width(self):
+        return self.model.model.head_width
+
+
+EPSILON = 1e-5  # of the norms of `aiperf_core.models`
+
+
+def rotated(key, turns):
+    """Keys of one place, turned as `aiperf_core.models` turns them."""
+    cosine, sine = turns
+    first, second = key.to(cosine.dtype).chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(key.dtype)
+
+
+@both.variant(
+    builds_on="compacted",
+    adds="fused fill-in",
+    why="the keys and values of all skipped layers come of one product with one state, whose norms are in the weights",
+    lossy=lossy("lost", at_most=1 - AGREEMENT),
+)
+class FusedFill(Compacted):
+    def ready(self):
+        width = self.model.model.width
+        parts = [layer.qkv[width:] * layer.attention_norm for layer in self.deep]
+        self.projection = torch.cat(parts)
+
+    def fill(self, states, rows, turns):
+        x = functional.rms_norm(states, states.shape[-1:], None, EPSILON)
+        both = functional.linear(x, self.projection).view(len(rows), len(self.deep), 2, -1, self.head_width)
+        key, value = both.transpose(0, 1).unbind(2)  # a layer, a row, a head
+        skipped, place = len(self.first), self.cache.length
+        self.cache.keys[skipped:, rows, :, place] = rotated(key, turns)
+        self.cache.values[skipped:, rows, :, place] = value

@@ -1,0 +1,262 @@
+"""A ladder of decoding: what is left when nothing stands between the products of one token and those of the next.
+
+Workload   Greedy decoding of `steps` tokens by a batch of texts, after a prompt that is read in the same call, by a
+           synthetic transformer whose next token is planted. The tokens and the last logits are judged.
+Baseline   One torch operation after the other, with a cache of keys and values that was allocated before.
+Variants   A ladder. `rotary_table`: the cosines and sines of all places are computed once.  `fused_residuals`: what a
+           part of a layer adds to the stream is added by its last product.  `whole_graph` (cuda): all steps are one
+           CUDA graph.  `fused_step` (cpu): a step is one call of a loop in C, a row of the batch after the other.
+           Left out of the whole: `without_table` and `without_residuals`; without the last one it is the step below.
+Breaks     Large batches and models: products then take longer than what stands between them; and a row after the other
+           in C reads all weights for each row. A graph has one number of steps, and stops at no end of a text.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, graphs
+from aiperf_core.errors import SkipError
+from aiperf_core.kernels import host_source
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
+
+# The operations on a processor are so short that two threads would mostly wait for each other.
+bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1, prepare_timeout_s=600)
+both, cuda, cpu = bench.on(("cpu", "cuda")), bench.on("cuda"), bench.on("cpu", requires="compiler")
+host_code = host_source("decode_ladder.c")
+
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+EPSILON = 1e-5  # of the norms of `aiperf_core.models`
+CACHED_BYTES = 128 << 20  # weights below this may stay in a cache from step to step
+SMOKE = ModelConfig(layers=2, width=40, heads=4, kv_heads=2, hidden=51, vocabulary=97)
+
+
+def rounding(bits):
+    """The tolerance of the last logits; tokens are the same at any precision."""
+    if bits == 32:
+        return fp32_reduction
+    return Tolerance(2e-2, reason="the stream is rounded to bfloat16 twice in each of up to 16 layers")
+
+
+@bench.workload(
+    smoke={**SMOKE.sizes, "batch": 3, "prompt": 5, "steps": 4, "bits": 32},
+    cpu={**config("tiny").sizes, "batch": 1, "prompt": 16, "steps": 16, "bits": 32},
+    cuda={**config("1b").sizes, "batch": 8, "prompt": 256, "steps": 64, "bits": 16},
+)
+def inputs(vocabulary, batch, prompt, device, generator):
+    return {"texts": torch.randint(vocabulary, (batch, prompt), device=device, generator=generator)}
+
+
+@bench.static
+def parameters(bits, device, generator, **sizes):
+    return {"weights": planted(model_of(sizes), device, DTYPES[bits], generator)}
+
+
+def model_of(sizes):
+    """The model's sizes, of all that a workload has."""
+    return ModelConfig(**{name: sizes[name] for name in SMOKE.sizes})
+
+
+@bench.reference(tolerance=rounding)
+def reference(texts, weights, steps, **sizes):
+    model = Transformer(model_of(sizes), weights)
+    tokens = [texts[:, -1]]
+    for _ in range(steps):
+        tokens.append(model.successor[tokens[-1]])
+    # All tokens at once attend to those before them, as one by one.
+    whole = torch.cat((texts, torch.stack(tokens[1:], 1)), 1)
+    return {"tokens": whole[:, -steps:], "logits": model.logits(model.states(whole)[:, -1])}
+
+
+@bench.cost
+def cost(batch, prompt, steps, bits, **sizes):
+    model, room = model_of(sizes), prompt + steps
+    size = bits // 8 * (model.parameters - model.vocabulary * model.width)
+    # Each token waits for the one before, so weights that no cache holds are read for each.
+    passes = 1 if size <= CACHED_BYTES else 1 + steps
+    return Cost(
+        bytes_read=passes * size + 8 * batch * prompt,
+        bytes_written=8 * batch * steps + bits // 8 * batch * model.vocabulary,
+        flops=model.flops(batch * room, attended=batch * room * (room + 1) // 2, heads_of=batch * (1 + steps)),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=batch * steps,
+    )
+
+
+# A text of one token, and a single step; heads that share nothing; a width that is no multiple of a vector.
+bench.awkward(
+    {"batch": 1, "prompt": 1, "steps": 1},
+    {"layers": 1, "heads": 2, "kv_heads": 2, "width": 36, "hidden": 1, "steps": 7},
+)
+bench.reach(of="SOL", at_least=0.6, implementation="whole_graph")
+bench.reach(of="speedup", at_least=2.0, implementation="fused_step", device="cpu")
+
+
+@both.baseline(kind="reasonable")
+class Eager:
+    def prepare(self, texts, weights, batch, prompt, steps, **sizes):
+        self.sizes, head = model_of(sizes), weights["head"]
+        self.model: Any = Transformer(self.sizes, weights)
+        self.cache: Any = Cache(self.sizes, batch, prompt + steps, head.device, head.dtype)
+        self.tokens = texts.new_empty(batch, steps)
+        self.ready(texts, weights)
+
+    def ready(self, texts, weights):
+        """Called once, when model and cache are there."""
+
+    @torch.inference_mode()
+    def run(self, texts):
+        return self.decoded(texts)
+
+    def decoded(self, texts):
+        self.cache.length = 0
+        logits = self.model.logits(self.model.states(texts, self.cache)[:, -1])
+        for place in range(self.tokens.shape[1]):
+            self.tokens[:, place] = logits.argmax(-1)
+            logits = self.step(self.tokens[:, place])
+        return {"tokens": self.tokens, "logits": logits}
+
+    def step(self, token):
+        """The logits after one more token of each text."""
+        return self.model.decode(token, self.cache)
+
+
+class OwnStep(Eager):
+    """A step of which the parts may be changed."""
+
+    table = fused = True
+
+    def ready(self, texts, weights):
+        self.turns = self.model.turns(0, self.cache.room)
+
+    def step(self, token):
+        model, cache = self.model, self.cache
+        place = cache.length
+        turns = [one[place : place + 1] for one in self.turns] if self.table else model.turns(place, 1)
+        stream = functional.embedding(token, model.embedding)
+        for layer in model.layers:
+            stream = self.added(stream, self.attended(stream, layer, turns), layer.out)
+            gate, up = functional.linear(self.norm(stream, layer.mlp_norm), layer.gate_up).chunk(2, -1)
+            stream = self.added(stream, functional.silu(gate) * up, layer.down)
+        cache.length = place + 1
+        return model.logits(self.norm(stream, model.norm))
+
+    def added(self, stream, x, weight):
+        """The stream with the product of x and a weight added."""
+        if self.fused:
+            return stream.addmm_(x, weight.t())
+        return stream + functional.linear(x, weight)
+
+    def norm(self, x, weight):
+        return functional.rms_norm(x, weight.shape, weight, EPSILON)
+
+    def attended(self, stream, layer, turns):
+        """What all heads see of earlier tokens, [batch, width]; the keys and values of this one are added to them."""
+        sizes, place = self.sizes, self.cache.length
+        split = functional.linear(self.norm(stream, layer.attention_norm), layer.qkv)
+        split = split.view(len(stream), -1, 1, sizes.head_width)
+        query, key, value = split.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
+        keys, values = self.cache.keys[layer.number], self.cache.values[layer.number]
+        keys[:, :, place : place + 1] = rotated(key, turns)
+        values[:, :, place : place + 1] = value
+        seen = (keys[:, :, : place + 1], values[:, :, : place + 1])
+        mixed = functional.scaled_dot_product_attention(
+            rotated(query, turns), *seen, enable_gqa=sizes.heads != sizes.kv_heads
+        )
+        return mixed.reshape(stream.shape)
+
+
+def rotated(x, turns):
+    """Heads, turned as `aiperf_core.models` turns them."""
+    cosine, sine = turns
+    first, second = x.to(cosine.dtype).chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(x.dtype)
+
+
+@both.variant(adds="rotary table", why="cosines and sines depend on the place alone, and need no kernels in a step")
+class RotaryTable(OwnStep):
+    fused = False
+
+
+@both.variant(
+    builds_on="rotary_table",
+    adds="fused residuals",
+    why="the last product of a part adds to the stream, which saves an operation and a pass over it",
+)
+class FusedResiduals(OwnStep):
+    pass
+
+
+@cuda.variant(
+    builds_on="fused_residuals",
+    adds="graph of all steps",
+    why="the driver has all kernels of all steps, and asks the host for none of them",
+)
+class WholeGraph(OwnStep):
+    def ready(self, texts, weights):
+        super().ready(texts, weights)
+        with torch.inference_mode():
+            self.graph = graphs.captured(self.decoded, texts)
+
+    def run(self, texts):
+        return self.graph.replay()
+
+
+@cuda.variant(adds=("fused residuals", "graph of all steps"), why="the whole ladder, less the rotary table")
+class WithoutTable(WholeGraph):
+    table = False
+
+
+@cuda.variant(adds=("rotary table", "graph of all steps"), why="the whole ladder, less the fused residuals")
+class WithoutResiduals(WholeGraph):
+    fused = False
+
+
+@cpu.variant(
+    builds_on="fused_residuals",
+    adds="fused step",
+    why="a step is one call: nothing is looked up, allocated or written to memory between its products",
+)
+class FusedStep(OwnStep):
+    def ready(self, texts, weights):
+        super().ready(texts, weights)
+        if weights["head"].dtype != torch.float32:
+            raise SkipError("the step in C is of float32; give bits=32")
+        names = ("attention_norm", "qkv", "out", "mlp_norm", "gate_up", "down")
+        layers = range(self.sizes.layers)
+        stacked = [torch.stack([weights[f"layers.{layer}.{name}"] for layer in layers]) for name in names]
+        turns = torch.cat(self.turns, -1).contiguous()
+        self.weights = [weights["embedding"], *stacked, weights["norm"], weights["head"], turns, self.model.frequencies]
+        # The cache of all layers in one piece, which the prompt's pass fills layer by layer.
+        both_caches = torch.zeros(2, len(layers), *self.cache.keys[0].shape)
+        self.keys, self.values = both_caches
+        self.cache = SimpleNamespace(keys=self.keys, values=self.values, length=0, room=self.cache.room)
+        self.logits, self.call = (
+            weights["head"].new_empty(len(texts), self.sizes.vocabulary),
+            host_code.function("decode"),
+        )
+
+    def step(self, token):
+        sizes, cache = self.sizes, self.cache
+        numbers = (sizes.layers, sizes.width, sizes.heads, sizes.kv_heads, sizes.hidden, sizes.vocabulary, cache.room)
+        given = (token.contiguous(), *self.weights, self.keys, self.values, self.logits, len(token), *numbers)
+        if self.call(*given, cache.length, int(self.table), int(self.fused)):
+            raise SkipError("the step in C has room for 4096 numbers of a row, and as many places")
+        cache.length += 1
+        return self.logits
+
+
+@cpu.variant(
+    name="without_table", adds=("fused residuals", "fused step"), why="the whole ladder, less the rotary table"
+)
+class WithoutTableInC(FusedStep):
+    table = False
+
+
+@cpu.variant(
+    name="without_residuals", adds=("rotary table", "fused step"), why="the whole ladder, less the fused residuals"
+)
+class WithoutResidualsInC(FusedStep):
+    fused = False
