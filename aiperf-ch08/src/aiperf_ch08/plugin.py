@@ -32,3 +32,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "warp", "divergence", "technique-27"),
     )
+    yield Target(
+        "occupancy_vs_ilp",
+        "More warps, or more loads in each, hide the same latency",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "latency", "occupancy", "technique-22", "technique-26"),
+    )
