@@ -9,4 +9,10 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "cpu_gemm_ladder",
+        "A matrix product on a processor, from three loops to the speed of a library",
+        goal="speed",
+        devices="cpu",
+        tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
+    )
