@@ -32,3 +32,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("fusion", "softmax", "cuda-cpp", "technique-39"),
     )
+    yield Target(
+        "micro_tiling_matmul",
+        "Keep a tile of the product in registers",
+        goal="speed",
+        devices=BOTH,
+        tags=("gemm", "cuda-cpp", "async", "technique-28", "technique-31", "technique-32", "technique-34"),
+    )

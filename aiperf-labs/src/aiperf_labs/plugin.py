@@ -11,6 +11,7 @@ BOTH = ("cpu", "cuda")
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
+<<<<<<< HEAD
     """List the benchmarks in reading order. The tag `lab-NAME` says which lab a target belongs to."""
     yield Target(
         "decode_ladder",
@@ -26,3 +27,13 @@ def aiperf_commands() -> Iterable[Command]:
     """Contribute the list of ladders, and the coverage of techniques."""
     yield Command("labs", "List the labs, and show their ladders.", "aiperf_labs.cli:labs")
     yield Command("techniques", "Show which techniques targets have proven.", "aiperf_labs.cli:techniques")
+=======
+    """List the benchmarks in reading order."""
+    yield Target(
+        "cpu_gemm_ladder",
+        "A matrix product on a processor, from three loops to the speed of a library",
+        goal="speed",
+        devices="cpu",
+        tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
+    )
+>>>>>>> H3
