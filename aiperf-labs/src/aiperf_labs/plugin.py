@@ -11,7 +11,6 @@ BOTH = ("cpu", "cuda")
 
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
-<<<<<<< HEAD
     """List the benchmarks in reading order. The tag `lab-NAME` says which lab a target belongs to."""
     yield Target(
         "decode_ladder",
@@ -20,15 +19,6 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("lab-decode-optimization", "inference", "graph", "technique-54", "technique-55"),
     )
-
-
-@hookimpl
-def aiperf_commands() -> Iterable[Command]:
-    """Contribute the list of ladders, and the coverage of techniques."""
-    yield Command("labs", "List the labs, and show their ladders.", "aiperf_labs.cli:labs")
-    yield Command("techniques", "Show which techniques targets have proven.", "aiperf_labs.cli:techniques")
-=======
-    """List the benchmarks in reading order."""
     yield Target(
         "cpu_gemm_ladder",
         "A matrix product on a processor, from three loops to the speed of a library",
@@ -36,4 +26,10 @@ def aiperf_commands() -> Iterable[Command]:
         devices="cpu",
         tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
     )
->>>>>>> H3
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the list of ladders, and the coverage of techniques."""
+    yield Command("labs", "List the labs, and show their ladders.", "aiperf_labs.cli:labs")
+    yield Command("techniques", "Show which techniques targets have proven.", "aiperf_labs.cli:techniques")
