@@ -12,6 +12,27 @@ BOTH = ("cpu", "cuda")
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
     yield Target(
+        "double_buffered_gemm",
+        "Load the operands of the next step while this one is multiplied",
+        "speed",
+        BOTH,
+        ("cuda-cpp", "gemm", "async", "technique-32", "technique-34", "technique-36", "technique-41"),
+    )
+    yield Target(
+        "warp_specialized_gemm",
+        "Let some warps load and others multiply",
+        "speed",
+        "cuda",
+        ("cuda-cpp", "gemm", "tma", "technique-35", "technique-36", "technique-38"),
+    )
+    yield Target(
+        "cluster_softmax",
+        "Keep a long row in the shared memory of a cluster, and read it once",
+        "speed",
+        "cuda",
+        ("cuda-cpp", "clusters", "technique-46", "technique-47"),
+    )
+    yield Target(
         "single_pass_reduction",
         "Finish a reduction in the launch that began it",
         "speed",

@@ -19,21 +19,22 @@
 
 #define __CUDA_ARCH__ 900
 #define __CUDA_ARCH_FEAT_SM90_ALL 1
-#define __global__
+#define __global__ __attribute__((visibility("default")))
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ thread_local
-#define CHAPTER10_INSTRUCTIONS  // in place of instructions.cuh
+#define CHAPTER10_INSTRUCTIONS  // in place of instructions.cuh, and of aiperf/bulk.cuh, which that includes
 
 using std::max;
 using std::min;
 struct dim3 { unsigned int x, y, z; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(16) uint4 { unsigned int x, y, z, w; };
-struct alignas(8) uint2 { unsigned int x, y; };
+struct alignas(8) float2 { float x, y; };
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline uint4 make_uint4(unsigned int x, unsigned int y, unsigned int z, unsigned int w) { return {x, y, z, w}; }
 
@@ -60,6 +61,13 @@ struct Cluster {
   int blocks;
   std::atomic<int> arrived{0};
   std::vector<char*> bases;
+  // How often a block has got on; and for each block, at which of these it could not.
+  std::atomic<long> steps{0};
+  std::atomic<long> stuck_at[16];
+  bool is_stuck() const {
+    const long now = steps;
+    return std::all_of(stuck_at, stuck_at + blocks, [now](long at) { return at == now || at < 0; });
+  }
 };
 struct Block {
   ucontext_t scheduler;
@@ -130,7 +138,6 @@ inline float atomicAdd(float* p, float v) {
   while (!__atomic_compare_exchange(p, &old, &sum, false, 5, 5));
   return old;
 }
-inline float exp2f_(float x) { return exp2f(x); }
 inline float __expf(float x) { return expf(x); }
 inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
@@ -232,6 +239,40 @@ inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b) {
   else fiber->products.back().push_back(work);
 }
 
+// --- aiperf/bulk.cuh
+inline void async_copy16(void* to, const void* from, int bytes = 16) {
+  auto copy = [=] {
+    char sixteen[16] = {0};
+    memcpy(sixteen, from, bytes);
+    memcpy(to, sixteen, 16);
+  };
+  if (((uintptr_t)to | (uintptr_t)from) % 16) failed = true;
+  if (eager) copy();
+  else fiber->groups.back().push_back(copy);
+}
+inline void async_commit() { fiber->groups.emplace_back(); }
+template <int N>
+void async_wait() { run_pending(fiber->groups, N); }
+
+// A matrix of 2-byte elements, and its box.
+struct CUtensorMap {
+  struct Matrix { const char* base; long rows, columns, pitch_bytes, box_rows, box_columns, swizzle_bytes; }* matrix;
+};
+inline void tensor_load(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier) {
+  const CUtensorMap::Matrix m = *map->matrix;
+  by_engine([=] {
+    for (long r = 0; r < m.box_rows; ++r)
+      for (long c = 0; c < m.box_columns; ++c) {
+        unsigned short v = 0;
+        if (y + r < m.rows && x + c < m.columns) memcpy(&v, m.base + (y + r) * m.pitch_bytes + (x + c) * 2, 2);
+        const uintptr_t at = (uintptr_t)to + (r * m.box_columns + c) * 2;
+        *(unsigned short*)(at ^ ((at >> 7) & (m.swizzle_bytes / 16 - 1)) << 4) = v;
+      }
+    barrier->bytes -= (int)(m.box_rows * m.box_columns * 2), barrier->settle();
+  });
+  if ((uintptr_t)to % 1024) failed = true;
+}
+
 // --- a launch
 struct Job {
   void (*kernel)(long, long, long, long, long, long, long, long, long, long, long, long);
@@ -246,7 +287,7 @@ inline void enter() {
   Fiber* self = fiber;
   swapcontext(&self->context, &block->scheduler);
 }
-inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigned seed, double* deadline) {
+inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigned seed) {
   Block here;
   block = &here, job = which, here.cluster = cluster, here.rank = rank;
   cluster->bases[rank] = &tls_base;
@@ -262,8 +303,9 @@ inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigne
     makecontext(&f.context, enter, 0);
   }
   blockIdx = {number % gridDim.x, number / gridDim.x, 0};
-  for (unsigned left = blockDim.x, idle = 0; left && !failed;) {
+  for (unsigned left = blockDim.x; left && !failed;) {
     bool moved = false;
+    const long before = cluster->steps;
     const unsigned warps = blockDim.x / 32, first = here.random() % warps;
     for (unsigned w = 0; w < warps; ++w)
       for (unsigned l = 0; l < 32; ++l) {
@@ -280,15 +322,20 @@ inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigne
       here.engine.pop_back();
       copy(), moved = true;
     }
-    idle = moved ? 0 : idle + 1;
-    if (!moved) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (idle > (cluster->blocks > 1 ? 200000u : 2u)) failed = true;
+    if (moved) {
+      cluster->steps++;
+      continue;
+    }
+    cluster->stuck_at[rank] = before;
+    if (cluster->is_stuck()) failed = true;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  cluster->stuck_at[rank] = -1;
   for (auto& copy : here.engine) copy();
 }
 
 // The blocks of a cluster run at once; where `all_at_once`, those of the grid do. Returns whether the launch ended well.
-extern "C" int emulate(void* kernel, const long* args, int grid_x, int grid_y, int threads, int cluster, int is_eager,
+extern "C" __global__ int emulate(void* kernel, const long* args, int grid_x, int grid_y, int threads, int cluster, int is_eager,
                        int all_at_once, unsigned seed) {
   gridDim = {(unsigned)grid_x, (unsigned)grid_y, 1}, blockDim = {(unsigned)threads, 1, 1};
   eager = is_eager, failed = false;
@@ -300,7 +347,7 @@ extern "C" int emulate(void* kernel, const long* args, int grid_x, int grid_y, i
     Cluster* const one = clusters.back().get();
     one->bases.resize(cluster);
     for (int rank = 0; rank < cluster; ++rank)
-      running.emplace_back([=] { run_block(which, first + rank, rank, one, seed, nullptr); });
+      running.emplace_back([=] { run_block(which, first + rank, rank, one, seed); });
     if (all_at_once) continue;
     for (auto& thread : running) thread.join();
     running.clear();

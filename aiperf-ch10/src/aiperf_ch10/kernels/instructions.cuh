@@ -42,9 +42,9 @@ __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
 // Every thread of the cluster arrives, and later waits for all of them. What was written to shared memory of the
 // cluster before is visible after.
 __device__ __forceinline__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
-__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 // Writes to the same variable in the shared memory of another block of the cluster.
 __device__ __forceinline__ void store_remote(float* variable, unsigned int rank, float value) {
   asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.f32 [remote], %2; }" ::
