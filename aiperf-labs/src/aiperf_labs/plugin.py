@@ -9,4 +9,10 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
-    yield from ()
+    yield Target(
+        "moe_ladder",
+        "From a mask for each expert to two kernels for all of them",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("lab-moe-optimization-journey", "moe", "matmul", "triton", "technique-92"),
+    )
