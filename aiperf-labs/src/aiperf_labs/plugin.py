@@ -26,6 +26,13 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cpu",
         tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
     )
+    yield Target(
+        "moe_ladder",
+        "From a mask for each expert to two kernels for all of them",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("lab-moe-optimization-journey", "moe", "matmul", "triton", "technique-92"),
+    )
 
 
 @hookimpl

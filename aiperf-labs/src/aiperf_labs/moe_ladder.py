@@ -1,0 +1,316 @@
+"""A ladder of a layer with experts: from a mask for each expert to two kernels for all of them.
+
+Workload   Of each token, the router's logits choose some experts; it goes through each, SwiGLU of its own weights, and
+           the results are added with the softmax of the chosen logits. Some experts are chosen more often than others.
+Baseline   For each expert, the tokens whose mask says so: the form in which such models are mostly published.
+Variants   A ladder. `sorted`: tokens are sorted by expert once.  `grouped`: one call multiplies the groups of all
+           experts, in Triton on a GPU and in C on a CPU; the host need not know where groups end.  `gathered`: it
+           takes rows where the tokens lie, and leaves results where the sum reads them.  `fused`: the products with
+           gate and up meet before they are stored.  `graph` (cuda): the layer is one launch of a CUDA graph.
+           Left out of the whole: `without_gather`, and on a GPU `without_fusion`; without the last one it is the step
+           below.
+Breaks     One or two experts, or so many tokens for each that single products fill the machine: the first steps then
+           gain nothing. Tiles have one size, whatever the number of tokens; a library tunes them.
+"""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
+from aiperf_core.errors import SkipError
+from aiperf_core.graphs import captured
+from aiperf_core.kernels import host_source, triton_ahead, triton_source
+
+bench = Benchmark(goal="speed", clock="wall", prepare_timeout_s=600)
+both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
+cuda = bench.on("cuda", requires=("sm_80", "package:triton"))
+
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+# A tile of the Triton kernels; its rows are at most this many, and fewer where experts have fewer.
+ROWS, COLUMNS, DEPTH, STAGES = 128, 128, 64, 3
+HALF = COLUMNS // 2  # of gate and of up each, where a program has both
+LEAST_ROWS = 16  # of a tensor core's product
+in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
+
+
+def ahead(kernel, rows, columns, **constants):
+    pointers = dict.fromkeys(("x_ptr", "weights_ptr", "out_ptr"), "*bf16:16")
+    indices = {"order_ptr": "*i64:16", "ends_ptr": "*i32:16"}
+    sizes = {"experts": "i32:16", "chosen": "i32", "depth": "i32:16", "columns": "i32:16"}
+    return triton_ahead(
+        kernel,
+        signature=pointers | indices | sizes,
+        constants={"ROWS": rows, "COLUMNS": columns, "DEPTH": DEPTH, "EXPERTS": 64, **constants},
+        num_warps=warps_of(rows),
+        num_stages=STAGES,
+    )
+
+
+def warps_of(rows):
+    return 8 if rows > 64 else 4
+
+
+host_code = host_source("moe_ladder.c", options=("-fno-math-errno", "-fno-trapping-math"))
+kernels = triton_source(
+    "moe_ladder_triton.py",
+    ahead("gathered", ROWS, COLUMNS, GATHER=True),
+    ahead("gathered", LEAST_ROWS, COLUMNS, GATHER=False),
+    ahead("gathered_swiglu", ROWS, HALF),
+    ahead("gathered_swiglu", LEAST_ROWS, HALF),
+    archs=("sm_80", "sm_90"),
+)
+
+ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 16, "skew": 0.25}
+
+
+@bench.workload(
+    smoke={"tokens": 53, "experts": 5, "chosen": 2, "width": 32, "hidden": 48, "bits": 16, "skew": 0.5},
+    cpu={"tokens": 256, "experts": 32, "chosen": 4, "width": 128, "hidden": 256, "bits": 32, "skew": 0.25},
+    cuda={"tokens": 8192, **ON_A_GPU},
+    few={"tokens": 512, **ON_A_GPU},
+    many={"tokens": 65536, **ON_A_GPU},
+)
+def inputs(tokens, experts, width, bits, skew, device, generator):
+    # The largest of log p plus Gumbel noise are as many draws by p without putting back.
+    uniform = torch.rand(tokens, experts, dtype=torch.float64, device=device, generator=generator).clamp_min_(1e-12)
+    order = torch.randperm(experts, device=device, generator=generator)
+    liked = popularity(experts, skew).log().to(device)[order]
+    x = torch.randn(tokens, width, device=device, generator=generator)
+    return {"x": x.to(DTYPES[bits]), "logits": (liked - (-uniform.log()).log()).float()}
+
+
+@bench.static
+def parameters(experts, width, hidden, bits, device, generator):
+    def matrices(rows, columns):
+        drawn = torch.randn(experts, rows, columns, device=device, generator=generator)
+        return drawn.div_(math.sqrt(rows)).to(DTYPES[bits])
+
+    return {"gate_up": matrices(width, 2 * hidden), "down": matrices(hidden, width)}
+
+
+def popularity(experts, skew):
+    """The probability of each expert, falling with its rank to the power of `skew`."""
+    weight = torch.arange(1, experts + 1, dtype=torch.float64) ** -skew
+    return weight / weight.sum()
+
+
+@bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
+def reference(x, logits, gate_up, down, chosen):
+    shares, routes = routed(logits, chosen)
+    out = torch.zeros_like(x)
+    for expert, (first, second) in enumerate(zip(gate_up, down, strict=True)):
+        token, choice = (routes == expert).nonzero(as_tuple=True)
+        out.index_add_(0, token, swiglu(x[token] @ first) @ second * shares[token, choice, None].to(x.dtype))
+    return out
+
+
+@bench.cost
+def cost(tokens, experts, chosen, width, hidden, bits, skew):
+    # Draws that are put back reach fewer experts, so at least so many are read.
+    active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
+    element = bits // 8
+    return Cost(
+        bytes_read=element * (tokens * width + 3 * active * width * hidden) + 4 * tokens * experts,
+        bytes_written=element * tokens * width,
+        flops=6 * tokens * chosen * width * hidden,
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=tokens,
+    )
+
+
+# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+bench.awkward(
+    {"tokens": 1, "experts": 3, "chosen": 3},
+    {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
+    {"tokens": 3, "experts": 67, "chosen": 6, "bits": 32},
+    {"tokens": 131, "width": 144, "hidden": 80, "skew": 3.0, "bits": 32},
+)
+cuda.reach(of="MM:bf16", at_least=0.70, size="many")
+cuda.reach(of="time:library", at_most=1.0)
+cpu.reach(of="speedup", at_least=2.0)
+
+
+def routed(logits, chosen):
+    """The shares and the numbers of the chosen experts of each token."""
+    best = logits.topk(chosen, -1)
+    return torch.softmax(best.values, -1), best.indices
+
+
+def sorted_by_expert(routes, experts):
+    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
+    found = routes.flatten().sort(stable=True)
+    every = torch.arange(experts, device=routes.device)
+    return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)
+
+
+def swiglu(wide):
+    gate, up = wide.chunk(2, -1)
+    return functional.silu(gate) * up
+
+
+def to_slots(results, order):
+    """Results in sorted order, each put into its slot."""
+    return torch.empty_like(results).index_copy_(0, order, results)
+
+
+def combined(slots, shares):
+    """The weighted sum of the results of each token, which lie side by side in `slots`."""
+    return torch.bmm(shares.to(slots.dtype)[:, None], slots.view(*shares.shape, -1))[:, 0]
+
+
+@both.baseline(kind="naive")
+def masks(x, logits, gate_up, down, chosen):
+    shares, routes = routed(logits, chosen)
+    out = torch.zeros_like(x)
+    for expert in range(len(down)):
+        token, choice = (routes == expert).nonzero(as_tuple=True)
+        results = swiglu(x[token] @ gate_up[expert]) @ down[expert]
+        out.index_add_(0, token, results * shares[token, choice, None].to(x.dtype))
+    return out
+
+
+@both.variant(
+    name="sorted",
+    adds="sorted tokens",
+    why="one sort finds the tokens of all experts, and the host waits once, not for each of them",
+)
+def by_expert(x, logits, gate_up, down, chosen):
+    shares, routes = routed(logits, chosen)
+    order, ends = sorted_by_expert(routes, len(down))
+    rows = x[order // chosen]
+    results, begin = torch.empty_like(rows), 0
+    for expert, end in enumerate(ends.tolist()):
+        if end > begin:
+            torch.mm(swiglu(rows[begin:end] @ gate_up[expert]), down[expert], out=results[begin:end])
+        begin = end
+    return combined(to_slots(results, order), shares)
+
+
+def in_triton_and_c(**declared):
+    """Declare an implementation on both kinds of devices."""
+
+    def declare(code):
+        return cuda.variant(**declared)(cpu.variant(**declared)(code))
+
+    return declare
+
+
+@in_triton_and_c(
+    builds_on="sorted",
+    adds="grouped products",
+    why="one call multiplies the groups of all experts, so that small groups fill the machine together",
+)
+class Grouped:
+    gather = fuse = False
+
+    def prepare(self, x, gate_up, down, chosen):
+        (tokens, width), experts, self.hidden = x.shape, len(down), down.shape[1]
+        self.slots, self.on_gpu = tokens * chosen, x.is_cuda
+        # The loops in C are for float32.
+        dtype = x.dtype if self.on_gpu else torch.float32
+        self.weights = gate_up.to(dtype), down.to(dtype)
+        self.wide = x.new_empty(self.slots, (1 if self.fuse else 2) * self.hidden, dtype=dtype)
+        self.results = x.new_empty(self.slots, width, dtype=dtype)
+        self.straight = torch.arange(self.slots, device=x.device)
+        if self.on_gpu:
+            rows = min(ROWS, max(LEAST_ROWS, 1 << (self.slots // experts).bit_length()))
+            self.tiles = self.slots // rows + min(experts, self.slots)
+            self.size = {"ROWS": rows, "DEPTH": DEPTH, "EXPERTS": 1 << (experts - 1).bit_length()}
+            self.size |= {"num_warps": warps_of(rows), "num_stages": STAGES}
+
+    def run(self, x, logits, chosen):
+        (gate_up, down), kind = self.weights, x.dtype
+        shares, routes = routed(logits, chosen)
+        order, ends = sorted_by_expert(routes, len(down))
+        left = x.to(gate_up.dtype)
+        # Without the gather, rows are copied into the sorted order before, and back into their slots after.
+        by, of = (order, chosen) if self.gather else (self.straight, 1)
+        left = left if self.gather else left[order // chosen]
+        if self.fuse:
+            hidden = self.product("gathered_swiglu", left, gate_up, by, ends, self.wide, of)
+        else:
+            hidden = swiglu(self.product("gathered", left, gate_up, by, ends, self.wide, of))
+        results = self.product("scattered", hidden, down, by, ends, self.results, of)
+        return combined(results if self.gather else to_slots(results, order), shares).to(kind)
+
+    def product(self, name, left, weights, order, ends, out, chosen):
+        """Multiply all groups. `gathered` takes the rows of tokens, `scattered` writes to slots."""
+        sizes = (len(weights), chosen, weights.shape[1], out.shape[1])
+        if not self.on_gpu:
+            host_code.call(name, left, weights, order, ends, out, *sizes)
+            return out
+        gated = name == "gathered_swiglu"
+        block = HALF if gated else COLUMNS
+        kernel = kernels.kernel("gathered_swiglu" if gated else "gathered")
+        more = {} if gated else {"GATHER": name == "gathered"}
+        grid = (self.tiles * -(-out.shape[1] // block),)
+        kernel[grid](left, weights, order, ends, out, *sizes, COLUMNS=block, **more, **self.size)
+        return out
+
+
+@in_triton_and_c(
+    builds_on="grouped",
+    adds="gathered operands",
+    why="rows are read where the tokens lie, and results written where the sum reads them: no sorted copies",
+)
+class Gathered(Grouped):
+    gather = True
+
+
+@in_triton_and_c(
+    builds_on="gathered",
+    adds="fused activation",
+    why="gate and up of the same rows meet before they are stored, which are half as many values then",
+)
+class Fused(Gathered):
+    fuse = True
+
+
+@cuda.variant(builds_on="fused", adds="cuda graph", why="the whole layer is one launch: the host is no part of it")
+class Graph(Fused):
+    def prepare(self, x, logits, gate_up, down, chosen):
+        super().prepare(x, gate_up, down, chosen)
+        self.call = captured(super().run, x, logits, chosen)
+
+    def run(self):
+        return self.call.replay()
+
+
+@cuda.variant(
+    adds=("sorted tokens", "grouped products", "fused activation", "cuda graph"),
+    why="the whole ladder, less the gathered operands",
+)
+class WithoutGather(Graph):
+    gather = False
+
+
+@cuda.variant(
+    adds=("sorted tokens", "grouped products", "gathered operands", "cuda graph"),
+    why="the whole ladder, less the fused activation",
+)
+class WithoutFusion(Graph):
+    fuse = False
+
+
+@cpu.variant(
+    name="without_gather",
+    adds=("sorted tokens", "grouped products", "fused activation"),
+    why="the whole ladder, less the gathered operands",
+)
+class WithoutGatherInC(Fused):
+    gather = False
+
+
+@bench.yardstick(device="cuda", requires="sm_90", why="the grouped product of the library, with sorted copies")
+class Library:
+    def prepare(self, width, hidden, bits):
+        if bits != 16 or width % 8 or hidden % 8:
+            raise SkipError("the library's grouped product takes bfloat16, and rows that are multiples of 16 bytes")
+
+    def run(self, x, logits, gate_up, down, chosen):
+        shares, routes = routed(logits, chosen)
+        order, ends = sorted_by_expert(routes, len(down))
+        hidden = swiglu(functional.grouped_mm(x[order // chosen], gate_up, offs=ends))
+        return combined(to_slots(functional.grouped_mm(hidden, down, offs=ends), order), shares)
