@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch18 import flash_decode, kv_block_allocator, rope_kv_append
+from aiperf_ch18 import flash_decode, kv_block_allocator, mini_engine, rope_kv_append
 from aiperf_core.benchmark import call_with
 from aiperf_core.errors import SkipError, UsageError
 
@@ -112,3 +112,48 @@ def test_a_block_has_as_many_users_as_tables_name_it(steps: int) -> None:
     out = call_with(kv_block_allocator.with_lists, trace(steps=steps, rows=31, ending=9, longest=67, forked=0.5))
     named = out["tables"][out["tables"] >= 0]
     assert torch.equal(out["counts"], torch.bincount(named, minlength=len(out["counts"])).int())
+
+
+def test_each_engine_does_less_than_the_one_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"layers": 1, "width": 24, "heads": 3, "kv_heads": 1, "hidden": 17, "vocabulary": 67}
+    given |= {
+        "bits": 32,
+        "requests": 13,
+        "rows": 4,
+        "shared": 20,
+        "shortest": 22,
+        "longest": 31,
+        "least": 1,
+        "most": 25,
+    }
+    given |= {"device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    given |= call_with(mini_engine.parameters, given) | call_with(mini_engine.inputs, given)
+    done: list[tuple[int, int]] = []
+    for engine in (mini_engine.StaticBatches, mini_engine.Continuous, mini_engine.PrefixCache):
+        instance, steps, prefilled = engine(), [], []
+        call_with(instance.prepare, given)
+        step, prefill = instance.step, instance.prefill
+        monkeypatch.setattr(
+            instance, "step", lambda places, steps=steps, step=step: (steps.append(places), step(places))
+        )
+        monkeypatch.setattr(
+            instance,
+            "prefill",
+            lambda row, prompt, begin, prefilled=prefilled, prefill=prefill: (
+                prefilled.append(len(prompt) - begin),
+                prefill(row, prompt, begin),
+            )[1],
+        )
+        out = call_with(instance.run, given)
+        assert int((out["tokens"] >= 0).sum()) == int(given["new"].sum())
+        done.append((len(steps), sum(prefilled)))
+    prompts, generated = int(given["length"].sum()), int(given["new"].sum())
+    fewest = max(25 - 1, -(-(generated - 13) // 4))
+    assert done[0][0] > done[1][0] == done[2][0] >= fewest
+    assert done[0][1] == done[1][1] == prompts
+    assert done[2][1] == prompts - 12 * 20
+
+
+def test_an_engine_needs_a_prompt_beyond_the_prefix() -> None:
+    with pytest.raises(UsageError, match="accepted are shared < shortest <= longest, and 1 <= least <= most"):
+        mini_engine.inputs(2, 1, 67, 5, 5, 9, 1, 3, "cpu", torch.Generator())

@@ -37,3 +37,18 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("attention", "prefill", "sliding-window", "technique-40", "technique-81"),
     )
+    yield Target(
+        "mini_engine",
+        "A small engine: schedule, prefix and launches, switched on one by one",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=(
+            "serving",
+            "continuous-batching",
+            "prefix-cache",
+            "cuda-graphs",
+            "technique-98",
+            "technique-96",
+            "technique-101",
+        ),
+    )

@@ -1,0 +1,322 @@
+"""A small engine: the schedule, the prefix and the launches of generation, switched on one by one.
+
+Workload   Requests that are all there at the start: a prompt, which begins as all prompts do, and a number of tokens
+           to generate, of which most are small and some are large. `rows` of them have room at a time. Judged are the
+           tokens, and the scores of some candidates for the last one. The model is synthetic, see `aiperf_core.models`;
+           its next token is planted, so that no rounding changes it.
+Baseline   `static_batches`: as many requests as have room are generated together, until the last of them is done. Then
+           the next ones start. Each step reads all weights, also for rows that are done.
+Variants   `continuous`: a row that is done is given to the next request at once.  `prefix_cache`: the common begin of
+           all prompts is computed once, and its keys and values are copied.  `graphs` (cuda): a step is a CUDA graph,
+           one for each 128 places of the cache, so that the host launches once.
+Breaks     Requests of one length, which are done together; prompts without a common begin; few requests, which all have
+           room. Prompts are computed one at a time: where they are long, all rows wait for them.
+"""
+
+import torch
+from torch.nn import functional
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
+from aiperf_core.errors import UsageError
+from aiperf_core.graphs import captured
+from aiperf_core.models import ModelConfig, Transformer, config, planted
+from aiperf_core.models.transformer import rms_norm, rotate
+
+bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1, prepare_timeout_s=600)
+both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda")
+
+CANDIDATES = 16
+DTYPES = {16: torch.bfloat16, 32: torch.float32}
+ROUNDED = 128  # places: the cache is read up to a multiple of these
+CHUNK = 8  # requests that the reference takes at once
+# What no last-level cache holds of the weights is read again in every step.
+CACHE_BYTES = 1 << 28
+
+
+def tolerance(bits):
+    if bits == 32:
+        return fp32_reduction
+    why = "the stream is rounded to bfloat16 twice a layer, in up to 16 layers, and scores are sums of its products"
+    return Tolerance(2e-2, reason=why)
+
+
+@bench.workload(
+    smoke={
+        **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
+        "bits": 16, "requests": 7, "rows": 3, "shared": 5, "shortest": 6, "longest": 11, "least": 1, "most": 9,
+    },
+    cpu={
+        **config("tiny").sizes,
+        "bits": 32, "requests": 12, "rows": 4, "shared": 224, "shortest": 232, "longest": 256, "least": 2, "most": 48,
+    },
+    cuda={
+        **config("1b").sizes,
+        "bits": 16, "requests": 128, "rows": 64,
+        "shared": 128, "shortest": 160, "longest": 256, "least": 16, "most": 256,
+    },
+)  # fmt: skip
+def inputs(requests, rows, vocabulary, shared, shortest, longest, least, most, device, generator):
+    if not (0 <= shared < shortest <= longest and 1 <= least <= most and requests >= 1 and rows >= 1):
+        raise UsageError(
+            f"requests={requests}, rows={rows}, shared={shared}, shortest={shortest}, longest={longest}, "
+            f"least={least}, most={most}; accepted are shared < shortest <= longest, and 1 <= least <= most"
+        )
+
+    def shuffled(values):
+        return torch.tensor(values, device=device)[torch.randperm(requests, device=device, generator=generator)]
+
+    draw = {"device": device, "generator": generator}
+    prompts = torch.randint(vocabulary, (requests, longest), **draw)
+    prompts[:, :shared] = prompts[0, :shared].clone()
+    return {
+        "prompts": prompts,
+        "length": shuffled(spread(requests, shortest, longest, 1)),
+        "new": shuffled(spread(requests, least, most, 3)),
+        "candidates": torch.randint(vocabulary, (requests, CANDIDATES), **draw),
+    }
+
+
+def spread(count, least, most, power):
+    """So many whole numbers from `least` to `most`; the higher the power, the fewer large ones."""
+    return [least + round((most - least) * (i / max(1, count - 1)) ** power) for i in range(count)]
+
+
+@bench.static
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    return {"weights": planted(model, device, DTYPES[bits], generator)}
+
+
+@bench.reference(tolerance=tolerance)
+@torch.inference_mode()
+def reference(prompts, length, new, candidates, weights, most, layers, width, heads, kv_heads, hidden, vocabulary):
+    model = Transformer(
+        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
+        weights,
+    )
+    # What follows is known, so the whole text of a request is one pass. Padding behind it has no effect.
+    row = torch.arange(len(prompts), device=prompts.device)
+    text = functional.pad(prompts, (0, most))
+    for place in range(int(length.min()), text.shape[1]):
+        following = model.successor[text[:, place - 1]]
+        text[:, place] = torch.where(place >= length, following, text[:, place])
+    generated = text.gather(1, length[:, None] + torch.arange(most, device=text.device))
+    generated[torch.arange(most, device=text.device) >= new[:, None]] = -1
+    last = length + new - 2  # the place of the token before the last one
+    scores = []
+    for some in row.split(CHUNK):
+        states = model.states(text[some, : int(last[some].max()) + 1])
+        states = states[torch.arange(len(some), device=some.device), last[some]]
+        scores.append(model.logits(states).gather(-1, candidates[some]))
+    scores = torch.cat(scores)
+    return {"tokens": generated, "scores": scores.to(torch.promote_types(scores.dtype, torch.float32))}
+
+
+@bench.cost
+def cost(
+    layers, width, heads, kv_heads, hidden, vocabulary, bits, requests, rows, shared, shortest, longest, least, most
+):
+    model = ModelConfig(
+        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+    )
+    # The last token of a request is not read again. The lengths are shuffled apart from the numbers of tokens, so
+    # attention is counted as if the longest prompts had the fewest tokens: no order has less.
+    texts = [
+        length + new - 1
+        for length, new in zip(
+            reversed(spread(requests, shortest, longest, 1)), spread(requests, least, most, 3), strict=True
+        )
+    ]
+    generated = sum(spread(requests, least, most, 3))
+    tokens = sum(texts) - (requests - 1) * shared
+    attended = sum(n * (n + 1) // 2 for n in texts) - (requests - 1) * shared * (shared + 1) // 2
+    # A token needs the one before it, and a step has a token for each row; each first token comes with its prompt.
+    steps = max(most - 1, -(-(generated - requests) // rows))
+    weights = model.parameters * bits // 8
+    return Cost(
+        bytes_read=8 * requests * longest + steps * max(0, weights - CACHE_BYTES),
+        bytes_written=8 * requests * most + 4 * requests * CANDIDATES,
+        flops=model.flops(tokens, attended, generated),
+        precision="bf16" if bits == 16 else "fp32",
+        tokens=generated,
+    )
+
+
+# One request, one row; as many rows as requests; one token each; no prefix; float32, and grouped queries.
+bench.awkward(
+    {"requests": 1, "rows": 1},
+    {"requests": 5, "rows": 5, "least": 1, "most": 1},
+    {"requests": 6, "rows": 2, "shared": 0, "shortest": 1, "longest": 7},
+    {"requests": 9, "rows": 4, "bits": 32, "layers": 2, "heads": 6, "kv_heads": 2, "shared": 5, "most": 130},
+)
+cuda.reach(of="SOL", at_least=0.40)
+
+
+class Engine:
+    """Rows with room for a request each: keys and values of its tokens, and what it has generated so far."""
+
+    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary, rows, longest, most):
+        sizes = ModelConfig(
+            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
+        )
+        self.sizes, self.model, self.most = sizes, Transformer(sizes, weights), most
+        self.device, dtype = weights["head"].device, weights["head"].dtype
+        self.rows, self.row = rows, torch.arange(rows, device=self.device)
+        self.room = longest + most
+        # One more row than there are requests at a time, for a prefix.
+        shape = (layers, 2, rows + 1, kv_heads, self.room, sizes.head_width)
+        self.cache = torch.zeros(shape, device=self.device, dtype=dtype)
+        self.cosine, self.sine = self.model.turns(0, self.room)
+        self.token, self.length, self.count = torch.zeros(3, rows, dtype=torch.int64, device=self.device)
+        self.candidates = torch.zeros(rows, CANDIDATES, dtype=torch.int64, device=self.device)
+        self.scores = torch.zeros(rows, CANDIDATES, device=self.device)
+        # Rows that are done are computed on with the others; what they write beyond their end is not used.
+        self.history = torch.zeros(rows, most + 1, dtype=torch.int64, device=self.device)
+        self.learn()
+
+    def learn(self):
+        """Called once, when there is memory."""
+
+    @torch.inference_mode()
+    def run(self, prompts, length, new, candidates):
+        lengths, left = length.tolist(), new.tolist()
+        tokens = torch.full((len(prompts), self.most), -1, dtype=torch.int64, device=self.device)
+        scores = torch.empty(candidates.shape, device=self.device)
+        waiting, running = list(range(len(prompts)))[::-1], {}
+        filled = [0] * self.rows
+
+        counts = left.copy()
+
+        def answer(row, request):
+            tokens[request, : counts[request]] = self.history[row, : counts[request]]
+            scores[request] = self.scores[row]
+
+        self.length.zero_()
+        self.count.zero_()
+        prefix = self.common(prompts, lengths)
+        while waiting or running:
+            for row in range(self.rows) if self.may_start(running) else ():
+                while waiting and row not in running:
+                    request = waiting.pop()
+                    self.candidates[row] = candidates[request]
+                    self.start(row, prompts[request, : lengths[request]], prefix)
+                    filled[row], left[request], running[row] = lengths[request], left[request] - 1, request
+                    if not left[request]:
+                        answer(row, running.pop(row))
+            if running:
+                self.step(self.rounded(1 + max(filled[row] for row in running)))
+            for row, request in list(running.items()):
+                filled[row], left[request] = filled[row] + 1, left[request] - 1
+                if not left[request]:
+                    answer(row, running.pop(row))
+        return {"tokens": tokens, "scores": scores}
+
+    def may_start(self, running):
+        """Whether requests may start beside those that run."""
+        return not running
+
+    def common(self, prompts, lengths):
+        """The number of tokens that all prompts begin with and that are in the cache."""
+        return 0
+
+    def rounded(self, places):
+        """Places of the cache that a step reads."""
+        return min(self.room, -(-places // ROUNDED) * ROUNDED)
+
+    def start(self, row, prompt, prefix):
+        """Put a prompt into a row, all but its first `prefix` tokens, and generate the first token."""
+        self.cache[:, :, row, :, :prefix] = self.cache[:, :, self.rows, :, :prefix]
+        logits = self.model.logits(self.prefill(row, prompt, prefix)[-1:])
+        self.length[row] = len(prompt)
+        self.token[row : row + 1] = logits.argmax(-1)
+        self.history[row, 0] = self.token[row]
+        self.scores[row] = logits[0, self.candidates[row]]
+        self.count[row] = 1
+
+    def prefill(self, row, prompt, begin):
+        """States of a prompt's tokens from `begin`, whose keys and values are added to the row's."""
+        end = len(prompt)
+        # The queries that share a head of the cache are rows of one product, here and in `step`.
+        group = self.sizes.heads // self.sizes.kv_heads
+        mask = torch.ones(end - begin, end, dtype=torch.bool, device=self.device).tril(begin).repeat(group, 1)
+        turns = self.cosine[begin:end], self.sine[begin:end]
+        stream = functional.embedding(prompt[begin:], self.model.embedding)
+        for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
+            query, key, value = self.split(layer, stream, 0, turns)
+            keys[row, :, begin:end], values[row, :, begin:end] = key, value
+            kept = keys[row : row + 1, :, :end], values[row : row + 1, :, :end]
+            grouped = query.reshape(1, self.sizes.kv_heads, group * (end - begin), -1)
+            mixed = functional.scaled_dot_product_attention(grouped, *kept, attn_mask=mask).view_as(query)
+            stream = self.rest(layer, stream, mixed.transpose(0, 1).flatten(1))
+        return rms_norm(stream, self.model.norm)
+
+    def step(self, places):
+        """Generate a token in each row, with the first `places` places of the cache."""
+        # A row that is done stays where it is; it would leave its room.
+        at = self.length.clamp(max=self.room - 1)
+        seen = (torch.arange(places, device=self.device) <= at[:, None])[:, None, None]
+        turns = self.cosine[at][:, None], self.sine[at][:, None]
+        stream = functional.embedding(self.token, self.model.embedding)
+        for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
+            query, key, value = self.split(layer, stream, 1, turns)
+            keys[self.row, :, at], values[self.row, :, at] = key, value
+            grouped = query.unflatten(1, (self.sizes.kv_heads, -1))
+            kept = keys[: self.rows, :, :places], values[: self.rows, :, :places]
+            mixed = functional.scaled_dot_product_attention(grouped, *kept, attn_mask=seen)
+            stream = self.rest(layer, stream, mixed.flatten(1))
+        logits = self.model.logits(rms_norm(stream, self.model.norm))
+        self.token.copy_(logits.argmax(-1))
+        self.scores.copy_(logits.gather(-1, self.candidates))
+        self.history[self.row, self.count.clamp(max=self.most)] = self.token
+        self.length.add_(1)
+        self.count.add_(1)
+
+    def split(self, layer, stream, heads_at, turns):
+        """Rotated queries and keys, and values, of [tokens, width]; the heads become dimension `heads_at`."""
+        sizes = self.sizes
+        x = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv).unflatten(-1, (-1, sizes.head_width))
+        query, key, value = x.transpose(1, heads_at).split((sizes.heads, sizes.kv_heads, sizes.kv_heads), heads_at)
+        return rotate(query, turns), rotate(key, turns), value
+
+    def rest(self, layer, stream, mixed):
+        """What follows attention."""
+        stream = stream + functional.linear(mixed, layer.out)
+        return stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
+
+
+@both.baseline(kind="reasonable")
+class StaticBatches(Engine):
+    pass
+
+
+@both.variant(adds="continuous batching", why="a row that is done is given to the next request, so no step is for few")
+class Continuous(Engine):
+    def may_start(self, running):
+        return True
+
+
+@both.variant(
+    builds_on="continuous", adds="prefix cache", why="what all prompts begin with is computed once and then copied"
+)
+class PrefixCache(Continuous):
+    def common(self, prompts, lengths):
+        same = (prompts == prompts[0]).all(0).long().cumprod(0)
+        # Of each prompt, a token is left that says how it goes on.
+        prefix = min(int(same.sum()), min(lengths) - 1)
+        if prefix and len(prompts) > 1:
+            self.prefill(self.rows, prompts[0, :prefix], 0)
+            return prefix
+        return 0
+
+
+@cuda.variant(builds_on="prefix_cache", adds="cuda graphs", why="the host launches a step once, not its kernels")
+class Graphs(PrefixCache):
+    def learn(self):
+        with torch.inference_mode():
+            sizes = {self.rounded(places) for places in range(1, self.room + 1)}
+            self.graphs = {places: captured(super(Graphs, self).step, places) for places in sorted(sizes)}
+
+    def step(self, places):
+        self.graphs[places].replay()
