@@ -58,10 +58,10 @@ def bundle(tmp_path, package):
     return make(tmp_path / "run", package)
 
 
-def make(path, package, factors=SURE, **changes):
+def make(path, package, factors=SURE, interrupted=False, **changes):
     """A bundle of the package's source, of rows that are all sure unless told otherwise."""
     found = measured.result(factors=factors)
-    found = attrs.evolve(found, target="lesson.memory_access", rows=found.rows[:-1])
+    found = attrs.evolve(found, target="lesson.memory_access", rows=found.rows[:-1], complete=not interrupted)
     made = Bundle.create_at(path)
     made.write_target(attrs.evolve(found, rows=measured.scored(found)))
     source = hashlib.sha256((package / "memory_access.py").read_bytes()).hexdigest()
@@ -291,7 +291,6 @@ def test_nothing_is_half_written(command, bundle, package, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"complete": False, "exit_code": 130}, "is not complete"),
         ({"exit_code": None}, "is not complete"),
         ({"git": "0" * 40 + "-dirty"}, "was measured with changed sources"),
         ({"exit_code": 3}, "does not hold (manifest.json: exit_code)"),
@@ -302,6 +301,18 @@ def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, packa
     answer = command("write", made.path)
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert message in answer.stderr
+    assert not (package / "expectations").exists()
+
+
+def test_of_an_interrupted_run_whole_targets_are_stored(command, tmp_path, package):
+    made = make(tmp_path / "run", package, complete=False, exit_code=130)
+    assert command("write", made.path, "--dry-run").exit_code == 0
+    target = made.target("lesson.memory_access")
+    made = make(tmp_path / "part", package, interrupted=True, complete=False, exit_code=130)
+    answer = command("write", made.path)
+    assert answer.exit_code == 1
+    assert "is not complete: lesson.memory_access was interrupted" in answer.stderr
+    assert target.complete
     assert not (package / "expectations").exists()
 
 

@@ -168,6 +168,7 @@ def _write(
         manifest = address.bundle.manifest
         groups = list(_groups(plugins, address, hardware, goal, file))
         for group in groups:
+            rules.refuse_parts(address.bundle, group.results)
             for source in group.sources.values():
                 rules.refuse_source(source, manifest)
         if address.bundle.path not in checked:

@@ -8,7 +8,7 @@ threshold is the low end of the measured interval, less the floor: a repeated ru
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -341,8 +341,8 @@ def figure(result: TargetResult, row: Row) -> Estimate | None:
 
 
 def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
-    """Raise BundleError for a bundle that is incomplete, was changed, or is of changed sources."""
-    if not manifest.complete or manifest.exit_code is None:
+    """Raise BundleError for a bundle that did not end, was changed, or is of changed sources."""
+    if manifest.exit_code is None:
         raise BundleError(f"'{bundle.path}' is not complete; a part of a run gives no expectations. Run it again.")
     if manifest.git and commit_of(manifest) is None:
         raise BundleError(
@@ -355,6 +355,16 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
     if not found.holds:
         one = found.differences[0]
         raise BundleError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
+
+
+def refuse_parts(bundle: Bundle, results: Iterable[TargetResult]) -> None:
+    """Raise BundleError for targets whose measuring was interrupted. Others of an interrupted run are whole."""
+    parts = [result.target for result in results if not result.complete]
+    if parts:
+        raise BundleError(
+            f"'{bundle.path}' is not complete: {words(parts[0])} was interrupted, and a part gives no expectations. "
+            "Name other targets as BUNDLE:TARGET, or run it again."
+        )
 
 
 def commit_of(manifest: Manifest) -> str | None:
