@@ -18,3 +18,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "occupancy", "technique-1", "technique-38", "technique-62"),
     )
+    yield Target(
+        "l2_blocking",
+        "Let a chunk stay in the cache through several passes",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "cache", "technique-16", "technique-28"),
+    )

@@ -1,0 +1,127 @@
+"""L2 blocking: let a chunk stay in the cache through several passes.
+
+Workload   Eight passes over n float32 values, x <- scale[k] * x + shift[k], each by a kernel of its own: as with a
+           library's operations, which cannot be put together.
+Baseline   Pass by pass: of an array that is larger than the cache, each pass finds nothing there.
+Variants   cuda: `chunked`: a chunk of 12 MiB goes through all passes before the next one starts; the launches are a
+           graph, since there are hundreds.  `large_chunks`: 24 MiB, which is half as many launches.
+           cpu: `chunked`: chunks of 256 KiB, which a processor's own cache holds.
+           `fused`: all passes in one kernel, the bound of what a cache can do.
+Breaks     Passes that need values of other chunks, as stencils do, need rims or barriers. A chunk too small for the
+           chip leaves it idle between launches; one too large is pushed out. The rate of L2 is not far above that of
+           an H200's memory, which bounds the gain; a CPU's own cache is many times as fast as its memory.
+"""
+
+import torch
+
+from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core.graphs import captured
+from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import blocks, launch, loop
+
+bench = Benchmark(goal="speed", clock="device")
+cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
+device_code, host_code = cuda_source("l2_blocking.cu"), host_source("l2_blocking.c")
+
+PASSES = 8
+THREADS, WIDTH = 256, 4  # of a block; values of an access
+PROCESSOR_CHUNK = 1 << 16  # values
+
+
+@bench.workload(
+    smoke={"n": 4099},
+    cpu={"n": 1 << 23},
+    cuda={"n": 1 << 28},
+)
+def inputs(n, device, generator):
+    # Scales around 1 and positive shifts: no pass cancels what the ones before it have made.
+    draw = {name: torch.rand(PASSES, device=device, generator=generator) for name in ("scales", "shifts")}
+    return {
+        "x": torch.rand(n, device=device, generator=generator),
+        "scales": 0.75 + 0.5 * draw["scales"],
+        "shifts": draw["shifts"],
+    }
+
+
+@bench.reference(tolerance=Tolerance(2e-6, reason="eight passes, each of which rounds its result to float32"))
+def reference(x, scales, shifts):
+    for scale, shift in zip(scales, shifts, strict=True):
+        x = scale * x + shift
+    return x
+
+
+@bench.cost
+def cost(n):
+    return Cost(bytes_read=4 * n + 8 * PASSES, bytes_written=4 * n, flops=2 * PASSES * n)
+
+
+# One value; around an access, a block and a chunk of the CPU; a last chunk of the GPU that is not full.
+bench.awkward(n=(1, 3, 5, 1023, 65535, 65537, 7000003))
+cuda.reach(of="speedup", at_least=1.3, implementation="large_chunks")
+cpu.reach(of="speedup", at_least=1.5, implementation="chunked")
+
+
+@cuda.baseline(kind="naive")
+class PassByPass:
+    """All passes over a chunk, then over the next; of the baseline, one chunk is everything."""
+
+    chunk = 0
+
+    def prepare(self, x):
+        self.out, self.one_pass = torch.empty_like(x), device_code.kernel("one_pass")
+        step = self.chunk or len(x)
+        self.chunks = [(first, min(step, len(x) - first)) for first in range(0, len(x), step)]
+
+    def run(self, x, scales, shifts):
+        for first, count in self.chunks:
+            source, grid = x, -(-count // (WIDTH * THREADS))
+            for k in range(PASSES):
+                self.one_pass(source, self.out, scales, shifts, k, first, count, grid=grid, block=THREADS)
+                source = self.out
+        return self.out
+
+
+class Graphed(PassByPass):
+    def prepare(self, x, scales, shifts):
+        super().prepare(x)
+        self.graph = captured(super().run, x, scales, shifts)
+
+    def run(self):
+        return self.graph.replay()
+
+
+@cuda.variant(
+    adds=("cache blocking", "cuda graph"),
+    why="of eight passes over a chunk only the first reads memory: L2 holds the chunk, and takes what the passes write",
+)
+class Chunked(Graphed):
+    chunk = 3 << 20
+
+
+@cuda.variant(
+    builds_on="chunked",
+    adds="larger chunks",
+    why="a launch is longer, so the time at its start and end, when the chip is partly idle, is a smaller share",
+)
+class LargeChunks(Graphed):
+    chunk = 6 << 20
+
+
+cuda.variant(
+    launch(device_code, out="x", grid=blocks(n=WIDTH * THREADS), block=THREADS)("fused"),
+    adds="fusion",
+    why="what it teaches: the bound. A value stays in a register through all passes",
+)
+
+loops = loop(host_code, out="x")
+cpu.baseline(loops("pass_by_pass", kernel="in_chunks", make={"chunk": lambda n: n}), kind="naive")
+cpu.variant(
+    loops("chunked", kernel="in_chunks", make={"chunk": PROCESSOR_CHUNK}),
+    adds="cache blocking",
+    why="of eight passes over a chunk only the first reads memory: the processor's own cache holds the chunk",
+)
+cpu.variant(
+    loops("fused"),
+    adds="fusion",
+    why="what it teaches: the bound. A value stays in a register through all passes",
+)
