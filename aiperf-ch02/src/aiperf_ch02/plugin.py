@@ -12,6 +12,13 @@ BOTH = ("cpu", "cuda")
 def aiperf_targets() -> Iterable[Target]:
     """List the benchmarks in reading order."""
     yield Target(
+        "host_transfer",
+        "A copy engine reaches page-locked memory only",
+        goal="throughput",
+        devices=BOTH,
+        tags=("transfer", "memory", "technique-44"),
+    )
+    yield Target(
         "wave_quantization",
         "One tile more than multiprocessors takes as long as twice as many",
         goal="speed",
