@@ -25,3 +25,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "memory", "technique-19", "technique-20"),
     )
+    yield Target(
+        "launch_bounds",
+        "Trade registers for threads on purpose",
+        goal="speed",
+        devices="cuda",
+        tags=("cuda-cpp", "occupancy", "technique-23", "technique-24"),
+    )
