@@ -1,6 +1,10 @@
 """Index arithmetic of kernels, proven on the host; `pytest --aiperf` tests that every target is right."""
 
 import numpy as np
+import pytest
+
+from aiperf_ch06 import unified_memory
+from aiperf_core.errors import SkipError
 
 LANES, SIDE = np.arange(32), 32
 
@@ -44,3 +48,9 @@ def test_pieces_turn_the_tile_and_eight_lanes_meet_all_banks() -> None:
                 turned[4 * p + j, 4 * square + k] = words[4 * square + k, 4 * p + j]
     assert (turned == words.T).all()
     assert len({int(piece(np.array(r), np.array(q))) for r in range(SIDE) for q in range(8)}) == SIDE * 8
+
+
+def test_managed_memory_is_refused_beyond_its_limit() -> None:
+    with pytest.raises(SkipError) as caught:
+        unified_memory.Managed((64 << 20) // 4 + 1, object())
+    assert str(caught.value) == "manages 64 MiB at most; 16777217 values take 64.0 MiB"

@@ -32,3 +32,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cuda",
         tags=("cuda-cpp", "occupancy", "technique-23", "technique-24"),
     )
+    yield Target(
+        "unified_memory",
+        "Move managed memory in bulk, before it is needed",
+        goal="latency",
+        devices="cuda",
+        tags=("memory", "transfer", "technique-21"),
+    )
