@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -32,3 +33,9 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "memory", "cache", "technique-16", "technique-28"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostics, as one command with two subcommands."""
+    yield Command("ch02", "Look at the hardware of this machine.", "aiperf_ch02.cli:ch02")
