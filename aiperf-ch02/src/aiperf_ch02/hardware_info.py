@@ -76,8 +76,8 @@ def _host(root: Path) -> Iterator[Setting]:
     yield Setting("NUMA nodes", str(len(nodes)) if nodes else "none shown", "/sys/devices/system/node")
     yield Setting("transparent huge pages", chosen(text(root / THP)) or "unknown", f"/{THP}")
     reserved = memory.get("HugePages_Total", "0")
-    size = units.size(1024 * int(memory.get("Hugepagesize", 0)))
-    yield Setting("reserved huge pages", f"{reserved} of {size}" if int(reserved) else "none", "/proc/meminfo")
+    page = units.size(1024 * int(memory.get("Hugepagesize", 0)))
+    yield Setting("reserved huge pages", f"{reserved} of {page}" if int(reserved) else "none", "/proc/meminfo")
     yield Setting("hypervisor", host.hypervisor() or "none seen", "/proc/cpuinfo")
 
 

@@ -106,19 +106,19 @@ class Registered(Pageable):
 class Staged(Pageable):
     def prepare(self, a):
         super().prepare(a)
-        self.sources = a.view(torch.int32).split(PIECE)
         self.parts, self.targets = self.host.split(PIECE), self.back.split(PIECE)
         self.buffers = [self.host.new_empty(min(PIECE, len(a)), pin_memory=True) for _ in range(2)]
         self.done = [torch.cuda.Event() for _ in range(2)]  # with the buffer, as far as the bus is concerned
 
-    def run(self):
-        for number, source in enumerate(self.sources):
+    def run(self, a):
+        sources = a.view(torch.int32).split(PIECE)
+        for number, source in enumerate(sources):
             # Its last piece, the one before the last, was moved out in the round before.
             self.buffer(number).copy_(source, non_blocking=True)
             self.done[number % 2].record()
             if number:
                 self.move_out(number - 1)
-        self.move_out(len(self.sources) - 1)
+        self.move_out(len(sources) - 1)
         for number, part in enumerate(self.parts):
             self.done[number % 2].synchronize()
             self.buffer(number).copy_(part)

@@ -81,10 +81,14 @@ class PassByPass:
         return self.out
 
 
-class Graphed(PassByPass):
+class Graphed:
+    chunk = 0
+
     def prepare(self, x, scales, shifts):
-        super().prepare(x)
-        self.graph = captured(super().run, x, scales, shifts)
+        passes = PassByPass()
+        passes.chunk = self.chunk
+        passes.prepare(x)
+        self.graph = captured(passes.run, x, scales, shifts)
 
     def run(self):
         return self.graph.replay()

@@ -141,7 +141,7 @@ def _pair(nvml: Nvml, pair: tuple[int, int], handles: list[Any], addresses: list
         target,
         direct or switched,
         not direct and switched > 0,
-        ANCESTORS.get(level, "unknown"),
+        ANCESTORS.get(-1 if level is None else level, "unknown"),
         None if status is None else status == getattr(nvml.module, "NVML_P2P_STATUS_OK", 0),
     )
 
