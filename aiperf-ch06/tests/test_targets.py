@@ -5,8 +5,17 @@ import pytest
 
 from aiperf_ch06 import unified_memory
 from aiperf_core.errors import SkipError
+from aiperf_core.plugins import load_plugins
+from aiperf_core.testing import Measure, problems
 
 LANES, SIDE = np.arange(32), 32
+ON_CPU = [one.name for one in load_plugins().targets if one.group == "ch06" and "cpu" in one.devices]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ON_CPU)
+def test_right_on_the_cpu_at_the_sizes_of_the_lesson(aiperf_measure: Measure, target: str) -> None:
+    assert problems(aiperf_measure(target, size="cpu")) == []
 
 
 def banks_met(places: np.ndarray) -> int:

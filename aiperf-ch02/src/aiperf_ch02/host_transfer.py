@@ -94,8 +94,8 @@ class Registered(Pageable):
         failed = driver.cudaHostRegister(host.data_ptr(), host.nbytes, 0)
         if int(failed):
             raise KernelError(f"cudaHostRegister of {host.nbytes} bytes failed with error {int(failed)}")
-        # Keeps the memory until the lock is taken off.
-        weakref.finalize(self, lambda: driver.cudaHostUnregister(host.data_ptr()))
+        # Keeps the memory until the lock is taken off. At the end of the process the driver does that itself.
+        weakref.finalize(self, lambda: driver.cudaHostUnregister(host.data_ptr())).atexit = False
         return host
 
 
