@@ -25,3 +25,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("streams", "events", "graph", "technique-42", "technique-43"),
     )
+    yield Target(
+        "h2d_compute_overlap",
+        "Copy the next chunk while this one is in use",
+        goal="throughput",
+        devices=BOTH,
+        tags=("streams", "transfers", "technique-42", "technique-44"),
+    )
