@@ -32,3 +32,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("streams", "transfers", "technique-42", "technique-44"),
     )
+    yield Target(
+        "stream_ordered_alloc",
+        "Memory that a stream gives back to itself needs no driver",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "streams", "allocation", "technique-60"),
+    )
