@@ -25,3 +25,17 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("streams", "events", "graph", "technique-42", "technique-43"),
     )
+    yield Target(
+        "h2d_compute_overlap",
+        "Copy the next chunk while this one is in use",
+        goal="throughput",
+        devices=BOTH,
+        tags=("streams", "transfers", "technique-42", "technique-44"),
+    )
+    yield Target(
+        "stream_ordered_alloc",
+        "Memory that a stream gives back to itself needs no driver",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "streams", "allocation", "technique-60"),
+    )
