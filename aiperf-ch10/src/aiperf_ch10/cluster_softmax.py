@@ -11,6 +11,8 @@ Breaks     Rows that one block can keep: they need no cluster. A sum or a maximu
            and no shared memory either. Rows are multiples of eight elements; slices of more than 224 KiB do not fit.
 """
 
+from typing import Any
+
 import torch
 
 from aiperf_core import Benchmark, Cost, bf16
@@ -74,7 +76,7 @@ class TwoKernels:
         checked(rows, columns)
         self.out, self.parts = torch.empty_like(x), torch.empty(rows, SPLIT, 2, device=x.device)
         self.leave, self.read = device_code.kernel("leave_parts"), device_code.kernel("read_again")
-        self.shape = {"grid": (SPLIT, rows), "block": THREADS}
+        self.shape: dict[str, Any] = {"grid": (SPLIT, rows), "block": THREADS}
 
     def run(self, x, columns):
         self.leave(x, self.parts, columns, **self.shape)
