@@ -80,13 +80,14 @@ def test_no_two_tokens_have_one_place() -> None:
 def trace(**sizes: Any) -> dict[str, Any]:
     """What an allocator is given."""
     given = {**sizes, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
-    return given | call_with(kv_block_allocator.inputs, given)
+    return {**given, **call_with(kv_block_allocator.inputs, given)}
 
 
 def test_rows_read_back_what_they_wrote() -> None:
     given = trace(steps=70, rows=9, ending=2, longest=19, forked=0.6)
     out = call_with(kv_block_allocator.with_lists, given)
-    page, memory = kv_block_allocator.PAGE, {}
+    page = kv_block_allocator.PAGE
+    memory: dict[int, Any] = {}
     # Each row's own memory, as if nothing were shared, against that of the blocks. A prompt's content is not known.
     rows: list[list[Any]] = [[] for _ in range(9)]
     for step in range(70):
@@ -130,28 +131,30 @@ def test_each_engine_does_less_than_the_one_before_it(monkeypatch: pytest.Monkey
     given |= call_with(mini_engine.parameters, given) | call_with(mini_engine.inputs, given)
     done: list[tuple[int, int]] = []
     for engine in (mini_engine.StaticBatches, mini_engine.Continuous, mini_engine.PrefixCache):
-        instance, steps, prefilled = engine(), [], []
+        instance = engine()
+        steps: list[int] = []
+        prefilled: list[int] = []
         call_with(instance.prepare, given)
         step, prefill = instance.step, instance.prefill
-        monkeypatch.setattr(
-            instance, "step", lambda places, steps=steps, step=step: (steps.append(places), step(places))
-        )
-        monkeypatch.setattr(
-            instance,
-            "prefill",
-            lambda row, prompt, begin, prefilled=prefilled, prefill=prefill: (
-                prefilled.append(len(prompt) - begin),
-                prefill(row, prompt, begin),
-            )[1],
-        )
+
+        def counted(places: int, steps: Any = steps, step: Any = step) -> Any:
+            steps.append(places)
+            return step(places)
+
+        def told(row: Any, prompts: Any, begin: int, prefilled: Any = prefilled, prefill: Any = prefill) -> Any:
+            prefilled.append(prompts[:, begin:].numel())
+            return prefill(row, prompts, begin)
+
+        monkeypatch.setattr(instance, "step", counted)
+        monkeypatch.setattr(instance, "prefill", told)
         out = call_with(instance.run, given)
         assert int((out["tokens"] >= 0).sum()) == int(given["new"].sum())
         done.append((len(steps), sum(prefilled)))
-    prompts, generated = int(given["length"].sum()), int(given["new"].sum())
-    fewest = max(25 - 1, -(-(generated - 13) // 4))
+    fewest = max(25 - 1, -(-(int(given["new"].sum()) - 13) // 4))
     assert done[0][0] > done[1][0] == done[2][0] >= fewest
-    assert done[0][1] == done[1][1] == prompts
-    assert done[2][1] == prompts - 12 * 20
+    # With padding, which is less where fewer prompts start at a time.
+    assert done[0][1] >= done[1][1] >= int(given["length"].sum())
+    assert done[2][1] == done[1][1] - 12 * 20
 
 
 def test_an_engine_needs_a_prompt_beyond_the_prefix() -> None:

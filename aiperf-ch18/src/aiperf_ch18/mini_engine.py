@@ -10,7 +10,7 @@ Variants   `continuous`: a row that is done is given to the next request at once
            all prompts is computed once, and its keys and values are copied.  `graphs` (cuda): a step is a CUDA graph,
            one for each 128 places of the cache, so that the host launches once.
 Breaks     Requests of one length, which are done together; prompts without a common begin; few requests, which all have
-           room. Prompts are computed one at a time: where they are long, all rows wait for them.
+           room. Prompts are computed between two steps: where they are long, all rows wait for them.
 """
 
 import torch
@@ -51,8 +51,8 @@ def tolerance(bits):
     },
     cuda={
         **config("1b").sizes,
-        "bits": 16, "requests": 128, "rows": 64,
-        "shared": 128, "shortest": 160, "longest": 256, "least": 16, "most": 256,
+        "bits": 16, "requests": 96, "rows": 64,
+        "shared": 128, "shortest": 160, "longest": 256, "least": 32, "most": 512,
     },
 )  # fmt: skip
 def inputs(requests, rows, vocabulary, shared, shortest, longest, least, most, device, generator):
@@ -105,12 +105,12 @@ def reference(prompts, length, new, candidates, weights, most, layers, width, he
     generated = text.gather(1, length[:, None] + torch.arange(most, device=text.device))
     generated[torch.arange(most, device=text.device) >= new[:, None]] = -1
     last = length + new - 2  # the place of the token before the last one
-    scores = []
+    found = []
     for some in row.split(CHUNK):
         states = model.states(text[some, : int(last[some].max()) + 1])
         states = states[torch.arange(len(some), device=some.device), last[some]]
-        scores.append(model.logits(states).gather(-1, candidates[some]))
-    scores = torch.cat(scores)
+        found.append(model.logits(states).gather(-1, candidates[some]))
+    scores = torch.cat(found)
     return {"tokens": generated, "scores": scores.to(torch.promote_types(scores.dtype, torch.float32))}
 
 
@@ -121,26 +121,25 @@ def cost(
     model = ModelConfig(
         layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
     )
-    # The last token of a request is not read again. The lengths are shuffled apart from the numbers of tokens, so
-    # attention is counted as if the longest prompts had the fewest tokens: no order has less.
-    texts = [
-        length + new - 1
-        for length, new in zip(
-            reversed(spread(requests, shortest, longest, 1)), spread(requests, least, most, 3), strict=True
-        )
-    ]
-    generated = sum(spread(requests, least, most, 3))
+    # The last token of a request is not read again. Lengths and numbers of tokens are shuffled apart, so attention is
+    # counted as if the longest prompts had the fewest tokens: no order has less.
+    requested = spread(requests, least, most, 3)
+    pairs = list(zip(reversed(spread(requests, shortest, longest, 1)), requested, strict=True))
+    texts = [length + new - 1 for length, new in pairs]
     tokens = sum(texts) - (requests - 1) * shared
     attended = sum(n * (n + 1) // 2 for n in texts) - (requests - 1) * shared * (shared + 1) // 2
     # A token needs the one before it, and a step has a token for each row; each first token comes with its prompt.
-    steps = max(most - 1, -(-(generated - requests) // rows))
+    steps = max(most - 1, -(-sum(new - 1 for new in requested) // rows))
     weights = model.parameters * bits // 8
+    # Each step reads the weights, and keys and values of what is a row's own, but for what a cache may have kept.
+    own = sum((new - 1) * (length - shared) + (new - 1) * new // 2 for length, new in pairs)
+    kept = own * layers * 2 * model.kv_width * bits // 8
     return Cost(
-        bytes_read=8 * requests * longest + steps * max(0, weights - CACHE_BYTES),
+        bytes_read=8 * requests * longest + max(0, steps * (weights - CACHE_BYTES) + kept),
         bytes_written=8 * requests * most + 4 * requests * CANDIDATES,
-        flops=model.flops(tokens, attended, generated),
+        flops=model.flops(tokens, attended, sum(requested)),
         precision="bf16" if bits == 16 else "fp32",
-        tokens=generated,
+        tokens=sum(requested),
     )
 
 
@@ -181,36 +180,32 @@ class Engine:
 
     @torch.inference_mode()
     def run(self, prompts, length, new, candidates):
-        lengths, left = length.tolist(), new.tolist()
+        lengths, wanted = length.tolist(), new.tolist()
         tokens = torch.full((len(prompts), self.most), -1, dtype=torch.int64, device=self.device)
         scores = torch.empty(candidates.shape, device=self.device)
-        waiting, running = list(range(len(prompts)))[::-1], {}
-        filled = [0] * self.rows
-
-        counts = left.copy()
-
-        def answer(row, request):
-            tokens[request, : counts[request]] = self.history[row, : counts[request]]
-            scores[request] = self.scores[row]
-
-        self.length.zero_()
-        self.count.zero_()
+        waiting = list(range(len(prompts)))[::-1]
+        running: dict[int, int] = {}  # requests by their rows
+        made = [0] * len(prompts)
         prefix = self.common(prompts, lengths)
         while waiting or running:
-            for row in range(self.rows) if self.may_start(running) else ():
-                while waiting and row not in running:
-                    request = waiting.pop()
-                    self.candidates[row] = candidates[request]
-                    self.start(row, prompts[request, : lengths[request]], prefix)
-                    filled[row], left[request], running[row] = lengths[request], left[request] - 1, request
-                    if not left[request]:
-                        answer(row, running.pop(row))
-            if running:
-                self.step(self.rounded(1 + max(filled[row] for row in running)))
-            for row, request in list(running.items()):
-                filled[row], left[request] = filled[row] + 1, left[request] - 1
-                if not left[request]:
-                    answer(row, running.pop(row))
+            free = [row for row in range(self.rows) if row not in running] if self.may_start(running) else []
+            begun = {row: waiting.pop() for row in free[: len(waiting)]}
+            if begun:
+                running |= begun
+                requests = list(begun.values())
+                longest = max(lengths[request] for request in requests)
+                some = torch.tensor([list(begun), requests, [lengths[one] for one in requests]])
+                row, request, end = some.to(self.device)
+                self.candidates[row] = candidates[request]
+                self.start(row, prompts[request, :longest], end, prefix)
+            else:
+                self.step(self.rounded(max(lengths[request] + made[request] for request in running.values())))
+            for row, request in (begun or running).copy().items():
+                made[request] += 1
+                if made[request] == wanted[request]:
+                    tokens[request, : made[request]] = self.history[row, : made[request]]
+                    scores[request] = self.scores[row]
+                    del running[row]
         return {"tokens": tokens, "scores": scores}
 
     def may_start(self, running):
@@ -225,31 +220,34 @@ class Engine:
         """Places of the cache that a step reads."""
         return min(self.room, -(-places // ROUNDED) * ROUNDED)
 
-    def start(self, row, prompt, prefix):
-        """Put a prompt into a row, all but its first `prefix` tokens, and generate the first token."""
-        self.cache[:, :, row, :, :prefix] = self.cache[:, :, self.rows, :, :prefix]
-        logits = self.model.logits(self.prefill(row, prompt, prefix)[-1:])
-        self.length[row] = len(prompt)
-        self.token[row : row + 1] = logits.argmax(-1)
+    def start(self, row, prompts, length, prefix):
+        """Put prompts into rows, all but their first `prefix` tokens, and generate their first tokens."""
+        self.cache[:, :, row, :, :prefix] = self.cache[:, :, self.rows :, :, :prefix]
+        states = self.prefill(row, prompts, prefix)
+        logits = self.model.logits(states[torch.arange(len(row), device=self.device), length - 1 - prefix])
+        self.length[row], self.count[row], self.token[row] = length, 1, logits.argmax(-1)
         self.history[row, 0] = self.token[row]
-        self.scores[row] = logits[0, self.candidates[row]]
-        self.count[row] = 1
+        self.scores[row] = logits.gather(-1, self.candidates[row]).float()
 
-    def prefill(self, row, prompt, begin):
-        """States of a prompt's tokens from `begin`, whose keys and values are added to the row's."""
-        end = len(prompt)
+    def prefill(self, row, prompts, begin):
+        """States of the prompts' tokens from `begin`, whose keys and values are added to the rows'.
+
+        Shorter prompts are padded at their ends. No token before sees that, and the next steps write over it.
+        """
+        end = prompts.shape[1]
         # The queries that share a head of the cache are rows of one product, here and in `step`.
         group = self.sizes.heads // self.sizes.kv_heads
         mask = torch.ones(end - begin, end, dtype=torch.bool, device=self.device).tril(begin).repeat(group, 1)
-        turns = self.cosine[begin:end], self.sine[begin:end]
-        stream = functional.embedding(prompt[begin:], self.model.embedding)
+        turns = self.cosine[begin:end, None], self.sine[begin:end, None]
+        stream = functional.embedding(prompts[:, begin:], self.model.embedding)
         for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
-            query, key, value = self.split(layer, stream, 0, turns)
+            query, key, value = (one.transpose(1, 2) for one in self.split(layer, stream, turns))
             keys[row, :, begin:end], values[row, :, begin:end] = key, value
-            kept = keys[row : row + 1, :, :end], values[row : row + 1, :, :end]
-            grouped = query.reshape(1, self.sizes.kv_heads, group * (end - begin), -1)
-            mixed = functional.scaled_dot_product_attention(grouped, *kept, attn_mask=mask).view_as(query)
-            stream = self.rest(layer, stream, mixed.transpose(0, 1).flatten(1))
+            grouped = query.reshape(len(row), self.sizes.kv_heads, group * (end - begin), -1)
+            mixed = functional.scaled_dot_product_attention(
+                grouped, keys[row, :, :end], values[row, :, :end], attn_mask=mask
+            )
+            stream = self.rest(layer, stream, mixed.reshape(query.shape).transpose(1, 2).flatten(2))
         return rms_norm(stream, self.model.norm)
 
     def step(self, places):
@@ -260,7 +258,7 @@ class Engine:
         turns = self.cosine[at][:, None], self.sine[at][:, None]
         stream = functional.embedding(self.token, self.model.embedding)
         for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
-            query, key, value = self.split(layer, stream, 1, turns)
+            query, key, value = self.split(layer, stream, turns)
             keys[self.row, :, at], values[self.row, :, at] = key, value
             grouped = query.unflatten(1, (self.sizes.kv_heads, -1))
             kept = keys[: self.rows, :, :places], values[: self.rows, :, :places]
@@ -273,11 +271,11 @@ class Engine:
         self.length.add_(1)
         self.count.add_(1)
 
-    def split(self, layer, stream, heads_at, turns):
-        """Rotated queries and keys, and values, of [tokens, width]; the heads become dimension `heads_at`."""
+    def split(self, layer, stream, turns):
+        """Rotated queries and keys, and values: [..., heads, head_width] of [..., width]."""
         sizes = self.sizes
         x = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv).unflatten(-1, (-1, sizes.head_width))
-        query, key, value = x.transpose(1, heads_at).split((sizes.heads, sizes.kv_heads, sizes.kv_heads), heads_at)
+        query, key, value = x.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), -2)
         return rotate(query, turns), rotate(key, turns), value
 
     def rest(self, layer, stream, mixed):
@@ -306,7 +304,7 @@ class PrefixCache(Continuous):
         # Of each prompt, a token is left that says how it goes on.
         prefix = min(int(same.sum()), min(lengths) - 1)
         if prefix and len(prompts) > 1:
-            self.prefill(self.rows, prompts[0, :prefix], 0)
+            self.prefill(torch.tensor([self.rows], device=self.device), prompts[:1, :prefix], 0)
             return prefix
         return 0
 

@@ -163,7 +163,9 @@ class Compiled:
     def prepare(self, qkv, positions, slots, key_cache, value_cache, table, heads, kv_heads, interleaved):
         self.append = torch.compile(append, fullgraph=True, dynamic=False)
         caches = torch.empty_like(key_cache), torch.empty_like(value_cache)
-        self.append(qkv, positions, slots, *caches, table, heads, kv_heads, interleaved)
+        self.append(
+            qkv, torch.zeros_like(positions), torch.zeros_like(slots), *caches, table, heads, kv_heads, interleaved
+        )
 
     def run(self, qkv, positions, slots, key_cache, value_cache, table, heads, kv_heads, interleaved):
         q = self.append(qkv, positions, slots, key_cache, value_cache, table, heads, kv_heads, interleaved)
