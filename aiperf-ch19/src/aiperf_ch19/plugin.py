@@ -25,3 +25,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("inference", "adaptive", "technique-118"),
     )
+    yield Target(
+        "dynamic_precision_decode",
+        "Four bits are enough while the model is sure, and a doubt costs a second look",
+        goal="latency",
+        devices=BOTH,
+        tags=("inference", "adaptive", "precision", "triton", "technique-117", "technique-118", "technique-119"),
+    )
