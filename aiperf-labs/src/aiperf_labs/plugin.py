@@ -16,3 +16,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cpu",
         tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
     )
+    yield Target(
+        "image_pipeline",
+        "From encoded images in a file to a network that never waits",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("lab-async-input-pipeline", "io", "streams", "technique-44", "technique-136"),
+    )
