@@ -35,6 +35,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
 
 
+
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the list of ladders, and the coverage of techniques."""
