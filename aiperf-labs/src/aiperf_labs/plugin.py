@@ -34,6 +34,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("lab-moe-optimization-journey", "moe", "matmul", "triton", "technique-92"),
     )
 
+    yield Target(
+        "draft_verify",
+        "A draft guesses, the target judges, and the number of guesses follows success",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
+    )
 
 
 @hookimpl
