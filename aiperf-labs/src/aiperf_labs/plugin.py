@@ -27,6 +27,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("lab-blackwell-matmul", "gemm", "c", "technique-28"),
     )
     yield Target(
+        "image_pipeline",
+        "From encoded images in a file to a network that never waits",
+        goal="throughput",
+        devices=BOTH,
+        tags=("lab-async-input-pipeline", "io", "streams", "technique-44", "technique-136"),
+    )
+    yield Target(
         "moe_ladder",
         "From a mask for each expert to two kernels for all of them",
         goal="speed",
