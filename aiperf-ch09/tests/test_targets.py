@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 from aiperf_ch09 import norm_fusion
@@ -34,3 +35,18 @@ def test_a_row_too_long_for_a_program_is_skipped() -> None:
     with pytest.raises(SkipError) as caught:
         norm_fusion.block_of(norm_fusion.LONGEST + 1)
     assert str(caught.value) == "holds a row of up to 32768 columns; this one has 32769"
+
+
+@pytest.mark.parametrize(("rectangles", "pieces"), [(False, 18), (True, 12)])
+@pytest.mark.parametrize("fours", [False, True])
+def test_the_threads_of_a_block_cover_a_tile_once(fours: bool, rectangles: bool, pieces: int) -> None:
+    # As in `product` and `place` of micro_tiling_matmul.cu.
+    thread, step = numpy.arange(256), numpy.arange(8)
+    warp, lane = thread // 32, thread % 32
+    x = warp % 2 * 8 + lane % 8 if rectangles else thread % 16
+    y = warp // 2 * 4 + lane // 8 if rectangles else thread // 16
+    columns, rows = (step // 4 * 64 + 4 * t[:, None] + step % 4 if fours else t[:, None] + 16 * step for t in (x, y))
+    covered = numpy.zeros((128, 128), int)
+    numpy.add.at(covered, (rows[:, :, None], columns[:, None, :]), 1)
+    assert (covered == 1).all()
+    assert {len({*x[warp == w]}) + len({*y[warp == w]}) for w in range(8)} == {pieces}

@@ -21,8 +21,8 @@ static inline Half narrowed(float value) {
 static inline float larger(float a, float b) { return a > b ? a : b; }
 static inline float smaller(float a, float b) { return a < b ? a : b; }
 
-// exp(x) = 2^whole * 2^part with part from -1/2 to 1/2, of which the Taylor series errs by 2e-7. What is not between -87
-// and 88 is taken as that.
+// exp(x) = 2^whole * 2^part with part from -1/2 to 1/2, of which the Taylor series errs by 2e-7. The exponent of 2 is
+// rounded to a float, which for x near 87 is another 4e-6. What is not between -87 and 88 is taken as that.
 static inline float exponential(float x) {
   const float exponent = smaller(larger(x, -87.0f), 88.0f) * 1.44269504f;
   const float shifted = exponent + 12582912.0f;  // 1.5 * 2^23: the sum is rounded to a whole number
