@@ -334,9 +334,10 @@ inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigne
   for (auto& copy : here.engine) copy();
 }
 
-// The blocks of a cluster run at once; where `all_at_once`, those of the grid do. Returns whether the launch ended well.
-extern "C" __global__ int emulate(void* kernel, const long* args, int grid_x, int grid_y, int threads, int cluster, int is_eager,
-                       int all_at_once, unsigned seed) {
+// The blocks of a cluster run at once; where `all_at_once`, those of the grid do. Returns whether the launch ended
+// well.
+extern "C" __global__ int emulate(void* kernel, const long* args, int grid_x, int grid_y, int threads, int cluster,
+                                  int is_eager, int all_at_once, unsigned seed) {
   gridDim = {(unsigned)grid_x, (unsigned)grid_y, 1}, blockDim = {(unsigned)threads, 1, 1};
   eager = is_eager, failed = false;
   Job which{(decltype(Job::kernel))kernel, args};

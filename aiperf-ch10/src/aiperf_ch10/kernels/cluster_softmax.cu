@@ -1,5 +1,5 @@
-// The softmax of long rows of bfloat16. A row is cut into gridDim.x slices, one a block; what differs is how the slices'
-// maxima and sums meet, and whether a slice is read again from memory after that.
+// The softmax of long rows of bfloat16. A row is cut into gridDim.x slices, one a block; what differs is how the
+// slices' maxima and sums meet, and whether a slice is read again from memory after that.
 #include "instructions.cuh"
 
 #define WARP 32
@@ -99,8 +99,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 #if __CUDA_ARCH__ >= 900
-// One kernel. The blocks of a row are a cluster: each keeps its slice in shared memory, and writes its part to the shared
-// memory of all the others. A cluster is scheduled as a whole, so that its barriers end. Every thread takes part in both.
+// One kernel. The blocks of a row are a cluster: each keeps its slice in shared memory, and writes its part to the
+// shared memory of all the others. A cluster is scheduled as a whole, so that its barriers end. Every thread takes part
+// in both.
 extern __shared__ __align__(128) uint4 kept[];
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -1,5 +1,6 @@
-// C = A B^T for floats or bfloat16 (elements of 4 or 2 bytes), computed in floats, by tiles of 64 x 64 and steps of 64 in k. Operands of a step are packed into a buffer, in which
-// B is transposed, so that a row of it can be multiplied as vectors. The functions differ in when that takes place.
+// C = A B^T for floats or bfloat16 (elements of 4 or 2 bytes), computed in floats, by tiles of 64 x 64 and steps of 64
+// in k. Operands of a step are packed into a buffer, in which B is transposed, so that a row of it can be multiplied as
+// vectors. The functions differ in when that takes place.
 #include <stdint.h>
 
 #define TILE 64

@@ -1,5 +1,5 @@
-// C = A B^T for bfloat16 (2 in the names: its bytes), by tiles of 128 x 128 and steps of 32 in k. The kernels differ in the number of stages, which
-// are places for the operands of a step in shared memory, and in who fills them.
+// C = A B^T for bfloat16 (2 in the names: its bytes), by tiles of 128 x 128 and steps of 32 in k. The kernels differ in
+// the number of stages, which are places for the operands of a step in shared memory, and in who fills them.
 #include "tiles.cuh"
 
 #define BM 128
@@ -12,8 +12,8 @@
 extern __shared__ __align__(1024) Half stages[];  // of each step: 128 rows of A, 128 rows of B
 
 // Where 16-byte piece p of row r lies. Rows have 64 bytes; pieces change places by the number of the row, so that the
-// eight rows that ldmatrix reads at once lie in different banks. It is what the copy engine's 64-byte swizzle does: bits
-// 4 and 5 of the address are changed by bits 7 and 8.
+// eight rows that ldmatrix reads at once lie in different banks. It is what the copy engine's 64-byte swizzle does:
+// bits 4 and 5 of the address are changed by bits 7 and 8.
 __device__ __forceinline__ int place(int r, int p) { return r * BK + (p ^ (r / 2 & 3)) * 8; }
 
 typedef Corner<BM, BN, GROUP> Place;
@@ -29,8 +29,8 @@ __device__ __forceinline__ void load_rows(Half* to, const Half* from, int first,
 }
 
 // Multiplies one stage. A 16 x 16 piece of A is four matrices of ldmatrix: lanes 0 to 15 name its rows at the lower
-// eight of k, lanes 16 to 31 at the upper. Of B, 16 rows are two fragments: lanes 0 to 7 and 8 to 15 name the first eight
-// rows at the lower and upper k, lanes 16 to 31 the other eight.
+// eight of k, lanes 16 to 31 at the upper. Of B, 16 rows are two fragments: lanes 0 to 7 and 8 to 15 name the first
+// eight rows at the lower and upper k, lanes 16 to 31 the other eight.
 __device__ __forceinline__ void multiply(const Half* stage, float (&c)[4][4][4]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Half *a_rows = stage, *b_rows = stage + BM * BK;
@@ -63,8 +63,8 @@ __device__ __forceinline__ void store(Half* out, Place corner, int m, int n, con
     }
 }
 
-// cp.async fills STAGES - 1 stages ahead of the one that is multiplied. With one stage nothing is ahead: the block loads,
-// waits, multiplies, and waits.
+// cp.async fills STAGES - 1 stages ahead of the one that is multiplied. With one stage nothing is ahead: the block
+// loads, waits, multiplies, and waits.
 template <int STAGES>
 __device__ __forceinline__ void by_cp_async(const Half* a, const Half* b, Half* out, int m, int n, int k) {
   const Place corner(blockIdx.x, m, n);

@@ -1,4 +1,5 @@
-// The sums of long rows of floats, each by gridDim.x blocks; blockIdx.y is the row. All kernels add the same shares in the same way; they differ in how the blocks' sums meet.
+// The sums of long rows of floats, each by gridDim.x blocks; blockIdx.y is the row. All kernels add the same shares in
+// the same way; they differ in how the blocks' sums meet.
 #include "instructions.cuh"
 
 #define WARP 32
@@ -92,7 +93,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 // grid has no more than fit. Arrivals are counted on through all launches in 64 bits; a launch's own end at the next
 // multiple of the number of blocks, since each block arrives once a launch.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-    grid_barrier(const float* __restrict__ a, float* partials, float* out, unsigned long long* arrivals, long long columns) {
+    grid_barrier(const float* __restrict__ a, float* partials, float* out, unsigned long long* arrivals,
+                 long long columns) {
   const float total = share(a, columns);
   if (threadIdx.x == 0) {
     partials[blockIdx.y * gridDim.x + blockIdx.x] = total;

@@ -6,8 +6,8 @@ typedef unsigned short Half;  // the bits of a bfloat16
 
 __device__ __forceinline__ constexpr int parts(int size, int part) { return (size + part - 1) / part; }
 
-// The first row and column of a tile of ROWS x COLUMNS. Tiles are numbered down the columns of a group of rows of tiles,
-// so that those that are computed at the same time find each other's operands in L2.
+// The first row and column of a tile of ROWS x COLUMNS. Tiles are numbered down the columns of a group of rows of
+// tiles, so that those that are computed at the same time find each other's operands in L2.
 template <int ROWS, int COLUMNS, int GROUP>
 struct Corner {
   int row, column;

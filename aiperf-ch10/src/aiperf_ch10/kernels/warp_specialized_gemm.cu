@@ -10,12 +10,12 @@
 
 extern __shared__ __align__(1024) Half stages[];  // of each step: BM rows of A, 256 rows of B
 
-// Waits of all kernels end. Steps are numbered through all tiles of a block: step i uses place i % STAGES in round
-// i / STAGES. A round of `full` is completed by the copy engine, which counts boxes beyond the edges as full too. A
-// round of `empty` is completed by the warps that multiply, and these wait for nothing but `full` (and their turn, see
+// Waits of all kernels end. Steps are numbered through all tiles of a block: step i uses place i % STAGES in round i /
+// STAGES. A round of `full` is completed by the copy engine, which counts boxes beyond the edges as full too. A round
+// of `empty` is completed by the warps that multiply, and these wait for nothing but `full` (and their turn, see
 // below). Steps are asked for in the order in which they are multiplied, so that the oldest place that is not empty
-// always belongs to products that are under way. The parity of a round is enough to tell it from its neighbours, because
-// no place begins a round before all warps that wait for the last one have seen it.
+// always belongs to products that are under way. The parity of a round is enough to tell it from its neighbours,
+// because no place begins a round before all warps that wait for the last one have seen it.
 template <int STAGES>
 struct Ring {
   Barrier full[STAGES], empty[STAGES];
