@@ -12,7 +12,7 @@ for tokens, experts, chosen, width, hidden in ((5, 7, 2, 24, 40), (150, 3, 1, 33
     draw = {**sizes, "bits": 32, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
     given = {**draw, **call_with(task.static, draw), **call_with(task.inputs, draw)}
     right = call_with(moe_ladder.masks, given)
-    for kind in (moe_ladder.Grouped, moe_ladder.Gathered, moe_ladder.Fused, moe_ladder.WithoutGatherInC):
+    for kind in (moe_ladder.Grouped, moe_ladder.Gathered, moe_ladder.Fused, moe_ladder.WithoutGather):
         implementation = kind()
         call_with(implementation.prepare, given)
         # As on a GPU.

@@ -12,6 +12,8 @@ Breaks     Answers of equal length. Prompts that are long beside the answers: ea
            wait. `sorted_batches` and `longest_first` need the lengths in advance, which a server seldom knows.
 """
 
+from typing import Any
+
 import torch
 from torch.nn import functional
 
@@ -31,6 +33,11 @@ SPAN = 64  # keys that attention looks at are a multiple of this, so that its ke
 GRAPHS = 4
 # Weights beyond this size stay in no cache from one step to the next.
 CACHED_BYTES = 1 << 29
+
+
+def model_of(sizes):
+    """The model's sizes among all sizes."""
+    return ModelConfig(**{name: sizes[name] for name in config("tiny").sizes})
 
 
 def tolerance(bits):
@@ -110,21 +117,14 @@ def answers(requests, mean, most):
 
 
 @bench.static
-def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
-    model = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
+def parameters(bits, device, generator, **sizes):
+    model = model_of(sizes)
     return {"weights": planted(model, device, DTYPES[bits], generator)}
 
 
 @bench.reference(tolerance=tolerance)
-def reference(
-    tokens, length, wanted, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, most_wanted
-):
-    model = Transformer(
-        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
-        weights,
-    )
+def reference(tokens, length, wanted, candidates, weights, most_wanted, **sizes):
+    model = Transformer(model_of(sizes), weights)
     out = torch.full((len(tokens), most_wanted), -1, dtype=torch.int64, device=tokens.device)
     scores = []
     for row, (prompt, long, count) in enumerate(zip(tokens, length.tolist(), wanted.tolist(), strict=True)):
@@ -140,31 +140,15 @@ def reference(
 
 
 @bench.cost
-def cost(
-    layers,
-    width,
-    heads,
-    kv_heads,
-    hidden,
-    vocabulary,
-    bits,
-    requests,
-    slots,
-    shortest,
-    longest,
-    mean_wanted,
-    most_wanted,
-):
-    model = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
+def cost(bits, requests, slots, shortest, longest, mean_wanted, most_wanted, **sizes):
+    model = model_of(sizes)
     length, wanted = prompts(requests, shortest, longest), answers(requests, mean_wanted, most_wanted)
     # The last token of an answer is not fed back.
     fed, said = int((length + wanted).sum()) - requests, int(wanted.sum())
     # Any order of prompts has at least this many places to attend to: the short prompts with the long answers.
     whole = length + wanted.flip(0) - 1
     steps = max(-(-said // slots), int(wanted.max()))
-    weights = (model.parameters - vocabulary * width) * bits // 8
+    weights = (model.parameters - model.vocabulary * model.width) * bits // 8
     return Cost(
         bytes_read=8 * int(length.sum()) + (steps * weights if weights > CACHED_BYTES else 0),
         bytes_written=8 * requests * most_wanted + 4 * requests * CANDIDATES,
@@ -188,12 +172,8 @@ both.reach(of="time:static_batches", at_most=0.8, implementation="continuous")
 class Server:
     """A batch of slots, each with a request of its own, or none. When requests are admitted is the implementation's."""
 
-    def prepare(
-        self, weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
-    ):
-        self.sizes = ModelConfig(
-            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-        )
+    def prepare(self, weights, requests, slots, longest, most_wanted, **sizes):
+        self.sizes = model_of(sizes)
         head = weights["head"]
         self.model, self.device = Transformer(self.sizes, weights), head.device
         self.slots, self.requests = slots, requests
@@ -272,7 +252,8 @@ class Server:
         angles = self.place[:, None, None, None] * self.model.frequencies
         turns = angles.cos(), angles.sin()
         mask = (torch.arange(span, device=self.device) <= self.place[:, None])[:, None, None]
-        for layer, keys, values in zip(self.model.layers, self.cache.keys, self.cache.values, strict=True):
+        layers: Any = self.model.layers
+        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
             stream = stream + self.attend(layer, rms_norm(stream, layer.attention_norm), turns, mask, keys, values)
             stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
         # A slot without a request stays within its room.
@@ -336,12 +317,8 @@ class LongestFirst(Continuous):
     why="a step is one launch, of the graph with the smallest span that has all keys",
 )
 class Graphs(Continuous):
-    def prepare(
-        self, weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
-    ):
-        super().prepare(
-            weights, layers, width, heads, kv_heads, hidden, vocabulary, requests, slots, longest, most_wanted
-        )
+    def prepare(self, weights, requests, slots, longest, most_wanted, **sizes):
+        super().prepare(weights, requests, slots, longest, most_wanted, **sizes)
         spans = {-(-self.room * part // GRAPHS // SPAN) * SPAN for part in range(1, GRAPHS + 1)}
         with torch.inference_mode():
             self.graphs = {span: captured(self.step, span) for span in sorted(spans)}

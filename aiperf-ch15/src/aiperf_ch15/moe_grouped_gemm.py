@@ -212,14 +212,18 @@ def padded(x, routes, shares, gate_up, down):
 )
 class Grouped:
     def prepare(self, width, hidden, bits):
-        if bits != 16 or width % 16 or hidden % 16:
-            raise SkipError("the library's grouped product takes bfloat16, and widths that are multiples of 16 bytes")
+        require_aligned(width, hidden, bits)
 
     def run(self, x, routes, shares, gate_up, down):
         order, ends = sorted_by_expert(routes, len(down))
         rows = x[order // routes.shape[1]]
         hidden = swiglu(functional.grouped_mm(rows, gate_up, offs=ends))
         return combined(to_slots(functional.grouped_mm(hidden, down, offs=ends), order), shares)
+
+
+def require_aligned(width, hidden, bits):
+    if bits != 16 or width % 16 or hidden % 16:
+        raise SkipError("the library's grouped products take bfloat16 or less, and rows of multiples of 16 bytes")
 
 
 @cuda.variant(
@@ -289,9 +293,9 @@ def quantised(values, along):
     why="tensor cores multiply twice as many 8-bit operands a second, and weights are half the bytes",
     lossy=lossy("rel_l2", at_most=8e-2),
 )
-class Fp8(Grouped):
+class Fp8:
     def prepare(self, gate_up, down, width, hidden, bits):
-        super().prepare(width, hidden, bits)
+        require_aligned(width, hidden, bits)
         self.weights = [self.by_columns(one) for one in (gate_up, down)]
 
     def by_columns(self, weights):

@@ -12,6 +12,8 @@ Breaks     Agreement below some half, or a draft that is no faster. Large batche
            rejected token costs as much as an accepted one. `prompt_lookup` guesses only what was said before.
 """
 
+from typing import Any
+
 import torch
 from torch.nn import functional
 
@@ -29,6 +31,11 @@ DTYPES = {16: torch.bfloat16, 32: torch.float32}
 PIECE = 8  # tokens of the answer that stand together in the prompt
 # Seeds: of the permutation that the target has planted, by which prompts are drawn, and of the draft's mistakes.
 LANGUAGE, MISTAKES = 5, 6
+
+
+def model_of(sizes):
+    """The target's sizes among all sizes."""
+    return ModelConfig(**{name: sizes[name] for name in config("tiny").sizes})
 
 
 def tolerance(bits):
@@ -97,39 +104,24 @@ def continued(successor, token, count):
     return said
 
 
-def draft_of(draft_layers, draft_width, width, heads, vocabulary):
+def draft_of(sizes):
     """The draft's sizes: heads as wide as the target's."""
-    count = draft_width * heads // width
+    width, target = sizes["draft_width"], model_of(sizes)
+    heads = width // target.head_width
     return ModelConfig(
-        layers=draft_layers,
-        width=draft_width,
-        heads=count,
-        kv_heads=count,
-        hidden=4 * draft_width,
-        vocabulary=vocabulary,
+        layers=sizes["draft_layers"],
+        width=width,
+        heads=heads,
+        kv_heads=heads,
+        hidden=4 * width,
+        vocabulary=target.vocabulary,
     )
 
 
 @bench.static
-def parameters(
-    layers,
-    width,
-    heads,
-    kv_heads,
-    hidden,
-    vocabulary,
-    draft_layers,
-    draft_width,
-    agreement,
-    bits,
-    device,
-    generator,
-):
-    target = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
-    draft = draft_of(draft_layers, draft_width, width, heads, vocabulary)
-    says = language(vocabulary)
+def parameters(agreement, bits, device, generator, **sizes):
+    target, draft = model_of(sizes), draft_of(sizes)
+    says = language(target.vocabulary)
     guesses = agreeing(says, agreement, torch.Generator().manual_seed(MISTAKES))
     return {
         "weights": planted(target, device, DTYPES[bits], generator, says.to(device)),
@@ -138,11 +130,8 @@ def parameters(
 
 
 @bench.reference(tolerance=tolerance)
-def reference(text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer):
-    model = Transformer(
-        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
-        weights,
-    )
+def reference(text, candidates, weights, answer, **sizes):
+    model = Transformer(model_of(sizes), weights)
     # The answer is known from the permutation; the model, given all of it at once, has to say the same.
     chain = continued(model.successor, int(text[-1]), answer - 1)
     whole = torch.cat((text, torch.tensor(chain, dtype=torch.int64, device=text.device)))
@@ -152,14 +141,12 @@ def reference(text, candidates, weights, layers, width, heads, kv_heads, hidden,
 
 
 @bench.cost
-def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, prompt, answer):
-    model = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
+def cost(bits, prompt, answer, **sizes):
+    model = model_of(sizes)
     fed = prompt + answer - 1
     # Guesses that are all right would need the target's weights once.
     return Cost(
-        bytes_read=8 * prompt + bits // 8 * (model.parameters - vocabulary * width),
+        bytes_read=8 * prompt + bits // 8 * (model.parameters - model.vocabulary * model.width),
         bytes_written=(8 + 4 * CANDIDATES) * answer,
         flops=model.flops(fed, fed * (fed + 1) // 2, answer),
         precision="bf16" if bits == 16 else "fp32",
@@ -194,7 +181,8 @@ class Model:
         angles = places[:, None] * self.model.frequencies
         turns = angles.cos(), angles.sin()
         mask = self.every <= places[:, None]
-        for layer, keys, values in zip(self.model.layers, self.cache.keys, self.cache.values, strict=True):
+        layers: Any = self.model.layers
+        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
             split = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv)
             heads = split.view(len(tokens), -1, sizes.head_width).transpose(0, 1)
             query, key, value = heads.split((sizes.heads, sizes.kv_heads, sizes.kv_heads))
@@ -213,15 +201,12 @@ class Model:
 class Greedy:
     """Rounds that each add tokens to a text on the device; `guess` says which tokens to judge."""
 
-    def prepare(self, text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer, ahead):
-        sizes = ModelConfig(
-            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-        )
+    def prepare(self, text, candidates, weights, answer, ahead, **sizes):
         self.device, self.begin, self.answer = weights["head"].device, len(text), answer
         self.ahead = self.guesses(ahead)
         # A last round may judge more than is wanted.
         self.room = len(text) + answer + self.ahead + 1
-        self.target = Model(sizes, weights, self.room)
+        self.target = Model(model_of(sizes), weights, self.room)
         self.candidates = candidates
         wide = torch.promote_types(weights["head"].dtype, torch.float32)
         self.text = torch.zeros(self.room, dtype=torch.int64, device=self.device)
@@ -281,26 +266,10 @@ class Greedy:
     why="the target reads its weights once for all guesses of a round, and a guess reads only the draft's",
 )
 class DraftModel(Greedy):
-    def prepare(
-        self,
-        text,
-        candidates,
-        weights,
-        draft_weights,
-        layers,
-        width,
-        heads,
-        kv_heads,
-        hidden,
-        vocabulary,
-        draft_layers,
-        draft_width,
-        answer,
-        ahead,
-    ):
+    def prepare(self, text, candidates, weights, answer, ahead, **sizes):
         room = len(text) + answer + ahead + 1
-        self.draft = Model(draft_of(draft_layers, draft_width, width, heads, vocabulary), draft_weights, room)
-        super().prepare(text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer, ahead)
+        self.draft = Model(draft_of(sizes), sizes["draft_weights"], room)
+        super().prepare(text, candidates, weights, answer, ahead, **sizes)
 
     def guesses(self, ahead):
         return ahead

@@ -15,6 +15,7 @@ Breaks     Large batches: judging all guesses then takes as much longer as there
 """
 
 import time
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -34,6 +35,11 @@ DTYPES = {16: torch.bfloat16, 32: torch.float32}
 LANGUAGE, MISTAKES = 5, 6
 SPAN = 64  # the places of a cache are a multiple of this, so that attention's kernels are aligned
 MEASURED_TIMES = 5
+
+
+def model_of(sizes):
+    """The target's sizes among all sizes."""
+    return ModelConfig(**{name: sizes[name] for name in config("tiny").sizes})
 
 
 def tolerance(bits):
@@ -87,39 +93,24 @@ def inputs(batch, prompt, vocabulary, device, generator):
     }
 
 
-def draft_of(draft_layers, draft_width, width, heads, vocabulary):
+def draft_of(sizes):
     """The draft's sizes: heads as wide as the target's."""
-    count = draft_width * heads // width
+    width, target = sizes["draft_width"], model_of(sizes)
+    heads = width // target.head_width
     return ModelConfig(
-        layers=draft_layers,
-        width=draft_width,
-        heads=count,
-        kv_heads=count,
-        hidden=4 * draft_width,
-        vocabulary=vocabulary,
+        layers=sizes["draft_layers"],
+        width=width,
+        heads=heads,
+        kv_heads=heads,
+        hidden=4 * width,
+        vocabulary=target.vocabulary,
     )
 
 
 @bench.static
-def parameters(
-    layers,
-    width,
-    heads,
-    kv_heads,
-    hidden,
-    vocabulary,
-    draft_layers,
-    draft_width,
-    agreement,
-    bits,
-    device,
-    generator,
-):
-    target = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
-    draft = draft_of(draft_layers, draft_width, width, heads, vocabulary)
-    says = successors(vocabulary, "cpu", torch.Generator().manual_seed(LANGUAGE))
+def parameters(agreement, bits, device, generator, **sizes):
+    target, draft = model_of(sizes), draft_of(sizes)
+    says = successors(target.vocabulary, "cpu", torch.Generator().manual_seed(LANGUAGE))
     guesses = agreeing(says, agreement, torch.Generator().manual_seed(MISTAKES))
     return {
         "weights": planted(target, device, DTYPES[bits], generator, says.to(device)),
@@ -128,11 +119,8 @@ def parameters(
 
 
 @bench.reference(tolerance=tolerance)
-def reference(text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer):
-    model = Transformer(
-        ModelConfig(layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary),
-        weights,
-    )
+def reference(text, candidates, weights, answer, **sizes):
+    model = Transformer(model_of(sizes), weights)
     # The answer is known from the permutation; the model, given all of it at once, has to say the same.
     whole = [text]
     for _ in range(answer - 1):
@@ -143,14 +131,12 @@ def reference(text, candidates, weights, layers, width, heads, kv_heads, hidden,
 
 
 @bench.cost
-def cost(layers, width, heads, kv_heads, hidden, vocabulary, bits, batch, prompt, answer):
-    model = ModelConfig(
-        layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-    )
+def cost(bits, batch, prompt, answer, **sizes):
+    model = model_of(sizes)
     fed = prompt + answer - 1
     # Guesses that are all right would need the target's weights once.
     return Cost(
-        bytes_read=8 * batch * prompt + bits // 8 * (model.parameters - vocabulary * width),
+        bytes_read=8 * batch * prompt + bits // 8 * (model.parameters - model.vocabulary * model.width),
         bytes_written=(8 + 4 * CANDIDATES) * batch * answer,
         flops=batch * model.flops(fed, fed * (fed + 1) // 2, answer),
         precision="bf16" if bits == 16 else "fp32",
@@ -188,7 +174,8 @@ class Model:
         turns = angles.cos(), angles.sin()
         # The queries that share a head of keys are as several queries of it.
         mask = (self.every <= places[:, None, :, None]).repeat(1, 1, self.shared, 1)
-        for layer, keys, values in zip(self.model.layers, self.cache.keys, self.cache.values, strict=True):
+        layers: Any = self.model.layers
+        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
             split = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv)
             heads = split.view(batch, count, -1, sizes.head_width).transpose(1, 2)
             query, key, value = heads.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
@@ -206,14 +193,11 @@ class Model:
 class Greedy:
     """Rounds that add tokens to each text. A round judges a number of guesses, here none."""
 
-    def prepare(self, text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer, ahead):
-        sizes = ModelConfig(
-            layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
-        )
+    def prepare(self, text, candidates, weights, answer, ahead, **sizes):
         batch, self.begin = text.shape
         self.device, self.answer, self.ahead = text.device, answer, ahead
         self.room = self.room_for(self.begin, answer, ahead)
-        self.target = Model(sizes, weights, batch, self.room)
+        self.target = Model(model_of(sizes), weights, batch, self.room)
         self.candidates = candidates
         wide = torch.promote_types(weights["head"].dtype, torch.float32)
         self.text = torch.zeros(batch, self.room, dtype=torch.int64, device=self.device)
@@ -269,26 +253,9 @@ class Greedy:
     why="the target reads its weights once for all guesses of a round, and a guess reads only the draft's",
 )
 class DraftModel(Greedy):
-    def prepare(
-        self,
-        text,
-        candidates,
-        weights,
-        draft_weights,
-        layers,
-        width,
-        heads,
-        kv_heads,
-        hidden,
-        vocabulary,
-        draft_layers,
-        draft_width,
-        answer,
-        ahead,
-    ):
-        super().prepare(text, candidates, weights, layers, width, heads, kv_heads, hidden, vocabulary, answer, ahead)
-        sizes = draft_of(draft_layers, draft_width, width, heads, vocabulary)
-        self.draft = Model(sizes, draft_weights, len(text), self.room)
+    def prepare(self, text, candidates, weights, answer, ahead, **sizes):
+        super().prepare(text, candidates, weights, answer, ahead, **sizes)
+        self.draft = Model(draft_of(sizes), sizes["draft_weights"], len(text), self.room)
         with torch.inference_mode():
             self.ready()
 
@@ -381,23 +348,28 @@ class Adaptive(DraftModel):
         self.wrong += sum(one < guesses for one in right)
 
 
-class InGraphs:
-    """Rounds as CUDA graphs, one for each number of guesses; what is measured are these."""
-
+@cuda.variant(builds_on="adaptive", adds="cuda graphs", why="a round is one launch, whatever its number of guesses")
+class Graphs(Adaptive):
     def ready(self):
-        self.graphs = {count: captured(self.round, count) for count in range(1, self.ahead + 1)}
+        self.graphs = graphs_of(self)
         super().ready()
+
+    def seconds(self, call):
+        return super().seconds(captured(call).replay)
 
     def advance(self, guesses):
         self.graphs[guesses].replay()
 
 
-@cuda.variant(builds_on="adaptive", adds="cuda graphs", why="a round is one launch, whatever its number of guesses")
-class Graphs(InGraphs, Adaptive):
-    def seconds(self, call):
-        return super().seconds(captured(call).replay)
+def graphs_of(implementation):
+    """A graph of a round for each number of guesses."""
+    return {count: captured(implementation.round, count) for count in range(1, implementation.ahead + 1)}
 
 
 @cuda.variant(adds=("draft model", "cuda graphs"), why="the whole ladder, less the adaptive length")
-class WithoutAdaptive(InGraphs, DraftModel):
-    pass
+class WithoutAdaptive(DraftModel):
+    def ready(self):
+        self.graph = captured(self.round, self.ahead)
+
+    def advance(self, guesses):
+        self.graph.replay()

@@ -268,22 +268,34 @@ class Fused(Gathered):
     fuse = True
 
 
+@cpu.variant(
+    adds=("sorted tokens", "grouped products", "fused activation"),
+    why="the whole ladder, less the gathered operands",
+)
+class WithoutGather(Fused):
+    gather = False
+
+
 @cuda.variant(builds_on="fused", adds="cuda graph", why="the whole layer is one launch: the host is no part of it")
-class Graph(Fused):
+class Graph:
+    layer: type[Grouped] = Fused
+
     def prepare(self, x, logits, gate_up, down, chosen):
-        super().prepare(x, gate_up, down, chosen)
-        self.call = captured(super().run, x, logits, chosen)
+        layer = self.layer()
+        layer.prepare(x, gate_up, down, chosen)
+        self.call = captured(layer.run, x, logits, chosen)
 
     def run(self):
         return self.call.replay()
 
 
 @cuda.variant(
+    name="without_gather",
     adds=("sorted tokens", "grouped products", "fused activation", "cuda graph"),
     why="the whole ladder, less the gathered operands",
 )
-class WithoutGather(Graph):
-    gather = False
+class WithoutGatherInGraph(Graph):
+    layer = WithoutGather
 
 
 @cuda.variant(
@@ -291,16 +303,7 @@ class WithoutGather(Graph):
     why="the whole ladder, less the fused activation",
 )
 class WithoutFusion(Graph):
-    fuse = False
-
-
-@cpu.variant(
-    name="without_gather",
-    adds=("sorted tokens", "grouped products", "fused activation"),
-    why="the whole ladder, less the gathered operands",
-)
-class WithoutGatherInC(Fused):
-    gather = False
+    layer = Gathered
 
 
 @bench.yardstick(device="cuda", requires="sm_90", why="the grouped product of the library, with sorted copies")
