@@ -19,6 +19,13 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("lab-decode-optimization", "inference", "graph", "technique-54", "technique-55"),
     )
+    yield Target(
+        "ddp_ladder",
+        "What each option of data parallelism is worth beside all others",
+        goal="throughput",
+        devices=BOTH,
+        tags=("lab-train-distributed", "distributed", "training", "technique-48", "technique-49"),
+    )
 
 
 @hookimpl
