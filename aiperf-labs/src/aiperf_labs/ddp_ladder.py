@@ -1,0 +1,234 @@
+"""A ladder of data parallelism: what each option of DistributedDataParallel is worth beside all others.
+
+Workload   Each rank has `micro` micro-batches of `rows` samples and a copy of a model: `layers` residual layers of
+           LayerNorm, Linear, GELU and Linear, whose weights are float32. On GPUs products are bfloat16, by autocast
+           (`bits=16`). The result on all ranks: the sum of the gradients of all micro-batches, and the mean over the
+           ranks.
+Baseline   torch's DistributedDataParallel as it comes: buckets of 25 MB, sent during each backward pass.
+Variants   A ladder. `accumulated`: only the last micro-batch's pass sends, the sum of all.  `bucket_views`: gradients
+           lie in the buckets, and are copied neither in nor out.  `static_graph`: which gradients come, and in what
+           order, is known after the first pass.  `compressed`: buckets travel as bfloat16.
+           Left out of the whole: `without_accumulation`, `without_views` and `without_static`; without the last one it
+           is the step below.
+Breaks     One micro-batch: nothing is accumulated. A fast link beside long passes: what is sent is hidden anyway. A
+           model that changes which parameters it uses has no static graph.
+"""
+
+import contextlib
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
+
+bench = Benchmark(goal="throughput", clock="wall")
+both = bench.on(("cpu", "cuda"))
+
+
+def rounding(bits):
+    """The tolerance of gradients."""
+    if bits == 32:
+        return fp32_reduction
+    return Tolerance(2e-2, reason="products of up to 8 layers round their operands to bfloat16, forward and backward")
+
+
+@bench.workload(
+    smoke={"layers": 2, "width": 19, "hidden": 37, "rows": 5, "micro": 3, "bits": 32, "world_size": 2},
+    cpu={"layers": 4, "width": 192, "hidden": 768, "rows": 4, "micro": 8, "bits": 32, "world_size": 2},
+    cuda={"layers": 8, "width": 2048, "hidden": 8192, "rows": 4096, "micro": 4, "bits": 16, "world_size": 2},
+    # What is left without anyone to send to.
+    alone={"layers": 8, "width": 2048, "hidden": 8192, "rows": 4096, "micro": 4, "bits": 16, "world_size": 1},
+)
+def inputs(micro, rows, width, device, generator):
+    # The second one is the loss's gradient by the model's output.
+    x, upstream = torch.randn(2, micro, rows, width, device=device, generator=generator)
+    return {"x": x, "upstream": upstream}
+
+
+@bench.static
+def model(layers, width, hidden, device):
+    # The same on all ranks.
+    generator = torch.Generator(device).manual_seed(0)
+
+    def matrix(rows, columns, gain=1.0):
+        return torch.randn(rows, columns, device=device, generator=generator).mul_(gain / columns**0.5)
+
+    shapes = [
+        (
+            1 + 0.1 * torch.randn(width, device=device, generator=generator),
+            torch.zeros(width, device=device),
+            matrix(hidden, width),
+            torch.zeros(hidden, device=device),
+            matrix(width, hidden, layers**-0.5),
+            torch.zeros(width, device=device),
+        )
+        for _ in range(layers)
+    ]
+    return {"weights": [one for layer in shapes for one in layer]}
+
+
+def forward(weights, x):
+    """The output of the model, of its weights in their order."""
+    for scale, shift, up, up_bias, down, down_bias in zip(*[iter(weights)] * 6, strict=True):
+        inner = nn.functional.layer_norm(x, scale.shape, scale, shift)
+        inner = nn.functional.gelu(nn.functional.linear(inner, up, up_bias))
+        x = x + nn.functional.linear(inner, down, down_bias)
+    return x
+
+
+@bench.reference(tolerance=rounding)
+def reference(x, upstream, weights, world_size):
+    totals: Any = None
+    for rank in range(world_size):
+        leaves = [weight.detach().clone().requires_grad_() for weight in weights[rank]]
+        for part, wanted in zip(x[rank], upstream[rank] / world_size, strict=True):
+            with torch.enable_grad():
+                found = torch.autograd.grad(forward(leaves, part), leaves, wanted)
+            totals = found if totals is None else [total + more for total, more in zip(totals, found, strict=True)]
+    return [list(totals) for _ in range(world_size)]
+
+
+@bench.cost
+def cost(layers, width, hidden, rows, micro, bits, world_size):
+    matrices = layers * 2 * width * hidden
+    parameters = matrices + layers * (3 * width + hidden)
+    return Cost(
+        bytes_read=4 * (parameters + 2 * micro * rows * width),
+        bytes_written=4 * parameters,
+        # Forward, and the gradients by weights and by inputs, of which the first product needs that of its norm.
+        flops=6 * micro * rows * matrices,
+        precision="bf16" if bits == 16 else "fp32",
+        # An all-reduce: 2 (n - 1) / n of the gradients (Patarasuk and Yuan, 2009), in bfloat16 where the tolerance
+        # allows it.
+        wire_bytes=2 * (world_size - 1) / world_size * bits // 8 * parameters,
+        tokens=micro * rows,
+    )
+
+
+# One sample; a single layer and micro-batch; three ranks.
+bench.awkward(
+    {"layers": 1, "rows": 1, "micro": 1, "width": 3, "hidden": 1},
+    {"layers": 3, "micro": 5, "rows": 7, "world_size": 3},
+)
+bench.reach(of="speedup", at_least=1.3, implementation="compressed")
+bench.reach(of="speedup", at_least=1.3, implementation="accumulated", device="cpu")
+
+
+class Model(nn.Module):
+    """The model as a module."""
+
+    def __init__(self, weights, bits):
+        super().__init__()
+        self.weights = nn.ParameterList(nn.Parameter(one.detach().clone()) for one in weights)
+        self.bits = bits
+
+    def forward(self, x):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bits == 16):
+            return forward(self.weights, x)
+
+
+def as_bf16(_, bucket):
+    """Send a bucket as bfloat16. torch's own hook for that refuses gloo."""
+    narrow = bucket.buffer().bfloat16().div_(dist.get_world_size())
+    sent = dist.all_reduce(narrow, async_op=True).get_future()
+    return sent.then(lambda found: bucket.buffer().copy_(found.value()[0]))
+
+
+@both.baseline(kind="reasonable")
+class PlainDdp:
+    accumulates = views = static = compresses = False
+
+    def prepare(self, x, weights, bits):
+        self.model = nn.parallel.DistributedDataParallel(
+            Model(weights, bits),
+            init_sync=False,
+            gradient_as_bucket_view=self.views,
+            static_graph=self.static,
+        )
+        if self.compresses:
+            self.model.register_comm_hook(None, as_bf16)
+        # Buckets are made anew after the first pass, and a static graph is learned in it.
+        for _ in range(2):
+            self.pass_through(x[0], torch.zeros_like(x[0]))
+        self.parameters: Any = list(self.model.parameters())
+
+    def pass_through(self, x, upstream):
+        self.model(x).backward(upstream)
+
+    def run(self, x, upstream):
+        if self.views:
+            torch._foreach_zero_([one.grad for one in self.parameters])  # they stay where they are
+        else:
+            for one in self.parameters:
+                one.grad = None
+        last = len(x) - 1
+        for number, (part, wanted) in enumerate(zip(x, upstream, strict=True)):
+            with self.model.no_sync() if self.accumulates and number < last else contextlib.nullcontext():
+                self.pass_through(part, wanted)
+        return [one.grad for one in self.parameters]
+
+
+@both.variant(adds="local accumulation", why="one all-reduce for all micro-batches, of as many bytes as for one")
+class Accumulated(PlainDdp):
+    accumulates = True
+
+
+@both.variant(
+    builds_on="accumulated",
+    adds="bucket views",
+    why="a gradient lies where it is sent from, so that no bucket is filled and emptied by copies",
+)
+class BucketViews(Accumulated):
+    views = True
+
+
+@both.variant(
+    builds_on="bucket_views",
+    adds="static graph",
+    why="no pass searches for parameters without a gradient, or asks whether the order has changed",
+)
+class StaticGraph(BucketViews):
+    static = True
+
+
+# Each gradient is rounded to bfloat16 once more, and so is the sum of two; with bits=16 on top of what products round.
+TRAVELS_AS_BF16 = lossy("rel_l2", at_most=2.2e-2)
+
+
+@both.variant(
+    builds_on="static_graph",
+    adds="bfloat16 buckets",
+    why="half the bytes on the wire, for two casts of each bucket; gloo adds bfloat16 so slowly that nothing is gained",
+    lossy=TRAVELS_AS_BF16,
+)
+class Compressed(StaticGraph):
+    compresses = True
+
+
+@both.variant(
+    adds=("bucket views", "static graph", "bfloat16 buckets"),
+    why="the whole ladder, less the accumulation: every pass sends",
+    lossy=TRAVELS_AS_BF16,
+)
+class WithoutAccumulation(Compressed):
+    accumulates = False
+
+
+@both.variant(
+    adds=("local accumulation", "static graph", "bfloat16 buckets"),
+    why="the whole ladder, less the views: buckets are filled and emptied",
+    lossy=TRAVELS_AS_BF16,
+)
+class WithoutViews(Compressed):
+    views = False
+
+
+@both.variant(
+    adds=("local accumulation", "bucket views", "bfloat16 buckets"),
+    why="the whole ladder, less the static graph",
+    lossy=TRAVELS_AS_BF16,
+)
+class WithoutStatic(Compressed):
+    static = False
