@@ -49,6 +49,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
 
     )
+    yield Target(
+        "ddp_ladder",
+        "What each option of data parallelism is worth beside all others",
+        goal="throughput",
+        devices=BOTH,
+        tags=("lab-train-distributed", "distributed", "training", "technique-48", "technique-49"),
+    )
 
 
 @hookimpl
