@@ -47,7 +47,6 @@ def aiperf_targets() -> Iterable[Target]:
         goal="latency",
         devices=("cpu", "cuda"),
         tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
-
     )
     yield Target(
         "ddp_ladder",
