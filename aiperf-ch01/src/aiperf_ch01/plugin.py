@@ -38,7 +38,7 @@ def aiperf_targets() -> Iterable[Target]:
         "Each step down in precision buys rate and costs accuracy",
         goal="speed",
         devices=BOTH,
-        tags=("gemm", "precision", "triton"),
+        tags=("gemm", "precision", "triton", "technique-10", "technique-11", "technique-64"),
     )
     yield Target(
         "metric_sync",
@@ -66,7 +66,7 @@ def aiperf_targets() -> Iterable[Target]:
         "Short kernels cost their launches, not their work",
         goal="latency",
         devices=BOTH,
-        tags=("triton", "launch", "graph"),
+        tags=("triton", "launch", "graph", "technique-54", "technique-55"),
     )
 
 

@@ -13,21 +13,59 @@ CUDA_CPP = ("cuda-cpp", "memory")
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
-    yield Target("memory_access", "Neighbours in a warp should touch neighbours in memory", "speed", BOTH, CUDA_CPP)
-    yield Target("vectorized_copy", "A copy is as fast as the bytes in flight", "speed", BOTH, CUDA_CPP)
+    yield Target(
+        "memory_access",
+        "Neighbours in a warp should touch neighbours in memory",
+        "speed",
+        BOTH,
+        (*CUDA_CPP, "technique-14"),
+    )
+    yield Target(
+        "vectorized_copy", "A copy is as fast as the bytes in flight", "speed", BOTH, (*CUDA_CPP, "technique-15")
+    )
     yield Target("aos_soa", "Use every byte of a line that you fetch", "speed", BOTH, CUDA_CPP)
-    yield Target("transpose", "Coalesce both sides, and keep shared memory's banks apart", "speed", BOTH, CUDA_CPP)
+    yield Target(
+        "transpose",
+        "Coalesce both sides, and keep shared memory's banks apart",
+        "speed",
+        BOTH,
+        (*CUDA_CPP, "technique-19", "technique-20"),
+    )
     yield Target("gather", "Fetch random rows at full width, several at a time", "speed", BOTH, CUDA_CPP)
     yield Target("histogram", "Private copies before atomics", "speed", BOTH, (*CUDA_CPP, "atomics"))
-    yield Target("smem_matmul", "Fetch once into shared memory, use 32 times", "speed", BOTH, (*CUDA_CPP, "gemm"))
-    yield Target("warp_reduce", "Shuffles instead of barriers", "speed", BOTH, (*CUDA_CPP, "warp"))
-    yield Target("warp_scan", "Prefix sums in one pass", "speed", BOTH, (*CUDA_CPP, "warp"))
-    yield Target("async_prefetch", "Load the next tile while this one is used", "speed", BOTH, (*CUDA_CPP, "async"))
-    yield Target("tma_tile_copy", "Let the copy engine do the addressing", "speed", "cuda", (*CUDA_CPP, "tma"))
-    yield Target("stencil_3d", "Reuse along the marching axis", "speed", BOTH, (*CUDA_CPP, "tma"))
-    yield Target("cache_hints", "Protect the hot table from the stream", "speed", "cuda", (*CUDA_CPP, "cache"))
-    yield Target("lowbit_unpack", "Wide accesses and bit tricks for packed weights", "speed", BOTH, CUDA_CPP)
-    yield Target("lowbit_gemv", "Unpack weights inside the product that uses them", "speed", BOTH, (*CUDA_CPP, "gemm"))
+    yield Target(
+        "smem_matmul",
+        "Fetch once into shared memory, use 32 times",
+        "speed",
+        BOTH,
+        (*CUDA_CPP, "gemm", "technique-19", "technique-28"),
+    )
+    yield Target("warp_reduce", "Shuffles instead of barriers", "speed", BOTH, (*CUDA_CPP, "warp", "technique-30"))
+    yield Target("warp_scan", "Prefix sums in one pass", "speed", BOTH, (*CUDA_CPP, "warp", "technique-30"))
+    yield Target(
+        "async_prefetch",
+        "Load the next tile while this one is used",
+        "speed",
+        BOTH,
+        (*CUDA_CPP, "async", "technique-32", "technique-34"),
+    )
+    yield Target(
+        "tma_tile_copy", "Let the copy engine do the addressing", "speed", "cuda", (*CUDA_CPP, "tma", "technique-36")
+    )
+    yield Target("stencil_3d", "Reuse along the marching axis", "speed", BOTH, (*CUDA_CPP, "tma", "technique-19"))
+    yield Target(
+        "cache_hints", "Protect the hot table from the stream", "speed", "cuda", (*CUDA_CPP, "cache", "technique-16")
+    )
+    yield Target(
+        "lowbit_unpack", "Wide accesses and bit tricks for packed weights", "speed", BOTH, (*CUDA_CPP, "technique-15")
+    )
+    yield Target(
+        "lowbit_gemv",
+        "Unpack weights inside the product that uses them",
+        "speed",
+        BOTH,
+        (*CUDA_CPP, "gemm", "technique-141"),
+    )
 
 
 @hookimpl
