@@ -10,7 +10,9 @@ from aiperf_core.targets import Target
 @hookimpl
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
-    yield Target("first_touch", "Page faults are part of the first access", "latency", "cpu", ("os", "memory"))
+    yield Target(
+        "first_touch", "Page faults are part of the first access", "latency", "cpu", ("os", "memory", "technique-6")
+    )
     yield Target("huge_pages", "Random access is as fast as the TLB reaches", "speed", "cpu", ("os", "memory", "tlb"))
 
 

@@ -17,21 +17,21 @@ def aiperf_targets() -> Iterable[Target]:
         "Many small collectives are latency",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "collectives"),
+        tags=("distributed", "collectives", "technique-49"),
     )
     yield Target(
         "allreduce_small",
         "Pick the algorithm by the size of the message",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "collectives", "peer-memory"),
+        tags=("distributed", "collectives", "peer-memory", "technique-49"),
     )
     yield Target(
         "ddp_overlap",
         "Send gradients while backward still runs",
         goal="throughput",
         devices=BOTH,
-        tags=("distributed", "training", "overlap"),
+        tags=("distributed", "training", "overlap", "technique-48"),
     )
     yield Target(
         "grad_accum_sync",
@@ -52,14 +52,14 @@ def aiperf_targets() -> Iterable[Target]:
         "One pair of collectives a block, then hide it",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "gemm", "overlap"),
+        tags=("distributed", "gemm", "overlap", "technique-126"),
     )
     yield Target(
         "comm_compute_overlap",
         "A collective and an independent product at once",
         goal="speed",
         devices=BOTH,
-        tags=("distributed", "gemm", "overlap"),
+        tags=("distributed", "gemm", "overlap", "technique-48"),
     )
     yield Target(
         "optimizer_sharding",
@@ -73,14 +73,14 @@ def aiperf_targets() -> Iterable[Target]:
         "Send tokens to their experts, and no padding with them",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "experts", "peer-memory"),
+        tags=("distributed", "experts", "peer-memory", "technique-88"),
     )
     yield Target(
         "pipeline_schedule",
         "What a stage does while it waits for its neighbours",
         goal="throughput",
         devices=BOTH,
-        tags=("distributed", "training", "pipeline"),
+        tags=("distributed", "training", "pipeline", "technique-127"),
     )
     yield Target(
         "pipeline_memory",
@@ -94,7 +94,7 @@ def aiperf_targets() -> Iterable[Target]:
         "Hand a paged cache from one rank to the next",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "inference", "peer-memory"),
+        tags=("distributed", "inference", "peer-memory", "technique-132"),
     )
     yield Target(
         "kv_overlap",

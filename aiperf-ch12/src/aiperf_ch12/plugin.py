@@ -14,7 +14,7 @@ def aiperf_targets() -> Iterable[Target]:
         "A chain of short kernels is as fast as it is launched; a graph launches it at once",
         "latency",
         ("cpu", "cuda"),
-        ("graphs", "launch"),
+        ("graphs", "launch", "technique-54", "technique-55"),
     )
     yield Target(
         "graph_while",

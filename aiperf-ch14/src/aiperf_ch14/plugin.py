@@ -16,12 +16,12 @@ def aiperf_targets() -> Iterable[Target]:
         "A row that stays on the chip is read once and written once",
         goal="speed",
         devices=BOTH,
-        tags=("triton", "fusion", "softmax"),
+        tags=("triton", "fusion", "softmax", "technique-39", "technique-81"),
     )
     yield Target(
         "compile_modes",
         "What each mode of torch.compile gains, and what it takes to compile",
         goal="speed",
         devices=BOTH,
-        tags=("compiler", "graph", "fusion", "inference"),
+        tags=("compiler", "graph", "fusion", "inference", "technique-74", "technique-76", "technique-77"),
     )
