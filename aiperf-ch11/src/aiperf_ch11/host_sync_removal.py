@@ -230,7 +230,8 @@ class QueuedAhead(Ahead):
 )
 class QueuedOneLate(Ahead):
     def steps(self, device, weights, batch, width):
-        read, queued = [], []
+        read: list[list[float]] = []
+        queued = []
         for x, z, y, metrics in self.parts:
             self.normalise(x, z, batch, width)
             queued.append(self.step(device, weights, z, y, metrics, batch, width))
