@@ -34,7 +34,7 @@ EVERY, SLOW = 6, 8
 
 @bench.workload(
     smoke={"stages": 3, "tiles": 7, "rows": 3, "width": 17},
-    cpu={"stages": 4, "tiles": 6, "rows": 64, "width": 256},
+    cpu={"stages": 4, "tiles": 6, "rows": 128, "width": 256},
     cuda={"stages": 4, "tiles": 12, "rows": 128, "width": 1024},
 )
 def inputs(stages, tiles, rows, width, device, generator):
@@ -144,6 +144,8 @@ class Events(Tiles):
 
 class OfGraph:
     """A call as one graph."""
+
+    of = Tiles
 
     def prepare(self, x, weights, stages, tiles):
         one = self.of()

@@ -32,7 +32,7 @@ PLACES = 2
 
 @bench.workload(
     smoke={"chunks": 3, "rows": 5, "width": 31, "outs": 7},
-    cpu={"chunks": 16, "rows": 1024, "width": 1024, "outs": 6},
+    cpu={"chunks": 10, "rows": 2048, "width": 1024, "outs": 6},
     cuda={"chunks": 16, "rows": 4096, "width": 1024, "outs": 1536},
 )
 def inputs(width, outs, device, generator):
@@ -159,6 +159,10 @@ class Read:
         finally:
             os.close(file)
         return self.out
+
+    def stream(self, file):
+        """Read and use all chunks."""
+        raise NotImplementedError
 
 
 @cpu.baseline(kind="reasonable")

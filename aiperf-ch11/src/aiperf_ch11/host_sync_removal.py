@@ -31,7 +31,7 @@ host_code = host_source("host_sync_removal.c", options=("-ffp-contract=fast",))
 @bench.workload(
     state=("weights",),
     smoke={"steps": 5, "batch": 7, "width": 37},
-    cpu={"steps": 32, "batch": 32, "width": 8192},
+    cpu={"steps": 16, "batch": 64, "width": 8192},
     cuda={"steps": 200, "batch": 64, "width": 2048},
 )
 def inputs(steps, batch, width, device, generator):
@@ -137,7 +137,7 @@ class OneLate(Steps):
         self.events = [torch.cuda.Event() for _ in self.parts]
 
     def run(self, weights):
-        read = []
+        read: list[list[float]] = []
         for number, (x, y, metrics) in enumerate(self.parts):
             self.step(x, y, weights, metrics)
             self.arrived[number].copy_(metrics, non_blocking=True)
@@ -183,6 +183,10 @@ class Queued:
             read = self.steps(device, weights, batch, width)
         return {"metrics": torch.tensor(read), "weights": weights}
 
+    def steps(self, device, weights, batch, width):
+        """Take all steps on a thread, and return what the host has read of each."""
+        raise NotImplementedError
+
 
 @cpu.baseline(kind="naive", name="read_each_step")
 class ReadEachCall(Queued):
@@ -226,13 +230,13 @@ class QueuedAhead(Ahead):
 )
 class QueuedOneLate(Ahead):
     def steps(self, device, weights, batch, width):
-        read, last = [], None
-        for number, (x, z, y, metrics) in enumerate(self.parts):
+        read: list[list[float]] = []
+        queued = []
+        for x, z, y, metrics in self.parts:
             self.normalise(x, z, batch, width)
-            queued = self.step(device, weights, z, y, metrics, batch, width)
-            if last is not None:
-                last.result()
-                read.append(self.metrics[number - 1].tolist())
-            last = queued
-        last.result()
+            queued.append(self.step(device, weights, z, y, metrics, batch, width))
+            for late in range(len(read), len(queued) - 1):
+                queued[late].result()
+                read.append(self.metrics[late].tolist())
+        queued[-1].result()
         return [*read, self.metrics[-1].tolist()]
