@@ -17,6 +17,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("gemm", "algorithms", "search", "technique-144"),
     )
     yield Target(
+        "kernel_generator",
+        "A generated kernel is verified at awkward sizes before it is measured",
+        goal="speed",
+        devices=("cpu",),
+        tags=("generated", "search", "fusion", "technique-123"),
+    )
+    yield Target(
         "checkpoint_interval",
         "How often to write checkpoints, and where to, when a machine fails every half hour",
         goal="speed",
