@@ -412,13 +412,13 @@ MISTAKES = {
         {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks')\n"},
         "",
         "FILE: has a goal with cause='banks' and shown_by=''; a cause needs the measurement that shows it: counter:..., sass:..., "
-        "trace:..., variant:....",
+        "trace:..., variant:..., size:....",
     ),
     "a cause that is shown by a guess": (
         {"tail": "bench.reach(of='BW', at_least=0.9, cause='banks', shown_by='guess:1')\n"},
         "",
         "FILE: has a goal with cause='banks' and shown_by='guess:1'; a cause needs the measurement that shows it: counter:..., "
-        "sass:..., trace:..., variant:....",
+        "sass:..., trace:..., variant:..., size:....",
     ),
     "a goal where nothing runs": (
         {"tail": "bench.reach(of='BW', at_least=0.9)\n"},

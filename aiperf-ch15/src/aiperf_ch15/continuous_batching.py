@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.graphs import captured
-from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
-from aiperf_core.models.transformer import rms_norm, rotate
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted, rms_norm, rotate
 
 # On one processor of the host: short operations that two would share wait for each other.
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)

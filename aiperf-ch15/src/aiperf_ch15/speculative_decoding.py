@@ -19,8 +19,7 @@ from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.graphs import captured
-from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, successors
-from aiperf_core.models.transformer import rms_norm, rotate
+from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, rms_norm, rotate, successors
 
 # On one processor of the host: short operations that two would share wait for each other.
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
@@ -300,7 +299,8 @@ class PromptLookup(Greedy):
         return ahead
 
     def guess(self):
-        # Where the last token was before, the latest of these places; place 0 if it was nowhere.
+        # Where the last token was before, the latest of these places; place 0 if it was nowhere. Behind the last token
+        # there is nothing to read.
         every = self.target.every
         found = ((self.text == self.text[self.last]) & (every < self.last)) * every
-        return self.text[(found.max() + self.after[1:]).clamp(max=self.room - 1)]
+        return self.text[torch.minimum(found.max() + self.after[1:], self.last)]

@@ -16,6 +16,7 @@ from aiperf_core.cli import validity
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
 from aiperf_core.errors import BundleError
+from aiperf_core.harness.processes import child
 from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.selftest import outcomes, proof, recording, trials
@@ -132,7 +133,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *results: Proven) -> Iterator[None
     """Without processes: the issues end as given."""
 
     class NoPlanner:
-        def __init__(self, options: object, folder: object) -> None: ...
+        def __init__(self, options: object, folder: object, *, server: object) -> None: ...
 
         def __enter__(self) -> "NoPlanner":
             return self
@@ -149,6 +150,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, *results: Proven) -> Iterator[None
 
     with monkeypatch.context() as patch:
         patch.setattr(trials, "ProofPlanner", NoPlanner)
+        patch.setattr(child, "ForkServer", lambda preload: None)
         patch.setattr(proof.Prover, "prove", prove)
         yield
 

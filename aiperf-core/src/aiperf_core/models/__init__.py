@@ -26,7 +26,7 @@ A benchmark declares the weights as static and wraps them in `prepare`, which co
 """
 
 from aiperf_core.models.sizes import CONFIGS, ModelConfig, config
-from aiperf_core.models.transformer import Cache, Transformer, build
+from aiperf_core.models.transformer import Cache, Transformer, build, rms_norm, rotate
 from aiperf_core.models.weights import agreeing, planted, successors
 
 __all__ = [
@@ -38,5 +38,7 @@ __all__ = [
     "build",
     "config",
     "planted",
+    "rms_norm",
+    "rotate",
     "successors",
 ]
