@@ -52,6 +52,7 @@ OFFERED = {
     "aiperf_core.devices.telemetry": ("Telemetry",),
     "aiperf_core.devices.nvml": ("Nvml", "NvmlMissingError", "session"),
     "aiperf_core.devices.host": ("processor", "hypervisor"),
+    "aiperf_core.tolerance": ("ELEMENT_FACTOR",),
     "aiperf_core.devices.cpu": ("time_by_wall", "last_level_cache_bytes"),
     "aiperf_core.devices.environment": ("facts",),
     "aiperf_core.devices.sysfs": ("text", "integer", "numbers", "size_bytes"),
