@@ -189,7 +189,9 @@ class Compacted(FullDepth):
             out.copy_(self.logits(stream))
             best, second = out.topk(2).values.unbind(-1)
             sure = best - second > MARGIN
-            self.fill(stream[sure, 0], sure.nonzero()[:, 0], turns)
+            leaving = sure.nonzero()[:, 0]
+            if len(leaving):
+                self.fill(stream[leaving, 0], leaving, turns)
             self.go_on(stream, (~sure).nonzero()[:, 0], turns, out)
         return self.out
 
