@@ -204,6 +204,10 @@ class Plan:
         self.figures = simulation.run()
         return texts
 
+    def serve(self, simulation, gpus, request):
+        """The way of a request, as a process of the simulation."""
+        raise NotImplementedError
+
     def run(self, words):
         texts = self.simulate(words.tolist(), self.rate, self.pace)
         # When each arrived, by the clock of the simulation, at a rate of one a second.

@@ -14,6 +14,7 @@ Breaks     Prompts of one length have no padding. A single prompt that is far lo
 import inspect
 import math
 from statistics import NormalDist
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -118,7 +119,7 @@ cpu.reach(of="time:padded", at_most=0.5, implementation="packed")
 class Prefill:
     """The states of a batch of prompts; how, is the implementation's."""
 
-    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary):
+    def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary, bits):
         sizes = ModelConfig(
             layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
         )
@@ -160,10 +161,12 @@ class Packed(Prefill):
         sizes, total = model.model, sum(counts)
         self.begin(counts, tokens.device)
         # Every prompt begins at place 0.
-        turns = [torch.cat(one)[:, None] for one in zip(*self.places(counts), strict=True)]
+        cosine, sine = zip(*self.places(counts), strict=True)
+        turns = torch.cat(cosine)[:, None], torch.cat(sine)[:, None]
         stream = functional.embedding(
             torch.cat([row[:count] for row, count in zip(tokens, counts, strict=True)]), model.embedding
         )
+        layer: Any
         for layer in model.layers:
             x = rms_norm(stream, layer.attention_norm)
             split = functional.linear(x, layer.qkv).view(total, -1, sizes.head_width)
@@ -188,8 +191,8 @@ class Packed(Prefill):
         parts = zip(*(one.transpose(0, 1)[None].split(self.counts, 2) for one in (query, key, value)), strict=True)
         shared = query.shape[1] != key.shape[1]
         mixed = [
-            functional.scaled_dot_product_attention(*part, is_causal=part[0].shape[2] > 1, enable_gqa=shared)
-            for part in parts
+            functional.scaled_dot_product_attention(query, key, value, is_causal=query.shape[2] > 1, enable_gqa=shared)
+            for query, key, value in parts
         ]
         return torch.cat(mixed, 2)[0].transpose(0, 1)
 
@@ -201,7 +204,7 @@ class Packed(Prefill):
 )
 class Varlen(Packed):
     def prepare(self, weights, layers, width, heads, kv_heads, hidden, vocabulary, bits):
-        super().prepare(weights, layers, width, heads, kv_heads, hidden, vocabulary)
+        super().prepare(weights, layers, width, heads, kv_heads, hidden, vocabulary, bits)
         if bits != 16 or (width // heads) % 8:
             raise SkipError("flash attention takes bfloat16 and heads of a multiple of 8 elements")
         try:

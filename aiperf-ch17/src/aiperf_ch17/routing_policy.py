@@ -165,6 +165,10 @@ class Router:
     def begin(self):
         """Called once for a trace."""
 
+    def choose(self, session):
+        """The number of the worker for the session's present turn."""
+        raise NotImplementedError
+
 
 @cpu.baseline(kind="naive")
 class LeastLoaded(Router):

@@ -93,6 +93,11 @@ class Job:
     """The job, as a process of the simulation."""
 
     replace_s = REPLACE_S
+    states: list[int]
+
+    def interval_s(self):
+        """The seconds of work between two checkpoints."""
+        raise NotImplementedError
 
     def prepare(self, units, unit_s, gpus, mtbf_h, write_s, pace):
         self.units, self.unit_s, self.write_s, self.pace = int(units), unit_s, write_s, pace
