@@ -32,3 +32,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("inference", "adaptive", "precision", "triton", "technique-117", "technique-118", "technique-119"),
     )
+    yield Target(
+        "expert_prefetch",
+        "Fetch the expert of the next layer while this one is computed",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "moe", "offloading", "prefetch"),
+    )
