@@ -56,7 +56,7 @@ def cost(rows, columns):
     return Cost(bytes_read=4 * rows * columns, bytes_written=4 * rows, flops=rows * (columns - 1))
 
 
-shapes = [(1, 1), (1, 3), (3, 4), (16, 1023), (5, 16384), (7, 32771), (700, 5000), (3, 1000003)]
+shapes = [(1, 1), (16, 3), (3, 4), (16, 1023), (5, 16384), (7, 32771), (700, 5000), (3, 1000003)]
 bench.awkward(*({"rows": rows, "columns": columns} for rows, columns in shapes))
 cuda.reach(of="RBW", at_least=0.93)
 cuda.reach(of="LAT", at_most=1.5, size="small")
