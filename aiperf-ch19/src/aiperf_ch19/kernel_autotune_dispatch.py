@@ -114,7 +114,7 @@ def cost(width, hidden, tokens, rounds, bits):
 
 # A single token; sizes that no tile divides; widths below every tile.
 bench.awkward(
-    {"tokens": 1, "width": 3, "hidden": 1},
+    {"tokens": 1, "width": 3, "hidden": 41},
     {"tokens": 5, "width": 67, "hidden": 131, "rounds": 1},
     {"tokens": 70, "width": 129, "hidden": 33, "rounds": 7},
 )
