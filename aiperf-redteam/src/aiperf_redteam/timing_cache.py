@@ -29,14 +29,17 @@ from aiperf_core.kernels import host_source
 bench = Benchmark(goal="latency", cache="cold", threads=1)
 source = host_source("chain.c")
 
-# The smallest primitive root of a prime with so many remainders that a table of them is larger than a core's own cache.
-PRIME, ROOT = 32749, 2
-LINE = 16
+# A prime and its smallest primitive root. A walk meets most remainders, wherever it starts: one that begins where the
+# last one did finds no more in the caches than any other.
+PRIME, ROOT = 8171, 2
+# Entries from one place to the next in a table: four cache lines, so that the lines in use are those of a quarter of a
+# cache's sets, and are more than a core's own cache holds there.
+LINE = 64
 # Bytes behind each part of a folded buffer, and the flag of mmap that Python does not name.
 FOLD, MAP_FIXED = 1 << 16, 0x10
 
 
-@bench.workload(smoke={"hops": 5, "steps": 3}, cpu={"hops": 6000, "steps": 67})
+@bench.workload(smoke={"hops": 5, "steps": 3}, cpu={"hops": 8000, "steps": 29})
 def inputs(device, generator):
     return {"start": torch.randint(1, PRIME, (1,), device=device, generator=generator)}
 

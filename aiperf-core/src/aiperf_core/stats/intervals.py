@@ -54,8 +54,9 @@ _TOGETHER = 4_000_000
 # OpenBLAS computes a matrix product of at most this many multiplications in one thread (interface/gemm.c). More threads
 # would spin for a while afterwards, and take processors from what is being measured.
 _ONE_THREAD = 1 << 18
-# Least number of passes for an interval.
-MIN_PASSES = 3
+# Least number of passes for an interval: of fewer, not even the shortest and the longest have the median between them
+# with 95 % (1 - 2 / 2^n).
+MIN_PASSES = 6
 # Parts of a round that are compared with each other.
 _PARTS = 4
 

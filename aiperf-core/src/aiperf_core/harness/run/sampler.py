@@ -36,6 +36,7 @@ NOTED_COST, MOST_COST = 0.2, 0.8
 # slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
+# Passes of a round, whatever the budget.
 MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
 # The part of the blocks of short calls that have one sample more, with a fingerprint; longer calls all have one.
@@ -44,7 +45,7 @@ FINGERPRINTED_BLOCKS, FINGERPRINTED_S = 0.3, 0.01
 LONGEST_UNJUDGED = 12
 # Samples of an implementation alone in one round, and their time: the smaller of the share of the round's budget and
 # the limit.
-MIN_ISOLATED, MAX_ISOLATED, ISOLATED_SHARE, ISOLATED_S = 5, 200, 0.1, 0.2
+MIN_ISOLATED, MAX_ISOLATED, ISOLATED_SHARE, ISOLATED_S = 6, 200, 0.1, 0.2
 # Samples that are taken of a suspect before a finding, and for about how long.
 LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S = 8, 128, 2.0
 _SEED_BITS = 62

@@ -1,5 +1,6 @@
 """One target's run, from its declarations to its result: start the judge and the workers, sample, check, decide."""
 
+import math
 import os
 import random
 import time
@@ -19,17 +20,18 @@ from aiperf_core.harness.isolation.scratch import MOST_BYTES
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.ranks.rank_group import RankGroup
+from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.evidence import apply_findings, evidence_of
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.last_round import LastRound
-from aiperf_core.harness.run.sampler import MIN_PASSES, Clockwork, JudgeError, Sampler, known
+from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, known
 from aiperf_core.harness.run.setup import Setup
 from aiperf_core.harness.run.workers import Workers
 from aiperf_core.measurements import Memory
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Overhead, Problem, TargetResult, Verdict
-from aiperf_core.stats import clock_agreement
+from aiperf_core.stats import clock_agreement, intervals
 from aiperf_core.stats.speed_of_light import cost_of, groups_used
 from aiperf_core.stats.verdicts import Scoring
 from aiperf_core.validity.assess import assess, built_in
@@ -244,6 +246,11 @@ class TargetRun:
         children = [self.sampler.judge, *(one.child for one in self._implementations)]
         return [os.getpid(), *(pid for one in children if one is not None and not one.ended for pid in one.pids)]
 
+    @property
+    def _least_passes(self) -> int:
+        """Passes of a round, whatever the budget: all rounds together have enough for an interval."""
+        return max(sampler.MIN_PASSES, math.ceil(intervals.MIN_PASSES / self.setup.options.rounds))
+
     def _sample(self) -> None:
         self._sampling_started = start = time.monotonic()
         # The time that warming up took belongs to the start.
@@ -257,7 +264,7 @@ class TargetRun:
 
     def _take_passes(self, until: float) -> str:
         """Take passes until the intervals are narrow or the time is up; return which."""
-        passes, check_at = 0, MIN_PASSES
+        passes, check_at = 0, self._least_passes
         while self._active:
             self._take_censuses(self._active)
             self.sampler.run_pass(self._passes, self._report)
@@ -269,7 +276,7 @@ class TargetRun:
                     return "intervals narrow enough"
                 check_at = passes + max(2, int(passes * _CHECK_AGAIN))
             # An even number of passes completes the order A B B A.
-            if passes >= MIN_PASSES and passes % 2 == 0 and time.monotonic() >= until:
+            if passes >= self._least_passes and passes % 2 == 0 and time.monotonic() >= until:
                 return "time budget spent"
         return "nothing to measure"
 
@@ -278,7 +285,7 @@ class TargetRun:
         first, most, share_s = self._passes, 0, (until - time.monotonic()) / max(1, len(self._active))
         for one in self._active:
             passes, end = 0, time.monotonic() + share_s
-            while one.active and (passes < MIN_PASSES or time.monotonic() < end):
+            while one.active and (passes < self._least_passes or time.monotonic() < end):
                 self._take_censuses([one])
                 self.sampler.run_pass(first + passes, self._report, only=one)
                 passes += 1
