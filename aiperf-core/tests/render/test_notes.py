@@ -4,9 +4,9 @@ from rich.console import Console
 
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.render.look import Look
-from aiperf_core.render.notes import best_of, notes_of, reasons_of, what_would_decide, where_of
+from aiperf_core.render.notes import notes_of, reasons_of, what_would_decide, where_of
 from aiperf_core.results import example
-from aiperf_core.results.models import Finding, Judgement, Overhead, Quality, Verdict
+from aiperf_core.results.models import Finding, Judgement, Overhead, Quality
 
 PLAIN = Look(plain=True)
 
@@ -29,12 +29,9 @@ def notes(*rows, **changes):
 STRIDED, COALESCED, WIDE, PREFETCHED, REMEMBERED, *_, MEMCPY = example.rows()
 
 
-def test_the_best_is_the_fastest_that_is_faster():
-    assert best_of(example.result()) == WIDE
-    assert best_of(with_rows(STRIDED, PREFETCHED, REMEMBERED)) is None
-    slow = attrs.evolve(WIDE, time_s=example.estimate(1.0))
-    assert best_of(with_rows(slow, COALESCED)) == COALESCED
-    assert best_of(with_rows(attrs.evolve(MEMCPY, verdict=Verdict.FASTER))) is None
+def test_why_is_told_of_a_proven_gain_only():
+    assert lines(reasons_of(with_rows(STRIDED, COALESCED), PLAIN)) == [f"why coalesced: {COALESCED.why}"]
+    assert lines(reasons_of(with_rows(STRIDED, PREFETCHED), PLAIN)) == []
 
 
 def test_a_reason_is_not_told_twice():

@@ -15,6 +15,7 @@ from aiperf_core.names import words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
+from aiperf_core.stats.best import best_gain
 
 LOG_LINES = 5
 MANY_FAULTS = 1000  # page faults of a call; their time is then a part of a millisecond
@@ -24,7 +25,7 @@ LABEL = max(len(verdict.value) for verdict in Verdict)
 def reasons_of(result: TargetResult, look: Look) -> Table:
     """Why the best variant is best, and why rows are not believed, did not run or were not compared."""
     grid = labelled(LABEL)
-    best = best_of(result)
+    best = best_gain(result)
     if best is not None:
         grid.add_row(Text("why", "bold"), Text.assemble((words(best.name), "bold"), f": {words(best.why or '')}"))
     for row in result.rows:
@@ -33,15 +34,6 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
                 grid.add_row()
             _add_reason(grid, row, look)
     return grid
-
-
-def best_of(result: TargetResult) -> Row | None:
-    """The FASTER variant with the lowest time, or the SMALLER one with the lowest peak memory."""
-    smaller = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.SMALLER]
-    if smaller:
-        return max(smaller, key=lambda row: row.memory_gain or 0.0)
-    faster = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.FASTER]
-    return min(faster, key=lambda row: row.time_s.value if row.time_s else float("inf"), default=None)
 
 
 def _add_reason(grid: Table, row: Row, look: Look) -> None:

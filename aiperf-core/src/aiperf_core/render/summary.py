@@ -10,30 +10,19 @@ from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.grid import Column, Line, fold, table, total
 from aiperf_core.render.look import VERDICT_STYLES, Look
-from aiperf_core.render.notes import best_of
 from aiperf_core.render.table import less_memory
-from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import DISBELIEVED, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.best import best_variant
 
 Finished = TargetResult | SkippedTarget
 FOLDS = (60, 40, 30, 22, 16)  # longest line of a name, tried in this order
 TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
-# The verdict that a target shows where no variant is FASTER: the first of these that was reached.
-PRECEDENCE = (
-    Verdict.INCONCLUSIVE,
-    Verdict.SAME,
-    Verdict.SLOWER,
-    Verdict.LARGER,
-    Verdict.INVALID,
-    Verdict.UNTRUSTED,
-    Verdict.FAILED,
-    Verdict.SKIPPED,
-)
 
 
 def chosen(result: TargetResult) -> Row | None:
-    """The variant that stands for a target: the best variant, or else the first in the order of `PRECEDENCE`."""
-    ranked = [row for row in result.rows if row.role == "variant" and row.verdict in PRECEDENCE]
-    return best_of(result) or min(ranked, key=lambda row: PRECEDENCE.index(row.verdict), default=None)
+    """The variant that stands for a target: the best, or else the first in the order of `DISBELIEVED`."""
+    others = [row for row in result.rows if row.role == "variant" and row.verdict in DISBELIEVED]
+    return best_variant(result) or min(others, key=lambda row: DISBELIEVED.index(row.verdict), default=None)
 
 
 def headline(result: Finished, look: Look) -> Text:

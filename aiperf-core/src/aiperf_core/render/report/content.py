@@ -13,12 +13,12 @@ from aiperf_core.measurements import Estimate, Spread
 from aiperf_core.names import words
 from aiperf_core.render import notes as noted
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
-from aiperf_core.render.notes import best_of
 from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
 from aiperf_core.render.table import APART, less_memory, peak_of, rate_of, role_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.best import best_gain
 from aiperf_core.validity.issues import Issue
 
 # Warnings and steps have sections of their own in a report.
@@ -179,7 +179,7 @@ def _skipped(one: SkippedTarget) -> Trouble:
 
 
 def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> Section:
-    best, row = best_of(result), chosen(result)
+    best, row = best_gain(result), chosen(result)
     troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
     return Section(
         number=number,
