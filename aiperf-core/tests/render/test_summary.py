@@ -25,7 +25,10 @@ def printed(results, width=80):
 def only(*verdicts):
     rows = [
         attrs.evolve(
-            example.rows()[1], name=verdict.lower(), verdict=verdict, speedup=example.estimate(SPEEDUPS.get(verdict, 99.0))
+            example.rows()[1],
+            name=verdict.lower(),
+            verdict=verdict,
+            speedup=example.estimate(SPEEDUPS.get(verdict, 99.0)),
         )
         for verdict in verdicts
     ]

@@ -2,6 +2,7 @@
 
 import click
 
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import echo_json, json_option, warn_of_skipped
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
@@ -14,6 +15,7 @@ NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: a
 @click.command("list")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--runnable", is_flag=True, help="Only benchmarks that can run on a device of this machine.")
+@color_option
 @json_option("a JSON array, with all details of each benchmark")
 @click.pass_obj
 def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as_json: bool) -> None:

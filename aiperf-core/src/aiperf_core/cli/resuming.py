@@ -1,6 +1,6 @@
 """How a command executes a run, and how `aiperf run --resume` continues one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,28 +14,43 @@ if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
     from aiperf_core.harness.run.request import ResolvedRequest
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import RunRequest
 
 INTERRUPTED = 130
 
 
-def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
-    """Execute a run, print its results and how to resume it, and return its exit code."""
-    from aiperf_core.cli.run_view import print_json, print_result, print_summary
+def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool, rows: "View | None" = None) -> int:
+    """Execute a run, print its results and how to resume it, and return its exit code. `rows` is for the tables."""
+    from aiperf_core.cli.run_view import print_json, print_result
 
     def show(result: "Finished") -> None:
-        print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
+        print_result(screen, result, view=rows)
 
+    compact = rows is not None and rows.compact
     with view:
-        code = run_to_end(run, None if as_json else show)
+        code = run_to_end(run, None if as_json or compact else show)
     path = run.bundle.path if run.bundle else None
     if as_json:
         print_json(screen, run.results, path)
-    elif run.total > 1:
-        print_summary(screen, run.results, path)
+    elif run.results:
+        print_end(screen, run.results, rows, path)
     print_resume_hint(run)
     return code
+
+
+def print_end(screen: "Screen", results: "Sequence[Finished]", rows: "View | None", path: Path | None = None) -> None:
+    """Print what is said once for all targets: the notes on the machine, the summary, and the path of the bundle."""
+    from aiperf_core.cli.run_view import print_compact, print_machine_notes, print_summary, print_where
+
+    if rows is not None and rows.compact:
+        print_compact(screen, results, rows)
+    print_machine_notes(screen, results)
+    if len(results) > 1 and not (rows is not None and rows.compact):
+        print_summary(screen, results, path)
+    else:
+        print_where(screen, path)
 
 
 def run_to_end(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:

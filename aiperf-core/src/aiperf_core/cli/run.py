@@ -15,6 +15,7 @@ from aiperf_core.cli.measuring import (
     sizes_of,
     warn_of_skipped,
 )
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.render.row_columns import View
     from aiperf_core.targets import Selection
 
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
+@row_options
 @measuring_options(timeout_s=60.0, scope=" per target")
 @click.pass_context
 def run(
@@ -61,6 +64,7 @@ def run(
     endpoint: str | None,
     node_rank: int,
     measuring: Measuring,
+    view: "View | None",
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
@@ -86,9 +90,9 @@ def run(
     from aiperf_core.harness.run.bundle_run import BundleRun
 
     screen, err = consoles()
-    view = RunView(err, quiet=measuring.quiet)
+    progress = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume, view)
+        resumed = _resumed(context, server, plugins, resume, progress)
         if resumed is None:
             return ExitCode.OK
         planned = resumed
@@ -100,10 +104,12 @@ def run(
             options = evolve(options, executors=plugins.known_executors)
         selections = _selections(plugins, patterns, variants)
         name = "-".join(patterns)
-        planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
+        planned = BundleRun(
+            server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
+        )
     if profiler is not None:
         planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    return execute(planned, view, screen, as_json=measuring.as_json)
+    return execute(planned, progress, screen, as_json=measuring.as_json, rows=view)
 
 
 def _resumed(
