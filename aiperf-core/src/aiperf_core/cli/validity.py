@@ -106,7 +106,7 @@ def _number(count: int, word: str) -> str:
 def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> None:
     print_text(_count(issues, supports))
     proven = sum(one.id in tried and tried[one.id].outcome in PROVEN for one in issues)
-    click.echo(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
+    print_text(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
     click.echo()
     tables = {}
     for category, group in _groups(issues).items():

@@ -81,7 +81,7 @@ def in_order(rows: Sequence[tuple[TargetResult, Row]], sort: str) -> list[tuple[
         "time": lambda pair: _ascending(pair[1].time_s.value if pair[1].time_s and _trusted(pair[1]) else None),
         "name": lambda pair: f"{pair[0].target}:{pair[1].name}",
     }
-    return sorted(rows, key=keys[sort]) if sort in keys else list(rows)  # type: ignore[arg-type]  # of one kind each
+    return sorted(rows, key=keys[sort]) if sort in keys else list(rows)
 
 
 def _speedup_of(row: Row) -> float | None:
@@ -191,7 +191,7 @@ def _samples(result: TargetResult, row: Row, look: Look) -> Text:
 COLUMNS = {
     "median": RowColumn(head="median", about="Median time of a call.", width=9, show=_median),
     "interval": RowColumn(
-        head="95 % interval", about="Interval of the median.", width=15, show=_interval, extends="median"
+        head="95 % interval", about="Interval of the median.", width=16, show=_interval, extends="median"
     ),
     "speedup": RowColumn(
         head="speedup", about="Median of the baseline divided by this median.", width=8, show=_speedup
@@ -199,7 +199,7 @@ COLUMNS = {
     "speedup-interval": RowColumn(
         head="95 % interval",
         about="Interval of the speedup.",
-        width=15,
+        width=16,
         show=_speedup_interval,
         extends="speedup",
     ),

@@ -31,8 +31,10 @@ def _proven(goal: str) -> Verdict:
 
 
 def _rank(row: Row, goal: str) -> tuple[bool, float, float]:
+    gain: float | None
+    cost: float | None
     if goal == "memory":
-        gain, tie = row.memory_gain, -float((row.memory and row.memory.most_bytes) or float("inf"))
+        gain, cost = row.memory_gain, row.memory.most_bytes if row.memory else None
     else:
-        gain, tie = row.speedup and row.speedup.value, -(row.time_s.value if row.time_s else float("inf"))
-    return row.verdict is _proven(goal), gain or 0.0, tie
+        gain, cost = row.speedup.value if row.speedup else None, row.time_s.value if row.time_s else None
+    return row.verdict is _proven(goal), gain or 0.0, -(cost or float("inf"))
