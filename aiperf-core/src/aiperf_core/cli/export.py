@@ -18,7 +18,7 @@ from aiperf_core.errors import AiperfError, UsageError
 )
 @click.option("--samples", is_flag=True, help="Write one row per sample, as csv, json or parquet.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
 )
 def export(what: str, kind: str, samples: bool, out: Path | None) -> None:
     """Write results as a table with one row per implementation. Values are in SI units; column names carry the unit."""

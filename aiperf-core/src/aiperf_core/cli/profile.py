@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--metrics", metavar="NAME", help="Set of metrics of the tool, in place of its default.")
 @device_option("Device to run on. [default: the GPU, if the target supports it]")
-@size_option
+@size_option()
 @set_option
 @seconds_option("--timeout", "Time limit of one implementation.", 300.0)
 @out_option("profiles")

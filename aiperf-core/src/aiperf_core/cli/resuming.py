@@ -8,6 +8,7 @@ import click
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.run_view import RunView
@@ -90,10 +91,11 @@ def _given(
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
     targets = record.targets
-    if "patterns" in params or "variants" in params:
-        chosen = plugins.select(params.get("patterns") or [one.target for one in targets])
+    if {"patterns", "keyword", "exclude", "variants"} & params.keys():
+        only = TargetFilter(params.get("keyword", ""), params.get("exclude", ()))
+        chosen = plugins.select(params.get("patterns") or [one.target for one in targets], only)
         variants = {*params.get("variants", ())}
-        what = "PATTERN" if "patterns" in params else "--variant"
+        what = "--variant" if not {"patterns", "keyword", "exclude"} & params.keys() else "PATTERN"
         given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
         yield what, given, {one.target: one.implementations for one in targets}
     for name in ("device", "executor", "size"):
