@@ -107,7 +107,7 @@ def run(
         name = "-".join(patterns)
         planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
     if profiler is not None:
-        planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
+        profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
     return execute(planned, view, screen, as_json=measuring.as_json)
 
 
