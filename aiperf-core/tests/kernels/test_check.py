@@ -13,7 +13,6 @@ from aiperf_core.kernels.resources import resources_of
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
 pytest.importorskip("triton", reason="needs triton")
 
-pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 
 CUDA = 'extern "C" __global__ void wide(float* a) { a[threadIdx.x] = 1; }\n'
 TRITON = """

@@ -16,6 +16,9 @@ FORMATS = {
 }
 
 
+_USES = "; ".join(f"{name}: {use}" for name, use in FORMATS.items())
+
+
 def _given(_: click.Context, __: click.Parameter, value: str | None) -> str:
     if value is None:
         raise UsageError(f"--format is missing; accepted: {', '.join(FORMATS)}. See: aiperf export --help")

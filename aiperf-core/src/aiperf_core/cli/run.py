@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.measuring import (
     Measuring,
     executor_option,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
 @measuring_options(timeout_s=60.0, scope=" per target")
+@ci_options
 @click.pass_context
 def run(
     context: click.Context,
@@ -66,6 +68,7 @@ def run(
     endpoint: str | None,
     node_rank: int,
     measuring: Measuring,
+    ci: Ci,
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
@@ -108,7 +111,12 @@ def run(
         planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
     if profiler is not None:
         profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    return execute(planned, view, screen, as_json=measuring.as_json)
+    code = execute(planned, view, screen, as_json=measuring.as_json)
+    if ci.given:
+        from aiperf_core.render.ci import cases_of_run
+
+        ci.write(plugins, cases_of_run(planned.results))
+    return code
 
 
 def _resumed(
