@@ -24,8 +24,11 @@ INTERRUPTED = 130
 def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
     """Execute a run, print its results and how to resume it, and return its exit code."""
     from aiperf_core.cli.run_view import print_json, print_result, print_summary
+    from aiperf_core.results.models import SkippedTarget
 
     def show(result: "Finished") -> None:
+        if run.total > 1 and isinstance(result, SkippedTarget):
+            return  # the summary gives the reason
         print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
 
     with view:
