@@ -23,10 +23,9 @@ import torch
 from attrs import define, field
 from simpy import Resource
 
-from aiperf_ch17.paced import Paced
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.simulation import trace
+from aiperf_core.simulation import Simulation, trace
 
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
@@ -196,7 +195,7 @@ class Plan:
 
     def simulate(self, words, rate, pace):
         """All texts after the trace was served."""
-        simulation = Paced(pace)
+        simulation = Simulation(pace=pace)
         gpus = [Gpu(simulation, f"gpu {number}") for number in range(self.gpus)]
         texts = [Text(*row) for row in zip(self.prompts, self.outputs, words, strict=True)]
         times = trace(one / 1e6 / rate for one in self.arrivals_us)

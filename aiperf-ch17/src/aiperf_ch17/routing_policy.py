@@ -21,9 +21,8 @@ import random
 import torch
 from attrs import define, field
 
-from aiperf_ch17.paced import Paced
 from aiperf_core import Benchmark, Cost, exact
-from aiperf_core.simulation import trace
+from aiperf_core.simulation import Simulation, trace
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
@@ -128,7 +127,7 @@ class Router:
         self.count, self.telemetry_s, self.pace = int(workers), telemetry_s, pace
 
     def run(self, tokens, words, names, starts_us, tools_us):
-        self.simulation = Paced(self.pace)
+        self.simulation = Simulation(pace=self.pace)
         self.now = lambda: self.simulation.environment.now
         self.workers = [Worker() for _ in range(self.count)]
         stations = [

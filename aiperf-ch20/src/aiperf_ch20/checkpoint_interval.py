@@ -18,7 +18,6 @@ Breaks     Few GPUs: an hour is then short, and every interval near the best is 
 import math
 
 import torch
-from simpy.rt import RealtimeEnvironment
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import UsageError
@@ -105,9 +104,7 @@ class Job:
         self.interval = max(1, round(self.interval_s() / unit_s))
 
     def run(self, words, gaps, kinds):
-        self.simulation = Simulation()
-        if self.pace:
-            self.simulation.environment = RealtimeEnvironment(factor=self.pace, strict=False)
+        self.simulation = Simulation(pace=self.pace)
         self.words, self.kinds = words.tolist(), kinds.tolist()
         self.failures_s = (gaps.cumsum(0) * self.failure_s).tolist()
         self.states, self.spent_s = [], {"work": 0.0, "copy": 0.0, "wait": 0.0, "restart": 0.0}
