@@ -18,6 +18,7 @@ Breaks     A loose `tpot_s`: all that counts is that no GPU is idle, and one tha
 """
 
 import math
+from typing import Any
 
 import torch
 from attrs import define, field
@@ -156,7 +157,12 @@ class Gpu:
 
 
 class Plan:
-    """Finds the goodput of a plan, and serves the trace at that rate."""
+    """Finds the goodput of a plan, and serves the trace at that rate.
+
+    serve(simulation, gpus, request): the way of a request, as a process of the simulation. Each plan has its own.
+    """
+
+    serve: Any
 
     def prepare(self, prompts, outputs, gaps_us, gpus, ttft_s, tpot_s, link_bytes_per_s, pace):
         self.prompts, self.outputs = prompts.tolist(), outputs.tolist()
@@ -202,10 +208,6 @@ class Plan:
         simulation.arrive(times, lambda request: self.serve(simulation, gpus, request), texts)
         self.figures = simulation.run()
         return texts
-
-    def serve(self, simulation, gpus, request):
-        """The way of a request, as a process of the simulation."""
-        raise NotImplementedError
 
     def run(self, words):
         texts = self.simulate(words.tolist(), self.rate, self.pace)

@@ -17,6 +17,7 @@ Breaks     A single turn a session: nothing is cached. Fewer sessions than worke
 """
 
 import random
+from typing import Any
 
 import torch
 from attrs import define, field
@@ -121,7 +122,12 @@ def prefill_s(tokens):
 
 
 class Router:
-    """Serves all sessions. `choose` names the worker of a turn."""
+    """Serves all sessions.
+
+    choose(session): the number of the worker for the session's present turn. Each policy has its own.
+    """
+
+    choose: Any
 
     def prepare(self, workers, telemetry_s, pace):
         self.count, self.telemetry_s, self.pace = int(workers), telemetry_s, pace
@@ -163,10 +169,6 @@ class Router:
 
     def begin(self):
         """Called once for a trace."""
-
-    def choose(self, session):
-        """The number of the worker for the session's present turn."""
-        raise NotImplementedError
 
 
 @cpu.baseline(kind="naive")

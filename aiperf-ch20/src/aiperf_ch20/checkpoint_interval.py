@@ -16,6 +16,7 @@ Breaks     Few GPUs: an hour is then short, and every interval near the best is 
 """
 
 import math
+from typing import Any
 
 import torch
 
@@ -89,14 +90,14 @@ def expected_s(work_s, interval_s, write_s, restart_s, failure_s):
 
 
 class Job:
-    """The job, as a process of the simulation."""
+    """The job, as a process of the simulation.
 
+    interval_s(): the seconds of work between two checkpoints. Each implementation has its own.
+    """
+
+    interval_s: Any
     replace_s = REPLACE_S
     states: list[int]
-
-    def interval_s(self):
-        """The seconds of work between two checkpoints."""
-        raise NotImplementedError
 
     def prepare(self, units, unit_s, gpus, mtbf_h, write_s, pace):
         self.units, self.unit_s, self.write_s, self.pace = int(units), unit_s, write_s, pace
