@@ -1,4 +1,4 @@
-"""Where experts lie: the rank with the most tokens is the one that all wait for.
+"""Where experts lie: all ranks wait for the rank with the most tokens.
 
 Workload   A layer of experts, spread over ranks: each token goes through one expert, two products with gelu between.
            Some experts are chosen far more often than others, by a power law. Each rank has tokens of its own, and
@@ -120,7 +120,7 @@ def cost(tokens, width, hidden, experts, spare, bits, skew, world_size):
     )
 
 
-# A token and an expert a rank; as many copies as there can be; experts that nobody asks; three ranks; float32.
+# A token and an expert a rank; as many copies as there can be; experts without tokens; three ranks; float32.
 bench.awkward(
     {"tokens": 1, "experts": 1, "spare": 0},
     {"tokens": 31, "width": 17, "hidden": 13, "experts": 1, "spare": 3, "bits": 32},

@@ -11,7 +11,7 @@ Variants   `padded` (cuda): all experts in one batched product, as if each had a
            (cuda): its tiles of gate and up meet in registers.  `fp8` (cuda): operands of the grouped product are
            rounded to 8 bits, with a scale for each row and column.
            `in_cache` (cpu): one call in C for all experts; a block of rows stays in the cache for both products.
-Breaks     So many tokens for each expert that single products fill the machine. An even routing, which hardly pads.
+Breaks     Enough tokens for each expert that single products fill the machine. An even routing, which hardly pads.
            Few tokens: then reading the weights takes all the time, and only fp8 reads less.
 """
 
@@ -115,7 +115,7 @@ def reference(x, routes, shares, gate_up, down):
 
 @bench.cost
 def cost(tokens, experts, chosen, width, hidden, bits, skew):
-    # Draws that are put back reach fewer experts, so at least so many are read.
+    # Draws that are put back reach fewer experts, so at least this number is read.
     active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
     element = bits // 8
     return Cost(
@@ -127,7 +127,7 @@ def cost(tokens, experts, chosen, width, hidden, bits, skew):
     )
 
 
-# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+# A single token; widths that fill no tile; a single expert; experts without tokens; float32.
 bench.awkward(
     {"tokens": 1, "experts": 3, "chosen": 3},
     {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
@@ -140,7 +140,7 @@ cpu.reach(of="speedup", at_least=1.3)
 
 
 def sorted_by_expert(routes, experts):
-    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
+    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; the host does not wait."""
     found = routes.flatten().sort(stable=True)
     every = torch.arange(experts, device=routes.device)
     return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)

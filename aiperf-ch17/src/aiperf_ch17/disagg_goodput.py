@@ -31,7 +31,8 @@ from aiperf_core.simulation import Simulation, trace
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
 
-# A step of a GPU reads all weights, while it computes so many tokens a second, and then the cache of each text.
+# Of a step of a GPU: the time to read all weights, in which it also computes, the tokens that it computes in a second,
+# and the time to read the cache of a text.
 WEIGHTS_S, TOKENS_PER_S, TEXT_S = 0.015, 20_000, 0.00015
 KV_BYTES = 1 << 17  # of a token
 CHUNK = 256
@@ -139,7 +140,7 @@ class Gpu:
         self.here = 0
 
     def prefill(self, simulation, request, chunk):
-        """Prefill a request in pieces of up to so many tokens."""
+        """Prefill a request in pieces of up to `chunk` tokens."""
         text = request.about
         with self.prompt.request() as turn:
             yield turn
@@ -211,7 +212,7 @@ class Plan:
 
     def run(self, words):
         texts = self.simulate(words.tolist(), self.rate, self.pace)
-        # When each arrived, by the clock of the simulation, at a rate of one a second.
+        # When each arrived, by the clock of the simulation, at a rate of one request a second.
         arrived_us = [round(1e6 * self.rate * request.arrival_s) for request in self.figures.requests]
         kept = self.good(texts) >= GOOD
         return torch.tensor([kept * (text.state + us) for text, us in zip(texts, arrived_us, strict=True)])

@@ -11,7 +11,7 @@ Variants   `round_robin`: every worker gets as many turns as any other; no repor
            of two random workers, by the same report.  `affinity`: the worker that a hash of the session's name gives,
            which has all its turns.  `estimated`: the worker with the least estimated time to the first token, from what
            the router has sent it and what it knows to be cached.
-Breaks     A single turn a session: nothing is cached. Fewer sessions than workers: nobody waits, and `affinity` is as
+Breaks     A single turn a session: nothing is cached. Fewer sessions than workers: no turn waits, and `affinity` is as
            good as an estimate. Fresh reports (`telemetry_s=0`): the baseline is then as good as
            round robin.
 """
@@ -28,7 +28,7 @@ from aiperf_core.simulation import Simulation, trace
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
 
-# A worker prefills so many tokens a second, and begins a turn in so many seconds.
+# The tokens that a worker prefills in a second, and the seconds in which it begins a turn.
 TOKENS_PER_S = 20_000
 BEGIN_S = 0.002
 MODULUS = 1_000_003
@@ -59,7 +59,7 @@ def reference(tokens, words, names, starts_us, tools_us):
     for word in words.unbind(1):
         state = (31 * state + word) % MODULUS
         states.append(state)
-    # By the clock of the simulation: nobody starts early, and no tool is cut short.
+    # By the clock of the simulation: no session starts early, and no tool is cut short.
     own_us = starts_us[:, None] + tools_us.cumsum(1)
     return {"answers": torch.stack(states, 1), "context": tokens.cumsum(1), "own_us": own_us}
 

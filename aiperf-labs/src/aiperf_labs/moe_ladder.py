@@ -9,7 +9,7 @@ Variants   A ladder. `sorted`: tokens are sorted by expert once.  `grouped`: one
            gate and up meet before they are stored.  `graph` (cuda): the layer is one launch of a CUDA graph.
            Left out of the whole: `without_gather`, and on a GPU `without_fusion`; without the last one it is the step
            below.
-Breaks     One or two experts, or so many tokens for each that single products fill the machine: the first steps then
+Breaks     One or two experts, or enough tokens for each that single products fill the machine: the first steps then
            gain nothing. Tiles have one size, whatever the number of tokens; a library tunes them.
 """
 
@@ -108,7 +108,7 @@ def reference(x, logits, gate_up, down, chosen):
 
 @bench.cost
 def cost(tokens, experts, chosen, width, hidden, bits, skew):
-    # Draws that are put back reach fewer experts, so at least so many are read.
+    # Draws that are put back reach fewer experts, so at least this number is read.
     active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
     element = bits // 8
     return Cost(
@@ -120,7 +120,7 @@ def cost(tokens, experts, chosen, width, hidden, bits, skew):
     )
 
 
-# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+# A single token; widths that fill no tile; a single expert; experts without tokens; float32.
 bench.awkward(
     {"tokens": 1, "experts": 3, "chosen": 3},
     {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
@@ -139,7 +139,7 @@ def routed(logits, chosen):
 
 
 def sorted_by_expert(routes, experts):
-    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
+    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; the host does not wait."""
     found = routes.flatten().sort(stable=True)
     every = torch.arange(experts, device=routes.device)
     return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)
