@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
@@ -38,7 +40,9 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 )
 @color_option
 @json_option()
-def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCode:
+@ci_options
+@click.pass_obj
+def compare(plugins: Plugins, left: str, right: str, floor: float | None, as_json: bool, ci: Ci) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
@@ -57,6 +61,10 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
         out.write(jsontext.dumps(_document(left, right, found)))
     else:
         _print(out, left, right, found)
+    if ci.given:
+        from aiperf_core.render.ci import cases_of_comparison
+
+        ci.write(plugins, cases_of_comparison(found))
     if found.regressions:
         return ExitCode.BELOW_EXPECTATION
     if found.distrusted:

@@ -8,7 +8,7 @@ import click
 from aiperf_core import units
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.compare import alike_differences
-from aiperf_core.cli.measuring import TIERS, json_option, out_option, quiet_option, server_ahead
+from aiperf_core.cli.measuring import json_option, out_option, quiet_option, server_ahead, tier_option
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("reproduce")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
-@click.option("--tier", type=TIERS, help="Another tier, with its own budget. [default: the bundle's]")
+@tier_option("Another tier, with its own budget. [default: the bundle's]", None)
 @click.option("--strict", is_flag=True, help="A verdict also does not hold if the speedup differs.")
 @out_option()
 @color_option

@@ -8,6 +8,7 @@ import click
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.run_view import RunView
@@ -24,8 +25,11 @@ INTERRUPTED = 130
 def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool, rows: "View | None" = None) -> int:
     """Execute a run, print its results and how to resume it, and return its exit code. `rows` is for the tables."""
     from aiperf_core.cli.run_view import print_json, print_result
+    from aiperf_core.results.models import SkippedTarget
 
     def show(result: "Finished") -> None:
+        if run.total > 1 and isinstance(result, SkippedTarget):
+            return  # the summary gives the reason
         print_result(screen, result, view=rows)
 
     compact = rows is not None and rows.compact
@@ -105,10 +109,11 @@ def _given(
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
     targets = record.targets
-    if "patterns" in params or "variants" in params:
-        chosen = plugins.select(params.get("patterns") or [one.target for one in targets])
+    if {"patterns", "keyword", "exclude", "variants"} & params.keys():
+        only = TargetFilter(params.get("keyword", ""), params.get("exclude", ()))
+        chosen = plugins.select(params.get("patterns") or [one.target for one in targets], only)
         variants = {*params.get("variants", ())}
-        what = "PATTERN" if "patterns" in params else "--variant"
+        what = "--variant" if not {"patterns", "keyword", "exclude"} & params.keys() else "PATTERN"
         given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
         yield what, given, {one.target: one.implementations for one in targets}
     for name in ("device", "executor", "size"):

@@ -29,7 +29,8 @@ def headline(result: Finished, look: Look) -> Text:
     """The line of a finished target: `ch07.memory_access  wide 8.67x FASTER`."""
     line = Text(words(result.target), "bold")
     if isinstance(result, SkippedTarget):
-        return line.append("  ").append_text(look.verdict(result.verdict)).append(f"  {words(result.reason)}")
+        # The reason stands once, in the results.
+        return line.append("  ").append_text(look.verdict(result.verdict))
     row = chosen(result)
     if row is None:
         return line.append("  no variant ran", "dim")
