@@ -79,7 +79,7 @@ def test_as_json(tmp_path):
     found = json.loads(result.stdout)
     assert (found["left"], found["right"], found["paired"]) == (str(left), str(right), False)
     assert found["differences"] == [
-        {"what": "ch07.memory_access tier", "left": "quick, 1 rounds", "right": "audit, 1 rounds"}
+        {"what": "ch07.memory_access tier", "left": "quick, 1 round", "right": "audit, 1 round"}
     ]
     row = found["rows"][1]
     assert (row["implementation"], row["verdict"], row["reason"]) == ("coalesced", "SLOWER", None)

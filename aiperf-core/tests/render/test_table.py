@@ -21,20 +21,20 @@ ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
 Neighbours in a warp should touch neighbours in memory
 device clock, cold cache, bit-exact
 
-implementation               median          speedup  verdict               rate
-                      95 % interval    95 % interval  peak memory            SOL
+implementation              median           speedup  verdict               rate
+                     95 % interval     95 % interval  peak memory            SOL
 --------------------------------------------------------------------------------
-strided                    5.213 ms                                     412 GB/s
-naive baseline       [5.198, 5.229]                   1 GiB                9.5 %
+strided                   5.213 ms                                      412 GB/s
+naive baseline      [5.198, 5.229]                    1 GiB                9.5 %
 
-coalesced                  652.3 us            7.99x  FASTER           3.29 TB/s
-                     [650.3, 654.3]     [7.97, 8.02]  1 GiB                 76 %
+coalesced                 652.3 us             7.99x  FASTER           3.29 TB/s
+                    [650.3, 654.3]      [7.97, 8.02]  1 GiB                 76 %
 
-wide                       601.3 us            8.67x  FASTER           3.57 TB/s
-                     [599.5, 603.1]     [8.64, 8.70]  1 GiB                 82 %
+wide                      601.3 us             8.67x  FASTER           3.57 TB/s
+                    [599.5, 603.1]      [8.64, 8.70]  1 GiB                 82 %
 
-prefetched                  5.20 ms            1.00x  INCONCLUSIVE      413 GB/s
-                       [5.04, 5.36]     [0.97, 1.03]  1 GiB                9.5 %
+prefetched                 5.20 ms             1.00x  INCONCLUSIVE      413 GB/s
+                      [5.04, 5.36]      [0.97, 1.03]  1 GiB                9.5 %
 
 remembered                                            INVALID
 
@@ -42,8 +42,8 @@ swizzled                                              FAILED
 
 tensor_memory                                         SKIPPED
 --------------------------------------------------------------------------------
-memcpy                     552.3 us                                    3.89 TB/s
-yardstick            [550.6, 554.0]                   1 GiB                 90 %
+memcpy                    552.3 us                                     3.89 TB/s
+yardstick           [550.6, 554.0]                    1 GiB                 90 %
 
 why           wide: four times the bytes in flight per thread, so that fewer
               warps fill the memory pipeline

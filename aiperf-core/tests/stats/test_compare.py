@@ -164,7 +164,7 @@ def test_what_differs_stands_first(tmp_path):
         Difference("package numpy", "", "2.4"),
         Difference("source aiperf_ch07.memory_access", "0123456789ab", "fedcba987654"),
         Difference("run", "complete", "not complete"),
-        Difference(f"{TARGET} tier", "quick, 1 rounds", "standard, 3 rounds"),
+        Difference(f"{TARGET} tier", "quick, 1 round", "standard, 3 rounds"),
     ]
 
 
