@@ -117,6 +117,10 @@ class Shell(click.Group):
             returned = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
             code = returned if isinstance(returned, int) else ExitCode.OK
+        except click.exceptions.NoArgsIsHelpError as no_arguments:
+            # A group without a subcommand shows its help, as aiperf itself does.
+            click.echo(no_arguments.format_message())
+            code = ExitCode.OK
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
         except BrokenPipeError:
