@@ -1,8 +1,11 @@
 """Every command of every installed package: without arguments and with `--help`, on a machine without a GPU."""
 
+import fcntl
 import os
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +98,123 @@ def test_options_have_the_same_short_names_everywhere(name: str) -> None:
     for parameter in COMMANDS[name].params:
         for long, short in SHORT.items():
             assert (long in parameter.opts) == (short in parameter.opts), parameter.opts
+
+
+# Commands that take a target, with what they need besides.
+OF_TARGETS = (
+    "list",
+    "tags",
+    "run",
+    "profile",
+    "lint",
+    "kernels",
+    "goals",
+    "show",
+    "page -o page.md",
+    "expectations write",
+    "list -k softmax --exclude",
+    "judge candidate.py --target",
+    "ch07 widths",
+    "ch07 access-report",
+)
+# Commands that take a bundle.
+OF_BUNDLES = (
+    "show",
+    "compare a/b",
+    "recheck",
+    "reproduce",
+    "report",
+    "roofline -o roofline.svg",
+    "export --format csv",
+    "expectations check",
+    "expectations report",
+    "run --resume",
+    "ch01 goodput-report",
+)
+
+
+@pytest.mark.parametrize("command", OF_TARGETS)
+def test_an_unknown_target_is_refused_with_the_nearest_name(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(SHELL, [*command.split(), "practice.softmaxx"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "aiperf: 'practice.softmaxx' is not a target. Did you mean 'practice.softmax'?\n"
+
+
+@pytest.mark.parametrize("command", OF_BUNDLES)
+def test_a_missing_bundle_is_one_line(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(SHELL, [*command.split(), "no/such"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("aiperf: ")
+
+
+PLACES = {
+    "no home": {"HOME": None, "XDG_CACHE_HOME": None, "AIPERF_CACHE_DIR": None},
+    "no terminal type": {"TERM": None},
+    "an ASCII locale": {"LC_ALL": "C", "PYTHONUTF8": "0"},
+    "40 columns": {"COLUMNS": "40"},
+    # Below a file no folder can be made, not even by root.
+    "a cache that cannot be written": {"AIPERF_CACHE_DIR": f"{__file__}/cache"},
+}
+ANYWHERE = ("list", "plugins", "validity", "--help")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("command", ANYWHERE)
+def test_in_any_environment(place: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = started(*command.split(), **PLACES[place])
+    assert_handled(done, (0,))
+    assert done.stdout
+
+
+def test_kernels_compile_without_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = PLACES["a cache that cannot be written"]
+    done = started("kernels", "ch07.memory_access", "--arch", "sm_80", **place)
+    assert_handled(done, (0,))
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ANYWHERE)
+def test_in_a_terminal_of_40_columns(command: str, tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aiperf_core", *command.split()],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 1 << 16)
+        except OSError:  # the terminal closed with its last process
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert shown
+    assert b"Traceback" not in shown
+
+
+@pytest.mark.parametrize("command", ["list", "tags", "plugins", "validity", "--help", "ch01 --help"])
+def test_a_closed_pipe_ends_as_by_its_signal(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "aiperf_core", *command.split()], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

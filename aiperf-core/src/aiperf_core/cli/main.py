@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
+# The exit code of a program that writes to a closed pipe: 128 + SIGPIPE.
+PIPE_CLOSED = 141
 
 
 class Shell(click.Group):
@@ -123,10 +125,15 @@ class Shell(click.Group):
             code = ExitCode.OK
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
+        except SystemExit as ended:
+            # click handles a closed pipe itself, and exits with 1.
+            if not isinstance(ended.__context__, BrokenPipeError):
+                raise
+            code = PIPE_CLOSED
         except BrokenPipeError:
             # The reader closed the pipe, as in `aiperf list | head -1`. Python would report that again on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = ExitCode.FAILED
+            code = PIPE_CLOSED
         sys.exit(int(code))
 
 
