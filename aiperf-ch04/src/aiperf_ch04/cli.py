@@ -12,7 +12,7 @@ DEVICE = click.option(
     "-d",
     "--device",
     type=click.Choice(("cpu", "cuda")),
-    help="Device to measure. [default: the GPUs, if there are any]",
+    help="Device to measure. [default: GPUs, if there are any]",
 )
 RANKS = click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
 
