@@ -15,6 +15,7 @@ _COMMANDS = {
     "run": "Measure benchmarks and check their results.",
     "profile": "Explain with a profiler why an implementation is fast.",
     "show": "Show the results of a run, or what a target declares.",
+    "sweep": "Show a sweep of parameters as a table and a picture.",
     "results": "List, show, sign and remove stored results.",
     "compare": "Compare two runs, or two implementations.",
     "recheck": "Recompute a run's verdicts from its samples.",

@@ -8,6 +8,7 @@ import click
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_VALUES, axes_of, base_name, fixed, points
 
 if TYPE_CHECKING:
     from aiperf_core.cli.run_view import RunView
@@ -20,19 +21,28 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
-    """Execute a run, print its results and how to resume it, and return its exit code."""
+def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool, picture: Path | None = None) -> int:
+    """Execute a run, print its results and how to resume it, and return its exit code.
+
+    picture: the file for the picture of a sweep.
+    """
     from aiperf_core.cli.run_view import print_json, print_result, print_summary
 
     def show(result: "Finished") -> None:
         print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
 
+    swept = any(selection.point for selection in run.selections)
     with view:
-        code = run_to_end(run, None if as_json else show)
+        # The points of a sweep have one table, at the end.
+        code = run_to_end(run, None if as_json or swept else show)
     path = run.bundle.path if run.bundle else None
+    if swept:
+        from aiperf_core.cli.sweep import show_sweeps
+
+        show_sweeps(None if as_json else screen, run.results, path, picture)
     if as_json:
         print_json(screen, run.results, path)
-    elif run.total > 1:
+    elif not swept and run.total > 1:
         print_summary(screen, run.results, path)
     print_resume_hint(run)
     return code
@@ -89,21 +99,20 @@ def _given(
         for name, value in context.params.items()
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
-    targets = record.targets
+    targets, names = record.targets, list(dict.fromkeys(base_name(one.target) for one in record.targets))
     if "patterns" in params or "variants" in params:
-        chosen = plugins.select(params.get("patterns") or [one.target for one in targets])
+        chosen = plugins.select(params.get("patterns") or names)
         variants = {*params.get("variants", ())}
         what = "PATTERN" if "patterns" in params else "--variant"
         given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
-        yield what, given, {one.target: one.implementations for one in targets}
+        yield what, given, {base_name(one.target): one.implementations for one in targets}
     for name in ("device", "executor", "size"):
         if name in params:
             yield f"--{name}", {params[name]}, {getattr(one, name) for one in targets}
     if "sizes" in params:
-        from aiperf_core.cli.measuring import sizes_of
-
-        given_sizes = sizes_of(params["sizes"])
-        yield "--set", [given_sizes] * len(targets), [one.params for one in targets]
+        axes = axes_of(params["sizes"])
+        sizes = [{**fixed(axes), **dict(point)} for point in points(axes, MOST_VALUES) or [()]]
+        yield "--set", sizes * len(names), [one.params for one in targets]
     same: dict[str, Any] = {"tier": record.tier, "policy": record.policy, "budget": record.budget_s}
     for name, recorded in (same | {"timeout": record.timeout_s}).items():
         if name in params:

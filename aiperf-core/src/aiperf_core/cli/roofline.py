@@ -25,8 +25,7 @@ def roofline(what: str, out: Path) -> None:
 
     picture_file.check(out)
     found = address.find(what)
-    names = found.bundle.targets if found.target is None else [found.target]
-    results = [found.narrowed(found.bundle.target(name)) for name in names]
+    results = list(found.results())
     collected = collect(results, found.bundle.manifest)
     title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name
     picture_file.write(roofline_plot.draw(collected.panels, title), out)

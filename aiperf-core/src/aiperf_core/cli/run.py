@@ -11,13 +11,12 @@ from aiperf_core.cli.measuring import (
     executor_option,
     measuring_options,
     server_ahead,
-    set_option,
-    sizes_of,
     warn_of_skipped,
 )
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_POINTS, axes_of, fixed, points
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
@@ -28,7 +27,25 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
-@set_option
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Override a size: n=1e6. Several values make a sweep: n=1e6,1e7 or n=1e3:1e6:x10 or n=2**10..2**20. May be "
+    "repeated: a grid.",
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the sweep: an .svg, .png or .pdf file."
+)
+@click.option(
+    "--max-points",
+    type=click.IntRange(2),
+    default=MOST_POINTS,
+    show_default=True,
+    metavar="COUNT",
+    help="Limit for the points of a sweep, per target.",
+)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
@@ -53,6 +70,8 @@ def run(
     context: click.Context,
     patterns: tuple[str, ...],
     sizes: tuple[str, ...],
+    picture: Path | None,
+    max_points: int,
     variants: tuple[str, ...],
     resume: Path | None,
     profiler: str | None,
@@ -66,15 +85,27 @@ def run(
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
     (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
+
+    A sweep measures each target at every point, and shows a table over all points.
     """
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)
+    axes = axes_of(sizes)
+    swept = points(axes, max_points)
+    if picture is not None:
+        from aiperf_core.render import picture_file
+
+        if not swept and resume is None:
+            raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
+        picture_file.check(picture, "--picture")
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
+        if swept:
+            raise UsageError("--nnodes cannot be combined with a sweep; give each --set a single value.")
         nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
         if node_rank:
             return serve(nodes, node_rank, quiet=measuring.quiet)
@@ -95,15 +126,17 @@ def run(
     elif not patterns:
         raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
     else:
-        options = measuring.options(executor=executor, params=sizes_of(sizes))
+        options = measuring.options(executor=executor, params=fixed(axes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
-        selections = _selections(plugins, patterns, variants)
+        selections = [
+            evolve(one, point=point) for one in _selections(plugins, patterns, variants) for point in swept or [()]
+        ]
         name = "-".join(patterns)
         planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
     if profiler is not None:
         planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    return execute(planned, view, screen, as_json=measuring.as_json)
+    return execute(planned, view, screen, as_json=measuring.as_json, picture=picture)
 
 
 def _resumed(
