@@ -175,8 +175,8 @@ def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
     axes = axes_of(sizes)
     for axis in axes:
         if len(axis.values) > 1:
-            count = len(axis.values)
-            raise UsageError(f"--set {axis.name} takes one number here; got {count}. For a sweep: aiperf run --set")
+            got = f"got {len(axis.values)} values"
+            raise UsageError(f"--set {axis.name} takes a single number here; {got}. For a sweep: aiperf run")
     return fixed(axes)
 
 

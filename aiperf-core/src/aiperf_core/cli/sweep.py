@@ -39,7 +39,7 @@ def sweep(what: str, picture: Path | None, as_json: bool) -> None:
         for one in found.bundle.manifest.skipped
         if found.target is None or base_name(one.target) == base_name(found.target)
     ]
-    results = [*found.outlines(), *skipped]
+    results: list[Finished] = [*found.outlines(), *skipped]
     stored = sweeps(results)
     if not stored:
         raise UsageError(

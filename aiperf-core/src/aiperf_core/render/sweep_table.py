@@ -1,6 +1,6 @@
 """The table of a sweep: a row for each point and implementation, in the order of the parameters."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -26,19 +26,23 @@ def render_sweep(sweep: Sweep, look: Look, width: int) -> RenderableType:
     notes = labelled(LABEL)
     for label, note in _notes(sweep, look):
         notes.add_row(label, look.text(note))
-    counted = [Text(f"{count} {one.value}", VERDICT_STYLES[one]) for one, count in counts(verdicts(_finished(sweep)))]
+    counted = [
+        Text(f"{count} {one.value}", VERDICT_STYLES[one])
+        for one, count in counts(verdicts(one for _, one in sweep.points))
+    ]
     parts += [Text(), notes] if notes.row_count else []
     return Group(*parts, *([Text(), Text(", ").join(counted)] if counted else []))
 
 
 def shown(sweep: Sweep, name: str, value: float) -> str:
-    """A value of a parameter, spelled as all its values are: in full, or where they are long as `1e6` or `2**20`."""
+    """A value of a parameter: in full, or where values are long as `1e6` or `2**20`, all of them if possible."""
     values = sweep.values(name)
-    if values[-1] >= LONG and all(value == int(value) for value in values):
-        for spell in (_power_of_two, _power_of_ten):
-            if all(map(spell, values)):
-                return spell(value)
-    return units.parameter(value)
+    if values[-1] < LONG or value != int(value):
+        return units.parameter(value)
+    for spell in (_power_of_two, _power_of_ten):
+        if all(each == int(each) and spell(each) for each in values):
+            return spell(value)
+    return (value >= LONG and (_power_of_ten(value) or _power_of_two(value))) or units.parameter(value)
 
 
 def at(sweep: Sweep, values: Mapping[str, float]) -> str:
@@ -57,10 +61,6 @@ def _power_of_ten(value: float) -> str:
     digits = str(int(value))
     first = digits.rstrip("0")
     return f"{first}e{len(digits) - len(first)}" if 0 < len(first) < 3 else ""
-
-
-def _finished(sweep: Sweep) -> Iterable[object]:
-    return (one for _, one in sweep.points)
 
 
 def _title(sweep: Sweep, look: Look) -> list[Text]:
@@ -133,14 +133,15 @@ def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
     reasons: dict[tuple[Verdict, str, str], list[str]] = {}
     for row in sweep.rows:
         if row.verdict in DISBELIEVED:
-            key = row.verdict, words(row.implementation or sweep.target), words(row.reason or "")
+            key = row.verdict, words(row.implementation or ""), words(row.reason or "")
             reasons.setdefault(key, []).append(at(sweep, row.values))
     for (verdict, name, reason), points in reasons.items():
-        yield look.verdict(verdict), f"{name} at {'; '.join(points)}: {reason}"
+        yield look.verdict(verdict), f"{name} at {'; '.join(points)}: {reason}".lstrip()
     warnings: dict[str, list[str]] = {}
     for values, result in sweep.points:
-        for row in result.rows if isinstance(result, TargetResult) else ():
-            for finding in row.findings if row.verdict not in DISBELIEVED else ():
-                warnings.setdefault(finding.issue, []).append(at(sweep, values))
+        rows = result.rows if isinstance(result, TargetResult) else []
+        findings = [finding for one in rows if one.verdict not in DISBELIEVED for finding in one.findings]
+        for finding in findings:
+            warnings.setdefault(finding.issue, []).append(at(sweep, values))
     for issue, points in warnings.items():
         yield Text("warning", "yellow"), f"{issue} at {'; '.join(dict.fromkeys(points))}"
