@@ -82,14 +82,20 @@ def _drawn(sweep: Sweep, note: str, top: float) -> tuple[list[Shape], float]:
     key, top = svg.legend(entries, EDGE, WIDE - EDGE, top + 50)
     shapes += key
     planes = [TIME, SOL] if _lit(rows) else [TIME]
-    xs = _x_scale(sweep.values(name), planes)
+    # A point that failed takes no room of the axis.
+    values = sorted({row.values[name] for row in rows})
+    xs = _x_scale(values, planes)
     for others in _combinations(sweep, name):
         chosen = [row for row in rows if _others(row.values, name) == others]
         if others:
             shapes.append(Text(EDGE, top + 16, shortened(at(sweep, others), WIDE - 2 * EDGE), "label strong"))
             top += 16
         for plane, x in zip(planes, xs, strict=True):
-            shapes += _plane(sweep, rows, chosen, plane, name, x, top + ABOVE, looks)
+            axis = svg.axis_below(
+                x, top + ABOVE, top + ABOVE + HIGH, _x_ticks(sweep, name, values, x), f"{words(name)}{_kind(x)}"
+            )
+            y = _y_scale([plane.of(row) for row in rows], plane.log, top + ABOVE + HIGH, top + ABOVE)
+            shapes += [*axis, *_plane(sweep, chosen, plane, name, x, y, looks)]
         top += ABOVE + HIGH + BELOW
     return shapes, top + 4
 
@@ -97,26 +103,23 @@ def _drawn(sweep: Sweep, note: str, top: float) -> tuple[list[Shape], float]:
 def _plane(
     sweep: Sweep,
     rows: Sequence[SweepRow],
-    chosen: Sequence[SweepRow],
     plane: Plane,
     name: str,
     x: Scale,
-    top: float,
+    y: Scale,
     looks: dict[str, tuple[str, str]],
 ) -> list[Shape]:
-    """The axes of a plane, and a line for each implementation. `rows` of all planes decide the scale."""
-    bottom = top + HIGH
-    y = _y_scale([plane.of(row) for row in rows], plane.log, bottom, top)
-    shapes = svg.axis_below(x, top, bottom, _x_ticks(sweep, name, x), f"{words(name)}{_kind(x)}")
+    """The upright axis of a plane, and a line for each implementation."""
     # The title stands above the labels of the axis, where it has the width of the plane.
-    shapes += svg.axis_left(y, x.left, x.right, [(tick, plane.label(tick)) for tick in y.ticks(TICKS)], "")
-    shapes.append(Text(x.left - 6, top - 10, f"{plane.title}{_kind(y)}", "note"))
+    ticks = [(tick, shortened(plane.label(tick), LEFT - EDGE, 10)) for tick in y.ticks(TICKS)]
+    shapes = svg.axis_left(y, x.left, x.right, ticks, "")
+    shapes.append(Text(x.left - 6, y.right - 10, f"{plane.title}{_kind(y)}", "note"))
     if plane is SOL and y.low <= 1 <= y.high:
         shapes.append(line(x.left, y(1), x.right, y(1), "light", "speed of light"))
     step = min(APART, SPREAD / max(len(looks) - 1, 1))
     for index, (implementation, (form, colour)) in enumerate(looks.items()):
         aside = step * (index - (len(looks) - 1) / 2)
-        ours = [row for row in chosen if row.implementation == implementation]
+        ours = [row for row in rows if row.implementation == implementation]
         for stretch in _stretches(sweep, ours, plane.of):
             places = [(x(row.values[name]) + aside, y(of.value)) for row, of in stretch]
             shapes.append(Path(places, f"course {colour}"))
@@ -174,11 +177,11 @@ def _y_scale(figures: Sequence[Estimate | None], may_be_log: bool, bottom: float
     return Scale(0.0, high * 1.06 if may_be_log or high < 0.5 else max(high * 1.06, 1.06), bottom, top)
 
 
-def _x_ticks(sweep: Sweep, name: str, x: Scale) -> list[tuple[float, str]]:
+def _x_ticks(sweep: Sweep, name: str, values: Sequence[float], x: Scale) -> list[tuple[float, str]]:
     """The measured values, as many as have room for their labels."""
     ticks: list[tuple[float, str]] = []
     free = x.left - 100.0
-    for value in sweep.values(name):
+    for value in values:
         half = text_width(shown(sweep, name, value), 10) / 2
         # A label at an end of the axis reaches inwards.
         middle = min(max(x(value), x.left - 8 + half), x.right + 8 - half)

@@ -129,12 +129,15 @@ def _cells(row: SweepRow, look: Look, limit: int, below: bool) -> Line:
 
 
 def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
-    """Why rows are not believed, and the issues of which rows warn, each with its points."""
+    """Interrupted points, why rows are not believed, and the warnings, each with its points."""
     reasons: dict[tuple[Verdict, str, str], list[str]] = {}
     for row in sweep.rows:
         if row.verdict in DISBELIEVED:
             key = row.verdict, words(row.implementation or ""), words(row.reason or "")
             reasons.setdefault(key, []).append(at(sweep, row.values))
+    partial = [at(sweep, values) for values, one in sweep.points if isinstance(one, TargetResult) and not one.complete]
+    if partial:
+        yield Text("interrupted", "yellow"), f"at {'; '.join(partial)}: figures are partial"
     for (verdict, name, reason), points in reasons.items():
         yield look.verdict(verdict), f"{name} at {'; '.join(points)}: {reason}".lstrip()
     warnings: dict[str, list[str]] = {}

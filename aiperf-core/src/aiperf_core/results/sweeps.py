@@ -1,5 +1,6 @@
 """The sweeps of a run: the results of a target at several values of its parameters, in the order of the values."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import field, frozen
@@ -8,6 +9,8 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import DISBELIEVED, SkippedTarget, TargetResult, Verdict
 from aiperf_core.sweep import split_point
 
+# The high end of a fraction whose time may be zero.
+LARGEST = 1e6
 Finished = TargetResult | SkippedTarget
 
 
@@ -89,12 +92,11 @@ def _rows(values: Mapping[str, float], result: Finished) -> Iterator[SweepRow]:
             row.reason,
             row.time_s if believed else None,
             row.speedup,
-            _fraction(light.time_s, light.fraction, row.time_s) if light else None,
+            _fraction(light.time_s, light.fraction, row.time_s) if light and row.time_s else None,
         )
 
 
-def _fraction(least_s: float, fraction: float, time_s: Estimate | None) -> Estimate:
-    """A fraction of the speed of light, with the interval of the time."""
-    if time_s is None or time_s.low <= 0:
-        return Estimate(fraction, fraction, fraction)
-    return Estimate(fraction, min(fraction, least_s / time_s.high), max(fraction, least_s / time_s.low))
+def _fraction(least_s: float, fraction: float, time_s: Estimate) -> Estimate:
+    """A fraction of the speed of light, with the interval of the time. The interval may reach below zero time."""
+    high = least_s / time_s.low if time_s.low > 0 else math.inf
+    return Estimate(fraction, min(fraction, least_s / time_s.high), max(fraction, min(high, LARGEST)))
