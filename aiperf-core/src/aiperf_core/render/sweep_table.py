@@ -147,4 +147,6 @@ def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
         for finding in findings:
             warnings.setdefault(finding.issue, []).append(at(sweep, values))
     for issue, points in warnings.items():
-        yield Text("warning", "yellow"), f"{issue} at {'; '.join(dict.fromkeys(points))}"
+        names = dict.fromkeys(points)
+        where = "all points" if len(names) == len(sweep.points) else "; ".join(names)
+        yield Text("warning", "yellow"), f"{issue} at {where}"
