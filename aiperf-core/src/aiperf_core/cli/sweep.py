@@ -68,7 +68,8 @@ def show_sweeps(
     from aiperf_core.devices.device import CPU
     from aiperf_core.names import words
     from aiperf_core.render import picture_file, sweep_plot
-    from aiperf_core.render.notes import LABEL, where_of
+    from aiperf_core.render.look import LABEL
+    from aiperf_core.render.notes import where_of
     from aiperf_core.render.sweep_table import render_sweep
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.sweeps import sweeps

@@ -8,8 +8,8 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.grid import Cell, Column, Line, draw, fold, heading, labelled, table, total, widths
-from aiperf_core.render.look import VERDICT_STYLES, Look
-from aiperf_core.render.notes import LABEL
+from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
+from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.summary import counts, verdicts
 from aiperf_core.results.models import DISBELIEVED, TargetResult, Verdict
 from aiperf_core.results.sweeps import Sweep, SweepRow
@@ -145,8 +145,11 @@ def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
         rows = result.rows if isinstance(result, TargetResult) else []
         findings = [finding for one in rows if one.verdict not in DISBELIEVED for finding in one.findings]
         for finding in findings:
-            warnings.setdefault(finding.issue, []).append(at(sweep, values))
+            if not is_machine_wide(finding):
+                warnings.setdefault(finding.issue, []).append(at(sweep, values))
     for issue, points in warnings.items():
         names = dict.fromkeys(points)
         where = "all points" if len(names) == len(sweep.points) else "; ".join(names)
         yield Text("warning", "yellow"), f"{issue} at {where}"
+    for label, note in machine_notes(sweep.results):
+        yield Text(label, "yellow" if label == "warning" else "dim"), note

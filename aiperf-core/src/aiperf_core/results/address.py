@@ -32,13 +32,19 @@ class Address:
 
         Raises UsageError for a target that the bundle lacks.
         """
+        found = self.matching
+        if self.target is not None and not found:
+            known = list(self.bundle.targets)
+            raise UsageError(f"'{self.bundle.path}' has no result of '{self.target}'.{_hint(self.target, known)}")
+        return found
+
+    @property
+    def matching(self) -> list[str]:
+        """The names of the addressed targets and points; empty where the bundle lacks the target."""
         known = list(self.bundle.targets)
         if self.target is None:
             return known
-        found = [name for name in known if selects(self.target, name)]
-        if not found:
-            raise UsageError(f"'{self.bundle.path}' has no result of '{self.target}'.{_hint(self.target, known)}")
-        return [self.target] if self.target in found else found
+        return [self.target] if self.target in known else [name for name in known if selects(self.target, name)]
 
     @property
     def single(self) -> str:
