@@ -12,7 +12,7 @@ from typing import Any
 
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels.archs import parse_arch
-from aiperf_core.kernels.diagnostics import summary
+from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.headers import cuda_include_folders
 
 INSTALL = "install it with: pip install 'aiperf-core[cuda]'"
@@ -33,20 +33,21 @@ def nvrtc_version() -> tuple[int, int]:
 def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> bytes:
     """The machine code (cubin) of a source for `arch`, such as `sm_90a`.
 
-    `path` is the file of the source; its folder is searched for headers. Raises `KernelError` with the first errors,
+    `path` is the file of the source; its folder is searched for headers. Raises `CompileError` with the first errors,
     and `SkipError` when NVRTC does not know the architecture.
     """
     _check_known(arch)
-    nvrtc, flags = _nvrtc(), [flag.encode() for flag in _flags(path, arch, options)]
+    nvrtc, flags = _nvrtc(), _flags(path, arch, options)
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), str(path).encode(), 0, [], [])
     if int(status):
         raise KernelError(f"{path.name}: NVRTC refuses it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
     try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         if int(status):
             log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             text = log.rstrip(b"\0").decode(errors="replace")
-            raise KernelError(f"{path.name} does not compile for {arch}:\n{summary(text)}")
+            command = ["nvrtc", *flags, str(path)]
+            raise compile_error(path, text, subject=f"{path.name} for {arch}", command=command)
         return _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.measurements import Energy, Estimate
-from aiperf_core.names import words
+from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
@@ -46,7 +46,7 @@ def best_of(result: TargetResult) -> Row | None:
 
 def _add_reason(grid: Table, row: Row, look: Look) -> None:
     label = Text(row.verdict.value, VERDICT_STYLES[row.verdict])
-    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {words(row.reason or '')}"))
+    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {lines(row.reason or '')}"))
     if row.verdict not in DISBELIEVED:
         return
     for finding in row.findings:
