@@ -135,7 +135,7 @@ def test_mistaken_options_are_usage_errors(acme: Any) -> None:
     assert str(size.exception) == "'acme.sound' has no size 'huge'; it has smoke, larger."
     device = invoke(acme, "acme.sound", "--device", "cuda")
     assert isinstance(device.exception, UsageError)
-    assert str(device.exception).startswith("The device 'cuda' was asked for, but there is none here: ")
+    assert str(device.exception).startswith("The device 'cuda' was requested, but this machine has none: ")
     target = invoke(acme, "acme.sund")
     assert isinstance(target.exception, UsageError)
 
