@@ -204,14 +204,14 @@ def _metric(result: TargetResult) -> str:
 
 def _of_peaks(row: Row, other: Row) -> Ratio:
     ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
-    return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
+    return (None, "the peak memory was not measured") if ratio is None else (Estimate(ratio, ratio, ratio), None)
 
 
 def _unpaired(row: Row, other: Row) -> Ratio:
     if row.time_s is None or other.time_s is None:
         return None, "too few passes for an interval"
     ratio = independent_ratio(row.time_s, other.time_s)
-    return ratio, None if ratio else "an interval reaches beyond all measure"
+    return ratio, None if ratio else "an interval has no finite bound"
 
 
 def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
