@@ -1,4 +1,6 @@
 import math
+import operator
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -110,6 +112,26 @@ def test_a_file_follows_the_colour_scheme_of_its_reader():
         assert f"svg .paper {{ fill: {palette['page']} }}" in sheet
         assert f"stroke: {palette['page']}; stroke-width: 3px" in sheet
     assert "var(" not in text
+
+
+def linear(colour):
+    """The red, green and blue of a colour by their light."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+
+
+def lab(colour):
+    """A colour of sRGB in CIELAB, in which distances are what an eye sees."""
+    matrix = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    x, y, z = (sum(map(operator.mul, row, linear(colour))) for row in matrix)
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x / 0.95047, y, z / 1.08883))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("palette", [svg.PALETTE, {**svg.PALETTE, **svg.DARK}], ids=["light", "dark"])
+def test_colours_of_series_are_told_apart_and_stand_out_from_the_page(palette):
+    for one, other in combinations((*svg.SERIES, "page"), 2):
+        assert math.dist(lab(palette[one]), lab(palette[other])) > 22, (one, other)
 
 
 def test_a_legend_breaks_into_rows():

@@ -16,8 +16,8 @@ STEPS = (1, 2, 5)
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
 
-# Colours that tell series apart, of Okabe and Ito for any kind of colour vision; the darker colours first.
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#44aa99", "#4d4d4d")
+# Colours that tell series apart, most of Okabe and Ito for any kind of colour vision; the darker colours first.
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#7f9a00", "#4d4d4d")
 SERIES = tuple(f"s{index}" for index in range(len(_SERIES)))
 # The light scheme. A page declares these names as CSS custom properties, and may redefine them for a dark scheme.
 PALETTE: Mapping[str, str] = {
@@ -45,9 +45,10 @@ DARK: Mapping[str, str] = {
     "warn": "#e3b25a",
     "bad": "#ff8a80",
     "yard": "#c6a1dd",
-    "s0": "#4aa8e0",
-    "s3": "#b98cc8",
-    "s7": "#d0608f",
+    "s0": "#3f8fd9",
+    "s3": "#a58be6",
+    "s5": "#9bd8f7",
+    "s7": "#d9436b",
     "s9": "#a8a8a8",
 }
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
