@@ -14,7 +14,6 @@ from markupsafe import Markup
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.render import roofline_plot, svg
-from aiperf_core.render.notes import best_of
 from aiperf_core.render.report import charts
 from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report
@@ -23,6 +22,7 @@ from aiperf_core.render.roofline import roofline as collect
 from aiperf_core.render.summary import chosen
 from aiperf_core.render.svg import Picture, Scale
 from aiperf_core.results.models import Manifest, Row, TargetResult
+from aiperf_core.stats.best import best_variant
 
 BEST_ONLY = "Of each target only the best variant."
 
@@ -94,7 +94,7 @@ def _fewer(panel: Panel) -> Panel:
 
 
 def _of_target(result: TargetResult) -> list[Chart]:
-    found = charts.subject(result, best_of(result))
+    found = charts.subject(result, best_variant(result))
     return [charts.times(found), charts.distributions(found), charts.series(found)] if found.rows else []
 
 
