@@ -315,7 +315,7 @@ def _of_results(ours: TargetResult, theirs: TargetResult) -> list[Difference]:
     """The options that a target was run with."""
     left, right = (
         {
-            "tier": f"{one.tier}, {one.rounds} rounds",
+            "tier": f"{one.tier}, {units.plural('round', one.rounds)}",
             "floor": f"{one.floor:g}",
             "tolerance": one.problem.tolerance,
             "size": f"{one.problem.size}: {_sizes(one)}",
