@@ -172,3 +172,18 @@ def test_an_unknown_lab_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown[3].split() == ["plain", "1.00x"]
     document = json.loads(invoke(labs, "acme.gather", "--json", targets=(target("lab-toast"),)).stdout)
     assert [one["name"] for one in document["ladders"][0]["steps"]] == ["tiled", "packed", "threaded"]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("command", [techniques, labs])
+def test_the_tables_fit_the_terminal(
+    width: int, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aiperf_core.plugins import load_plugins
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = CliRunner().invoke(command, ["--in", str(tmp_path)], obj=load_plugins(), standalone_mode=False)
+    assert found.exception is None
+    table = found.stdout.partition("\n\n")[0].splitlines()  # the terminal breaks the sentence below it
+    assert len(table) > 10
+    assert [line for line in table if len(line) > width] == []
