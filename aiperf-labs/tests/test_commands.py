@@ -176,9 +176,7 @@ def test_an_unknown_lab_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("command", [techniques, labs])
-def test_the_tables_fit_the_terminal(
-    width: int, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tables_fit_the_terminal(width: int, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from aiperf_core.plugins import load_plugins
 
     monkeypatch.setenv("COLUMNS", str(width))

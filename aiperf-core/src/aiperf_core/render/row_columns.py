@@ -12,15 +12,13 @@ from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
 from aiperf_core.stats.spread import Spread, spread_of
 from aiperf_core.targets import nearest
 
-SORTS = ("declared", "speedup", "time", "name")
-
 
 @frozen
 class View:
     """The user's choice of a table.
 
     columns: the names of the columns; none for the default ones.
-    sort: a name from `SORTS`.
+    sort: `declared`, `speedup`, `time` or `name`.
     compact: the whole run as one table, with a line for each implementation.
     """
 
@@ -75,7 +73,7 @@ def listed(separator: str = "") -> str:
 
 
 def in_order(rows: Sequence[tuple[TargetResult, Row]], sort: str) -> list[tuple[TargetResult, Row]]:
-    """The rows in the order of `SORTS`; rows without the figure are last. A baseline has the speedup 1."""
+    """The rows in an order of `View.sort`; rows without the figure are last. A baseline has the speedup 1."""
     keys: dict[str, Callable[[tuple[TargetResult, Row]], tuple[bool, float] | str]] = {
         "speedup": lambda pair: _descending(_speedup_of(pair[1])),
         "time": lambda pair: _ascending(pair[1].time_s.value if pair[1].time_s and _trusted(pair[1]) else None),
