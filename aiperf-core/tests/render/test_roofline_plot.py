@@ -117,6 +117,19 @@ def test_words_lie_within_the_picture_and_cover_none_another(count, wide):
     assert covered == []
 
 
+@pytest.mark.parametrize("wide", [roofline_plot.WIDE, roofline_plot.NARROW])
+def test_a_long_name_is_shortened_and_keeps_its_fraction(wide):
+    found = panel()
+    long = attrs.evolve(found, marks=tuple(attrs.evolve(mark, name="m" * 60) for mark in found.marks))
+    drawn = roofline_plot.draw([long], wide=wide)
+    for text, box in boxes_of(drawn):
+        assert box.left >= 0, text
+        assert box.right <= wide, text
+    names = [shape.content for shape in texts(drawn, "label") if shape.content.startswith("mmm")]
+    assert len(names) == len(found.marks)
+    assert all(re.fullmatch(r"m+… \d[\d.]* %", name) for name in names)
+
+
 def test_the_alternative_text_names_the_first_marks():
     assert roofline_plot.draw([panel()]).title == "roofline of NVIDIA H200"
     assert roofline_plot.draw([panel()]).alt.startswith(
