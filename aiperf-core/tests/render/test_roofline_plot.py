@@ -100,6 +100,15 @@ def test_of_many_marks_some_have_names(targets, named):
     assert len(marks(markup(roofline_plot.draw([found])))) == 5 * targets
 
 
+def test_a_narrow_picture_names_fewer_marks_and_draws_all():
+    found = panel(*many(2))
+    narrow = roofline_plot.draw([found], wide=roofline_plot.NARROW)
+    assert len(marks(markup(narrow))) == 10
+    assert len(roofline_plot.named(found)) == 10
+    names = [shape.content for shape in texts(narrow, "label") if shape.content.endswith(" %")]
+    assert len(names) == 2, "the best of each target"
+
+
 @pytest.mark.parametrize(
     ("count", "wide"),
     [(1, roofline_plot.WIDE), (3, roofline_plot.WIDE), (8, roofline_plot.WIDE), (1, roofline_plot.NARROW)],

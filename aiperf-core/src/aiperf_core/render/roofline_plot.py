@@ -41,7 +41,7 @@ def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
     shapes += svg.axis_below(x, y.right, y.left, ticks, "arithmetic intensity, FLOP per byte that must be moved")
     shapes += svg.axis_left(y, x.left, x.right, [(value, _round(value)) for value in y.ticks(7)], "FLOP/s")
     roofs, taken = _roofs(panel, x, y)
-    leaders, names = _names(panel, x, y, taken)
+    leaders, names = _names(panel, named(panel, wide), x, y, taken)
     shapes += [*roofs, *_stems(panel.marks, x, y), *leaders]
     colours = _colours(panel.marks)
     for mark in sorted(panel.marks, key=lambda mark: mark.kind == "yardstick"):
@@ -53,9 +53,13 @@ def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
     return [*shapes, *names, *key], bottom + 6
 
 
-def named(panel: Panel) -> list[Mark]:
-    """The marks that get a name: all where there are few, else baselines and the best, or the best alone."""
-    for kinds in (FORMS, ("baseline", "best"), ("best",)):
+def named(panel: Panel, wide: float = WIDE) -> list[Mark]:
+    """The marks that get a name: all where there are few, else baselines and the best, or the best alone.
+
+    In a narrow picture of several targets these are the best alone.
+    """
+    is_crowded = wide < WIDE and len(_targets(panel.marks)) > 1
+    for kinds in (("best",),) if is_crowded else (FORMS, ("baseline", "best"), ("best",)):
         marks = [mark for mark in panel.marks if mark.kind in kinds]
         if len(marks) <= NAMED:
             return marks
@@ -70,7 +74,8 @@ def _plane(panel: Panel, top: float, wide: float) -> tuple[Scale, Scale]:
     ys = [mark.flop_per_s for mark in panel.marks] + (levels or [intensity * slope for intensity in xs])
     left, furthest = min(xs) / 10, max(xs + [level / slope for level in levels])
     # On the right, room for a name beside the last mark, and for what stands on the level roofs.
-    right = furthest * 10 ** max(0.9, 0.25 * math.log10(max(furthest / left, 1.0)))
+    room = 0.25 if wide == WIDE else 0.5
+    right = furthest * 10 ** max(0.9, room * math.log10(max(furthest / left, 1.0)))
     across = log_scale(left, right, LEFT, wide - RIGHT)
     return across, log_scale(min([*ys, left * slope]) / 4, max(ys) * 3, top + HIGH, top)
 
@@ -126,9 +131,10 @@ def _stems(marks: Sequence[Mark], x: Scale, y: Scale) -> list[Shape]:
     return stems
 
 
-def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list[Shape], list[Shape]]:
-    """The names of marks, where nothing else is, and lines to those that stand further away."""
-    marks = named(panel)
+def _names(
+    panel: Panel, marks: Sequence[Mark], x: Scale, y: Scale, taken: Sequence[Box]
+) -> tuple[list[Shape], list[Shape]]:
+    """The names of these marks, where nothing else is, and lines to those that stand further away."""
     names = [_label(mark, panel.marks, _room(x(mark.intensity), x)) for mark in marks]
     labels = [
         Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name, _size(mark)), mark.target)
