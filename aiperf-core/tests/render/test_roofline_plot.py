@@ -100,6 +100,15 @@ def test_of_many_marks_some_have_names(targets, named):
     assert len(marks(markup(roofline_plot.draw([found])))) == 5 * targets
 
 
+def test_a_narrow_picture_names_fewer_marks_and_draws_all():
+    found = panel(*many(2))
+    narrow = roofline_plot.draw([found], wide=roofline_plot.NARROW)
+    assert len(marks(markup(narrow))) == 10
+    assert len(roofline_plot.named(found)) == 10
+    names = [shape.content for shape in texts(narrow, "label") if shape.content.endswith(" %")]
+    assert len(names) == 2, "the best of each target"
+
+
 @pytest.mark.parametrize(
     ("count", "wide"),
     [(1, roofline_plot.WIDE), (3, roofline_plot.WIDE), (8, roofline_plot.WIDE), (1, roofline_plot.NARROW)],
@@ -115,6 +124,19 @@ def test_words_lie_within_the_picture_and_cover_none_another(count, wide):
         assert box.top <= found.height, content
     covered = [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlap(b) > 4]
     assert covered == []
+
+
+@pytest.mark.parametrize("wide", [roofline_plot.WIDE, roofline_plot.NARROW])
+def test_a_long_name_is_shortened_and_keeps_its_fraction(wide):
+    found = panel()
+    long = attrs.evolve(found, marks=tuple(attrs.evolve(mark, name="m" * 60) for mark in found.marks))
+    drawn = roofline_plot.draw([long], wide=wide)
+    for text, box in boxes_of(drawn):
+        assert box.left >= 0, text
+        assert box.right <= wide, text
+    names = [shape.content for shape in texts(drawn, "label") if shape.content.startswith("mmm")]
+    assert len(names) == len(found.marks)
+    assert all(re.fullmatch(r"m+… \d[\d.]* %", name) for name in names)
 
 
 def test_the_alternative_text_names_the_first_marks():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from aiperf_core import units
 from aiperf_core.render import svg
-from aiperf_core.render.labels import Box, Label, around, place
+from aiperf_core.render.labels import GAP, Box, Label, around, place
 from aiperf_core.render.marks import FORMS, form_of
 from aiperf_core.render.roofline import Mark, Panel
 from aiperf_core.render.svg import Picture, Scale, Shape, Text, log_scale, text_width
@@ -14,6 +14,7 @@ WIDE, NARROW = 720.0, 360.0  # of the picture; narrow for a telephone
 HIGH = 350.0  # of the plane within it
 LEFT, RIGHT, TOP = 66.0, 12.0, 44.0  # space around the plane
 LABEL = 13.0  # height of a label
+LONGEST = 260.0  # width of a label
 NAMED = 24  # labels; more would cover each other
 
 
@@ -40,7 +41,7 @@ def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
     shapes += svg.axis_below(x, y.right, y.left, ticks, "arithmetic intensity, FLOP per byte that must be moved")
     shapes += svg.axis_left(y, x.left, x.right, [(value, _round(value)) for value in y.ticks(7)], "FLOP/s")
     roofs, taken = _roofs(panel, x, y)
-    leaders, names = _names(panel, x, y, taken)
+    leaders, names = _names(panel, named(panel, wide), x, y, taken)
     shapes += [*roofs, *_stems(panel.marks, x, y), *leaders]
     colours = _colours(panel.marks)
     for mark in sorted(panel.marks, key=lambda mark: mark.kind == "yardstick"):
@@ -52,9 +53,13 @@ def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
     return [*shapes, *names, *key], bottom + 6
 
 
-def named(panel: Panel) -> list[Mark]:
-    """The marks that get a name: all where there are few, else baselines and the best, or the best alone."""
-    for kinds in (FORMS, ("baseline", "best"), ("best",)):
+def named(panel: Panel, wide: float = WIDE) -> list[Mark]:
+    """The marks that get a name: all where there are few, else baselines and the best, or the best alone.
+
+    In a narrow picture of several targets these are the best alone.
+    """
+    is_crowded = wide < WIDE and len(_targets(panel.marks)) > 1
+    for kinds in (("best",),) if is_crowded else (FORMS, ("baseline", "best"), ("best",)):
         marks = [mark for mark in panel.marks if mark.kind in kinds]
         if len(marks) <= NAMED:
             return marks
@@ -69,7 +74,8 @@ def _plane(panel: Panel, top: float, wide: float) -> tuple[Scale, Scale]:
     ys = [mark.flop_per_s for mark in panel.marks] + (levels or [intensity * slope for intensity in xs])
     left, furthest = min(xs) / 10, max(xs + [level / slope for level in levels])
     # On the right, room for a name beside the last mark, and for what stands on the level roofs.
-    right = furthest * 10 ** max(0.9, 0.25 * math.log10(max(furthest / left, 1.0)))
+    room = 0.25 if wide == WIDE else 0.5
+    right = furthest * 10 ** max(0.9, room * math.log10(max(furthest / left, 1.0)))
     across = log_scale(left, right, LEFT, wide - RIGHT)
     return across, log_scale(min([*ys, left * slope]) / 4, max(ys) * 3, top + HIGH, top)
 
@@ -125,12 +131,13 @@ def _stems(marks: Sequence[Mark], x: Scale, y: Scale) -> list[Shape]:
     return stems
 
 
-def _names(panel: Panel, x: Scale, y: Scale, taken: Sequence[Box]) -> tuple[list[Shape], list[Shape]]:
-    """The names of marks, where nothing else is, and lines to those that stand further away."""
-    marks = named(panel)
-    names = [svg.shortened(_label(mark, panel.marks), 260) for mark in marks]
+def _names(
+    panel: Panel, marks: Sequence[Mark], x: Scale, y: Scale, taken: Sequence[Box]
+) -> tuple[list[Shape], list[Shape]]:
+    """The names of these marks, where nothing else is, and lines to those that stand further away."""
+    names = [_label(mark, panel.marks, _room(x(mark.intensity), x)) for mark in marks]
     labels = [
-        Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name, 12 if mark.kind == "best" else 11), mark.target)
+        Label(x(mark.intensity), -y(mark.flop_per_s), text_width(name, _size(mark)), mark.target)
         for mark, name in zip(marks, names, strict=True)
     ]
     unnamed = [mark for mark in panel.marks if mark not in marks]
@@ -171,11 +178,22 @@ def _colours(marks: Sequence[Mark]) -> dict[str, str]:
     return {target: svg.SERIES[index % len(svg.SERIES)] for index, target in enumerate(_targets(marks))}
 
 
-def _label(mark: Mark, marks: Sequence[Mark]) -> str:
-    """`wide 82 %`; with its target where the legend does not tell targets apart."""
+def _room(at: float, x: Scale) -> float:
+    """The longest name that fits beside a mark, at the right or at the left."""
+    return min(LONGEST, max(x.right - at, at - x.left) - GAP)
+
+
+def _size(mark: Mark) -> float:
+    """The font size by which the width of a name is taken: names of the best are bold."""
+    return 12.0 if mark.kind == "best" else 11.0
+
+
+def _label(mark: Mark, marks: Sequence[Mark], room: float) -> str:
+    """`wide 82 %`, no wider than `room`; with its target where the legend does not tell targets apart."""
     many = len(_targets(marks)) > len(svg.SERIES)
     name = f"{mark.target.rpartition('.')[2]}:{mark.name}" if many else mark.name
-    return name if mark.fraction is None else f"{name} {units.percent(mark.fraction)}"
+    fraction = "" if mark.fraction is None else f" {units.percent(mark.fraction)}"
+    return svg.shortened(name, room - text_width(fraction, _size(mark)), _size(mark)) + fraction
 
 
 def _told(mark: Mark) -> str:

@@ -11,8 +11,8 @@ from text_boxes import boxes_of
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.render import ladder, marks, roofline, roofline_plot
 from aiperf_core.render.ladder import Rung
-from aiperf_core.render.report import charts
-from aiperf_core.render.svg import SERIES, Text, markup
+from aiperf_core.render.report import charts, content, html
+from aiperf_core.render.svg import SERIES, Path, Text, markup
 from aiperf_core.results import example
 from aiperf_core.results.models import Verdict
 
@@ -219,6 +219,26 @@ def test_an_implementation_has_one_colour_in_all_pictures_of_a_target():
     for shape in ladder.draw(rungs, "speedup", "x").shapes:
         if "mark" in shape.kind.split():
             assert shape.kind.split()[-1] == expected[shape.title.partition(":")[0]]
+
+
+def test_the_head_of_a_page_the_roofline_and_the_pictures_have_one_best_variant():
+    """A faster row whose gain is not proven is the best in none of them."""
+    rows = [row for row in example.rows() if row.role != "variant" or row.name in ("coalesced", "wide")]
+    rows = [
+        attrs.evolve(row, verdict=Verdict.INCONCLUSIVE, samples=result([6e-4]).rows[0].samples)
+        if row.name == "wide"
+        else row
+        for row in rows
+    ]
+    made = attrs.evolve(example.result(), rows=rows)
+    (section,) = content.report("run", example.manifest(), [made], {}).sections
+    (panel,) = roofline.roofline([made], example.manifest()).panels
+    assert section.headline.name == "coalesced"
+    assert [mark.name for mark in panel.marks if mark.kind == "best"] == ["coalesced"]
+    (figure, *_) = html._of_target(made)
+    assert [
+        shape.kind.split()[-1] for shape in figure.picture.shapes if isinstance(shape, Path) and "mark" in shape.kind
+    ][:1] == [marks.colours((row.name, row.role) for row in rows)["coalesced"]]
 
 
 def _top(shape):
