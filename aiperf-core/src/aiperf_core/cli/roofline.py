@@ -8,7 +8,7 @@ import click
 @click.command("roofline")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
+    "-o", "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
 )
 def roofline(what: str, out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.
@@ -25,7 +25,7 @@ def roofline(what: str, out: Path) -> None:
 
     picture_file.check(out)
     found = address.find(what)
-    names = found.bundle.targets if found.target is None else [found.target]
+    names = found.bundle.targets if found.target is None else found.matching or [found.target]
     results = [found.narrowed(found.bundle.target(name)) for name in names]
     collected = collect(results, found.bundle.manifest)
     title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name
