@@ -12,14 +12,11 @@ Breaks     Answers of equal length. Prompts that are long beside the answers: ea
            wait. `sorted_batches` and `longest_first` need the lengths in advance, which a server seldom knows.
 """
 
-from typing import Any
-
 import torch
-from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.graphs import captured
-from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted, rms_norm, rotate
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
 
 # On one processor of the host: short operations that two would share wait for each other.
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
@@ -180,7 +177,6 @@ class Server:
         self.cache = Cache(self.sizes, slots, self.room, self.device, head.dtype)
         # Of each slot: its last token, the place of it, its request (or `requests`, for none), tokens said so far.
         self.token, self.place, self.request, self.said = torch.zeros(4, slots, dtype=torch.int64, device=self.device)
-        self.row = torch.arange(slots, device=self.device)
         # A line below the others takes what slots without a request say.
         self.out = torch.empty(requests + 1, most_wanted, dtype=torch.int64, device=self.device)
         wide = torch.promote_types(head.dtype, torch.float32)
@@ -247,31 +243,10 @@ class Server:
         self.step(span)
 
     def step(self, span):
-        stream = functional.embedding(self.token[:, None], self.model.embedding)
-        angles = self.place[:, None, None, None] * self.model.frequencies
-        turns = angles.cos(), angles.sin()
-        mask = (torch.arange(span, device=self.device) <= self.place[:, None])[:, None, None]
-        layers: Any = self.model.layers
-        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
-            stream = stream + self.attend(layer, rms_norm(stream, layer.attention_norm), turns, mask, keys, values)
-            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
+        states = self.model.states_at(self.token[:, None], self.place[:, None], self.cache, span=span)
         # A slot without a request stays within its room.
         self.place.add_(1).clamp_(max=self.room - 1)
-        self.say(rms_norm(stream, self.model.norm)[:, 0], self.row)
-
-    def attend(self, layer, x, turns, mask, keys, values):
-        """Attention of one token of each slot to that slot's places."""
-        sizes = self.sizes
-        split = functional.linear(x, layer.qkv).view(self.slots, 1, -1, sizes.head_width).transpose(1, 2)
-        query, key, value = split.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
-        query, key = rotate(query, turns), rotate(key, turns)
-        keys[self.row, :, self.place] = key[:, :, 0]
-        values[self.row, :, self.place] = value[:, :, 0]
-        span = mask.shape[-1]
-        # The queries that share a head of keys are as several queries of it.
-        shared = query.reshape(self.slots, sizes.kv_heads, -1, sizes.head_width)
-        mixed = functional.scaled_dot_product_attention(shared, keys[:, :, :span], values[:, :, :span], attn_mask=mask)
-        return functional.linear(mixed.reshape(self.slots, 1, sizes.width), layer.out)
+        self.say(states[:, 0], self.cache.row)
 
     def say(self, states, slots):
         """The next token of some slots, and its scores, into the lines of their requests."""

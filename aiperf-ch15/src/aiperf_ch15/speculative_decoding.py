@@ -12,14 +12,11 @@ Breaks     Agreement below some half, or a draft that is no faster. Large batche
            rejected token costs as much as an accepted one. `prompt_lookup` guesses only what was said before.
 """
 
-from typing import Any
-
 import torch
-from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.graphs import captured
-from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, rms_norm, rotate, successors
+from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, successors
 
 # On one processor of the host: short operations that two would share wait for each other.
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
@@ -168,32 +165,12 @@ class Model:
     """A model with a cache whose places are a tensor, so that a graph has them all."""
 
     def __init__(self, sizes, weights, room):
-        self.sizes, self.model = sizes, Transformer(sizes, weights)
-        head = weights["head"]
+        self.model, head = Transformer(sizes, weights), weights["head"]
         self.cache = Cache(sizes, 1, room, head.device, head.dtype)
-        self.every = torch.arange(room, device=head.device)
 
     def states(self, tokens, places):
         """The input of the head for some tokens, [count, width]; keys and values go to their places in the cache."""
-        sizes = self.sizes
-        stream = functional.embedding(tokens, self.model.embedding)
-        angles = places[:, None] * self.model.frequencies
-        turns = angles.cos(), angles.sin()
-        mask = self.every <= places[:, None]
-        layers: Any = self.model.layers
-        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
-            split = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv)
-            heads = split.view(len(tokens), -1, sizes.head_width).transpose(0, 1)
-            query, key, value = heads.split((sizes.heads, sizes.kv_heads, sizes.kv_heads))
-            keys[0].index_copy_(1, places, rotate(key, turns))
-            values[0].index_copy_(1, places, value)
-            mixed = functional.scaled_dot_product_attention(
-                rotate(query, turns)[None], keys, values, attn_mask=mask, enable_gqa=sizes.heads != sizes.kv_heads
-            )
-            joined = mixed[0].transpose(0, 1).reshape(len(tokens), sizes.width)
-            stream = stream + functional.linear(joined, layer.out)
-            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
-        return rms_norm(stream, self.model.norm)
+        return self.model.states_at(tokens[None], places[None], self.cache)[0]
 
 
 @both.baseline(kind="reasonable")
@@ -301,6 +278,6 @@ class PromptLookup(Greedy):
     def guess(self):
         # Where the last token was before, the latest of these places; place 0 if it was nowhere. Behind the last token
         # there is nothing to read.
-        every = self.target.every
+        every = self.target.cache.place
         found = ((self.text == self.text[self.last]) & (every < self.last)) * every
         return self.text[torch.minimum(found.max() + self.after[1:], self.last)]

@@ -19,7 +19,7 @@ from torch.nn import functional
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.errors import UsageError
 from aiperf_core.graphs import captured
-from aiperf_core.models import ModelConfig, Transformer, config, planted, rms_norm, rotate
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
 
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1, prepare_timeout_s=600)
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda")
@@ -161,12 +161,9 @@ class Engine:
         )
         self.sizes, self.model, self.most = sizes, Transformer(sizes, weights), most
         self.device, dtype = weights["head"].device, weights["head"].dtype
-        self.rows, self.row = rows, torch.arange(rows, device=self.device)
-        self.room = longest + most
+        self.rows, self.room = rows, longest + most
         # One more row than there are requests at a time, for a prefix.
-        shape = (layers, 2, rows + 1, kv_heads, self.room, sizes.head_width)
-        self.cache = torch.zeros(shape, device=self.device, dtype=dtype)
-        self.cosine, self.sine = self.model.turns(0, self.room)
+        self.cache = Cache(sizes, rows + 1, self.room, self.device, dtype)
         self.token, self.length, self.count = torch.zeros(3, rows, dtype=torch.int64, device=self.device)
         self.candidates = torch.zeros(rows, CANDIDATES, dtype=torch.int64, device=self.device)
         self.scores = torch.zeros(rows, CANDIDATES, device=self.device)
@@ -221,7 +218,8 @@ class Engine:
 
     def start(self, row, prompts, length, prefix):
         """Put prompts into rows, all but their first `prefix` tokens, and generate their first tokens."""
-        self.cache[:, :, row, :, :prefix] = self.cache[:, :, self.rows :, :, :prefix]
+        for kept in (*self.cache.keys, *self.cache.values) if prefix else ():
+            kept[row, :, :prefix] = kept[self.rows, :, :prefix]
         states = self.prefill(row, prompts, prefix)
         logits = self.model.logits(states[torch.arange(len(row), device=self.device), length - 1 - prefix])
         self.length[row], self.count[row], self.token[row] = length, 1, logits.argmax(-1)
@@ -234,53 +232,20 @@ class Engine:
         Shorter prompts are padded at their ends. No token before sees that, and the next steps write over it.
         """
         end = prompts.shape[1]
-        # The queries that share a head of the cache are rows of one product, here and in `step`.
-        group = self.sizes.heads // self.sizes.kv_heads
-        mask = torch.ones(end - begin, end, dtype=torch.bool, device=self.device).tril(begin).repeat(group, 1)
-        turns = self.cosine[begin:end, None], self.sine[begin:end, None]
-        stream = functional.embedding(prompts[:, begin:], self.model.embedding)
-        for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
-            query, key, value = (one.transpose(1, 2) for one in self.split(layer, stream, turns))
-            keys[row, :, begin:end], values[row, :, begin:end] = key, value
-            grouped = query.reshape(len(row), self.sizes.kv_heads, group * (end - begin), -1)
-            mixed = functional.scaled_dot_product_attention(
-                grouped, keys[row, :, :end], values[row, :, :end], attn_mask=mask
-            )
-            stream = self.rest(layer, stream, mixed.reshape(query.shape).transpose(1, 2).flatten(2))
-        return rms_norm(stream, self.model.norm)
+        places = self.cache.place[begin:end].expand(len(row), -1)
+        return self.model.states_at(prompts[:, begin:], places, self.cache, span=end, rows=row)
 
     def step(self, places):
         """Generate a token in each row, with the first `places` places of the cache."""
         # A row that is done stays where it is; it would leave its room.
         at = self.length.clamp(max=self.room - 1)
-        seen = (torch.arange(places, device=self.device) <= at[:, None])[:, None, None]
-        turns = self.cosine[at][:, None], self.sine[at][:, None]
-        stream = functional.embedding(self.token, self.model.embedding)
-        for layer, (keys, values) in zip(self.model.layers, self.cache, strict=True):
-            query, key, value = self.split(layer, stream, turns)
-            keys[self.row, :, at], values[self.row, :, at] = key, value
-            grouped = query.unflatten(1, (self.sizes.kv_heads, -1))
-            kept = keys[: self.rows, :, :places], values[: self.rows, :, :places]
-            mixed = functional.scaled_dot_product_attention(grouped, *kept, attn_mask=seen)
-            stream = self.rest(layer, stream, mixed.flatten(1))
-        logits = self.model.logits(rms_norm(stream, self.model.norm))
+        states = self.model.states_at(self.token[:, None], at[:, None], self.cache, span=places)
+        logits = self.model.logits(states[:, 0])
         self.token.copy_(logits.argmax(-1))
         self.scores.copy_(logits.gather(-1, self.candidates))
-        self.history[self.row, self.count.clamp(max=self.most)] = self.token
+        self.history[self.cache.row[: self.rows], self.count.clamp(max=self.most)] = self.token
         self.length.add_(1)
         self.count.add_(1)
-
-    def split(self, layer, stream, turns):
-        """Rotated queries and keys, and values: [..., heads, head_width] of [..., width]."""
-        sizes = self.sizes
-        x = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv).unflatten(-1, (-1, sizes.head_width))
-        query, key, value = x.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), -2)
-        return rotate(query, turns), rotate(key, turns), value
-
-    def rest(self, layer, stream, mixed):
-        """What follows attention."""
-        stream = stream + functional.linear(mixed, layer.out)
-        return stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
 
 
 @both.baseline(kind="reasonable")

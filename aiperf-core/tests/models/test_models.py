@@ -86,6 +86,33 @@ def test_prefill_and_decode_are_the_whole_forward_pass(sizes: ModelConfig, dtype
         model.prefill(tokens, room=12)
 
 
+@pytest.mark.parametrize("sizes", [TINY, AWKWARD], ids=["tiny", "awkward"])
+def test_rows_at_places_of_their_own_are_the_whole_forward_pass(sizes: ModelConfig) -> None:
+    model, tokens = build(sizes, "cpu", torch.float64, generator()), texts(sizes, 3, 13)
+    whole = model.states(tokens)
+    cache = Cache(sizes, 4, 16, "cpu", torch.float64)
+    for kept in (*cache.keys, *cache.values):
+        kept.fill_(7.0)  # what is read of a place that no token has filled shows
+    begins = torch.tensor([2, 5, 7])
+    # Prompts of different lengths, in another order of rows, padded to the longest.
+    order = torch.tensor([2, 0, 1])
+    found = model.states_at(tokens[order, :7], cache.place[:7].expand(3, -1), cache, span=7, rows=order)
+    for row, states in zip(order.tolist(), found, strict=True):
+        assert torch.allclose(states[: begins[row]], whole[row, : begins[row]], rtol=0, atol=1e-9)
+    # Each row goes on behind its prompt, two tokens at a time, over what padding left.
+    for more in (0, 2, 4):
+        at = (begins + more)[:, None] + torch.arange(2)
+        states = model.states_at(tokens.gather(1, at), at, cache)
+        assert torch.allclose(states, whole[torch.arange(3)[:, None], at], rtol=0, atol=1e-9)
+    # One token more, in no more places than it takes.
+    at = (begins + 5)[:, None]
+    states = model.states_at(tokens.gather(1, at), at, cache, span=13)
+    assert torch.allclose(states, whole[torch.arange(3)[:, None], at], rtol=0, atol=1e-9)
+    # The last row of the cache has no text, and the length is that of the other calls.
+    assert all(bool((kept[3] == 7.0).all()) for kept in (*cache.keys, *cache.values))
+    assert cache.length == 0
+
+
 def test_a_shorter_length_takes_tokens_back() -> None:
     model, tokens = build(TINY, "cpu", torch.float64, generator()), texts(TINY, 1, 9)
     cache = Cache(TINY, 1, 12, "cpu", torch.float64)

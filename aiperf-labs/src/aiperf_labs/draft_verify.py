@@ -15,14 +15,12 @@ Breaks     Large batches: judging all guesses then takes as much longer as there
 """
 
 import time
-from typing import Any
 
 import torch
-from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.graphs import captured
-from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, rms_norm, rotate, successors
+from aiperf_core.models import Cache, ModelConfig, Transformer, agreeing, config, planted, successors
 
 # On one processor of the host: short operations that two would share wait for each other.
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1, prepare_timeout_s=600)
@@ -158,34 +156,12 @@ class Model:
     """A model with a cache in which each text has places of its own."""
 
     def __init__(self, sizes, weights, batch, room):
-        self.sizes, self.model = sizes, Transformer(sizes, weights)
-        head = weights["head"]
+        self.model, head = Transformer(sizes, weights), weights["head"]
         self.cache = Cache(sizes, batch, room, head.device, head.dtype)
-        self.row = torch.arange(batch, device=head.device)[:, None]
-        self.every = torch.arange(room, device=head.device)
-        self.shared = sizes.heads // sizes.kv_heads
 
     def states(self, tokens, places):
         """The input of the head for some tokens of each text, [batch, count, width], at places [batch, count]."""
-        sizes, (batch, count) = self.sizes, tokens.shape
-        stream = functional.embedding(tokens, self.model.embedding)
-        angles = places[:, None, :, None] * self.model.frequencies
-        turns = angles.cos(), angles.sin()
-        # The queries that share a head of keys are as several queries of it.
-        mask = (self.every <= places[:, None, :, None]).repeat(1, 1, self.shared, 1)
-        layers: Any = self.model.layers
-        for layer, keys, values in zip(layers, self.cache.keys, self.cache.values, strict=True):
-            split = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv)
-            heads = split.view(batch, count, -1, sizes.head_width).transpose(1, 2)
-            query, key, value = heads.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
-            keys[self.row, :, places] = rotate(key, turns).transpose(1, 2)
-            values[self.row, :, places] = value.transpose(1, 2)
-            queries = rotate(query, turns).reshape(batch, sizes.kv_heads, -1, sizes.head_width)
-            mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
-            joined = mixed.view(batch, sizes.heads, count, -1).transpose(1, 2).reshape(batch, count, sizes.width)
-            stream = stream + functional.linear(joined, layer.out)
-            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
-        return rms_norm(stream, self.model.norm)
+        return self.model.states_at(tokens, places, self.cache)
 
 
 @both.baseline(kind="reasonable")
@@ -243,7 +219,9 @@ class Greedy:
         # Up to the first wrong guess, and the target's token in its place; the next round overwrites what follows.
         right = (tokens[:, 1:] == said[:, :-1]).long().cumprod(1).sum(1, keepdim=True)
         self.text.scatter_(1, self.last + 1 + after, said)
-        self.scores[self.target.row, self.last + 1 + after] = logits[..., self.candidates].to(self.scores.dtype)
+        self.scores[self.target.cache.row[:, None], self.last + 1 + after] = logits[..., self.candidates].to(
+            self.scores.dtype
+        )
         self.last += right + 1
 
 

@@ -1,6 +1,7 @@
 """A decoder-only transformer: RMSNorm, rotary positions, grouped-query attention, gated feed-forward."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +27,12 @@ def build(
 
 
 class Cache:
-    """Keys and values of earlier tokens, for up to `room` tokens; all rows of a batch have the same length.
+    """Keys and values of earlier tokens, for up to `room` tokens of each row of a batch.
 
     keys, values: a tensor for each layer, [batch, kv_heads, room, head_width].
-    length: the number of filled places. It may be set: later places are overwritten.
+    length: the number of filled places, the same for all rows. It may be set: later places are overwritten.
+
+    `Transformer.states_at` fills places that differ by row, and neither reads nor changes `length`.
     """
 
     def __init__(
@@ -39,6 +42,23 @@ class Cache:
         self.keys = torch.zeros(shape, device=device, dtype=dtype).unbind()
         self.values = torch.zeros(shape, device=device, dtype=dtype).unbind()
         self.length, self.room = 0, room
+        # The numbers of all rows and of all places.
+        self.row, self.place = torch.arange(batch, device=device), torch.arange(room, device=device)
+
+
+class _At(NamedTuple):
+    """Where tokens go in a cache.
+
+    row: of each text, [batch].
+    places: of each token, [batch, count].
+    span: the number of places that attention reads.
+    first: whether the rows are the first ones, which need no copy.
+    """
+
+    row: Tensor
+    places: Tensor
+    span: int
+    first: bool
 
 
 class Layer(nn.Module):
@@ -84,6 +104,23 @@ class Layer(nn.Module):
             enable_gqa=model.heads != model.kv_heads,
         )
         return functional.linear(mixed.transpose(1, 2).reshape(batch, length, model.width), self.out)
+
+    def attend_at(self, x: Tensor, turns: tuple[Tensor, Tensor], mask: Tensor, cache: Cache, at: "_At") -> Tensor:
+        """Attention of every token to its row's places in the cache, as the mask selects them."""
+        model, (batch, count, _) = self.model, x.shape
+        split = functional.linear(x, self.qkv).view(batch, count, -1, model.head_width)
+        query, key, value = split.split((model.heads, model.kv_heads, model.kv_heads), 2)
+        keys, values = cache.keys[self.number], cache.values[self.number]
+        keys[at.row[:, None], :, at.places] = rotate(key, turns)
+        values[at.row[:, None], :, at.places] = value
+        keys, values = (
+            one[:batch] if at.first else one[at.row] for one in (keys[:, :, : at.span], values[:, :, : at.span])
+        )
+        # The queries that share a head of keys are as several queries of it.
+        shared = rotate(query, turns).transpose(1, 2).reshape(batch, model.kv_heads, -1, model.head_width)
+        mixed = functional.scaled_dot_product_attention(shared, keys, values, attn_mask=mask)
+        joined = mixed.view(batch, model.heads, count, -1).transpose(1, 2).reshape(batch, count, model.width)
+        return functional.linear(joined, self.out)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """SwiGLU: silu of the gate half times the other half."""
@@ -155,6 +192,33 @@ class Transformer(nn.Module):
             stream = layer(stream, turns, mask, cache)
         if cache is not None:
             cache.length = start + length
+        return rms_norm(stream, self.norm)
+
+    def states_at(
+        self, tokens: Tensor, places: Tensor, cache: Cache, *, span: int | None = None, rows: Tensor | None = None
+    ) -> Tensor:
+        """The input of the head, [batch, count, width], of tokens whose rows are at places of their own.
+
+        tokens: [batch, count].
+        places: of each token in its row of the cache, [batch, count] in int64. A token sees the places up to its own;
+            what lies behind is overwritten when its turn comes. No place is checked.
+        span: the number of places of the cache that attention reads, at least the last of `places`; None for all.
+        rows: the rows of the cache, [batch] in int64; None for the first ones. Attention copies rows that are given.
+
+        The host waits for nothing, so that a CUDA graph can have captured the call.
+        """
+        span, first = cache.room if span is None else span, rows is None
+        at = _At(cache.row[: len(tokens)] if rows is None else rows, places, span, first)
+        angles = places[..., None, None] * self.frequencies
+        turns = angles.cos(), angles.sin()
+        mask = (cache.place[:span] <= places[..., None])[:, None]
+        if tokens.shape[1] > 1:
+            mask = mask.repeat(1, 1, self.model.heads // self.model.kv_heads, 1)
+        stream = functional.embedding(tokens, self.embedding)
+        for layer in self.layers:
+            assert isinstance(layer, Layer)
+            stream = stream + layer.attend_at(rms_norm(stream, layer.attention_norm), turns, mask, cache, at)
+            stream = stream + layer.feed_forward(rms_norm(stream, layer.mlp_norm))
         return rms_norm(stream, self.norm)
 
     def turns(self, start: int, length: int) -> tuple[Tensor, Tensor]:
