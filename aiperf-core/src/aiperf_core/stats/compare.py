@@ -204,14 +204,14 @@ def _metric(result: TargetResult) -> str:
 
 def _of_peaks(row: Row, other: Row) -> Ratio:
     ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
-    return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
+    return (None, "the peak memory was not measured") if ratio is None else (Estimate(ratio, ratio, ratio), None)
 
 
 def _unpaired(row: Row, other: Row) -> Ratio:
     if row.time_s is None or other.time_s is None:
         return None, "too few passes for an interval"
     ratio = independent_ratio(row.time_s, other.time_s)
-    return ratio, None if ratio else "an interval reaches beyond all measure"
+    return ratio, None if ratio else "an interval has no finite bound"
 
 
 def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
@@ -328,7 +328,7 @@ def _of_results(ours: TargetResult, theirs: TargetResult) -> list[Difference]:
     """The options that a target was run with."""
     left, right = (
         {
-            "tier": f"{one.tier}, {one.rounds} rounds",
+            "tier": f"{one.tier}, {units.plural('round', one.rounds)}",
             "floor": f"{one.floor:g}",
             "tolerance": one.problem.tolerance,
             "size": f"{one.problem.size}: {_sizes(one)}",

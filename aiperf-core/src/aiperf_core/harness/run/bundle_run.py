@@ -137,7 +137,7 @@ class BundleRun:
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a "
+                    f"{name!r} was measured on a GPU, and this machine has none. Use a machine with a GPU, or name a "
                     "target that was measured on a processor. See what is missing with: aiperf doctor"
                 )
             try:

@@ -156,28 +156,26 @@ class Planner(Machine):
         """Raise `UsageError` where no candidate can be judged on a device, or for a target."""
         if not self.kind(device).confines:
             raise UsageError(
-                f"Untrusted code cannot be judged on {device!r}: nothing confines it there. "
-                "Judge it on cpu or cuda: --device cpu"
+                f"Untrusted code cannot run on {device!r}, which has no sandbox. "
+                "Use a device with a sandbox: --device cpu or --device cuda"
             )
         if WORLD_SIZE in params:
             reason = f"is a workload of {params[WORLD_SIZE]:g} ranks; a candidate is one process"
         elif described.folder or described.files or described.deferred:
-            reason = (
-                "works with files or goes on after the call; a candidate is given no files, and timed until it is done"
-            )
+            reason = "uses files, or continues after the call returns; candidates support neither"
         elif described.served:
-            reason = "hands out requests one by one; a candidate is given all inputs at once"
+            reason = "serves requests one by one; a candidate receives all inputs at once"
         else:
             return
-        raise UsageError(f"{name!r} {reason}. Judge it against another target: aiperf list")
+        raise UsageError(f"{name!r} {reason}. Choose another target: aiperf list")
 
     def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
         """Why an executor cannot start a target's workers; None where it can. Raises `UsageError` for a candidate."""
         kind = self.executor(executor)
         if self.options.candidate is not None and not kind.confines:
             raise UsageError(
-                f"Untrusted code cannot be judged by the executor {executor!r}: nothing confines it there. "
-                "Leave out --executor to judge it here."
+                f"Untrusted code cannot run under the executor {executor!r}, which has no sandbox. "
+                "Omit --executor to run it on this machine."
             )
         if WORLD_SIZE in params and not kind.takes_ranks:
             return (
