@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.stats.recheck import recheck
 
 pytestmark = pytest.mark.quiet
 
@@ -281,3 +282,20 @@ def test_it_runs_under_a_name_of_its_own(acme):
     done = subprocess.run([script, "run", "acme.scael"], cwd=here, env=env, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "aiperf: 'acme.scael' is not a target. Did you mean 'acme.scale'?\n"
+
+
+def test_a_sweep_measures_each_point_and_goes_on_after_a_size_that_does_not_fit(acme):
+    sweep = ("--set", "n=1009,1e15,2003", "--budget", "0.1", "--picture", "sweep.svg")
+    code, out, err = run(acme, "acme.scale:goes_on", *sweep)
+    assert code == 1, err
+    bundle = only_bundle(acme)
+    assert bundle.path.name.endswith("-acme.scale")
+    assert sorted(bundle.targets) == ["acme.scale@n=1009", "acme.scale@n=2003"]
+    assert [bundle.target(name).problem.params for name in sorted(bundle.targets)] == [{"n": 1009}, {"n": 2003}]
+    (failed,) = bundle.manifest.skipped
+    assert (failed.target, failed.verdict) == ("acme.scale@n=1000000000000000", "FAILED")
+    assert "Try smaller sizes with --set." in failed.reason
+    assert recheck(bundle).holds
+    assert "acme.scale - cpu - sweep of n - 3 points" in out
+    assert "[3/3] acme.scale@n=1000000000000000" in err
+    assert (acme[1] / "sweep.svg").read_text().startswith("<svg ")

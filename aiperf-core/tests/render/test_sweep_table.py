@@ -44,15 +44,18 @@ def test_a_row_for_each_point_and_implementation_in_the_order_of_the_parameter()
     assert shown[-1] == "3 FASTER, 3 INVALID"
 
 
-@pytest.mark.parametrize(
-    "names", [("strided", "coalesced"), ("strided", "a_variant_whose_name_takes_more_than_forty_characters_of_a_line")]
-)
+LONG = "a_variant_whose_name_takes_more_than_forty_characters_of_a_line"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("names", [("strided", "coalesced"), ("strided", LONG)])
 @pytest.mark.parametrize("values", [{"n": 33554432}, {"batch": 16, "columns": 123456, "heads": 8, "rows": 4096}])
-def test_nothing_is_wider_than_80_columns(names, values):
+def test_nothing_is_wider_than_the_terminal(names, values, width):
     factors = dict(zip(names, (1.0, 0.5), strict=True))
     other = {name: value * 4 for name, value in values.items()}
-    shown = lines(swept.point(0, factors=factors, **values), swept.point(1, factors=factors, **other))
-    assert max(map(len, shown)) <= 80
+    shown = lines(swept.point(0, factors=factors, **values), swept.point(1, factors=factors, **other), width=width)
+    assert max(map(len, shown)) <= width
+    assert any("8.00 ms" in line or "4.00 ms" in line for line in shown)
     text = " ".join(shown)
     assert all(part in text for name in names for part in name.split("_"))
 

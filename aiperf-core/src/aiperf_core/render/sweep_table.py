@@ -1,6 +1,6 @@
 """The table of a sweep: a row for each point and implementation, in the order of the parameters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -72,7 +72,10 @@ def _title(sweep: Sweep, look: Look) -> list[Text]:
 
 
 def _table(sweep: Sweep, look: Look, width: int) -> list[Text]:
-    """The table in the first layout that fits; else with the parameters above the rows of each point."""
+    """The table in the first layout that fits.
+
+    Where none fits, the parameters stand above the rows of each point, and in a narrow terminal each figure is a line.
+    """
     rows = sweep.rows
     for limit, below in LAYOUTS:
         columns = [*(Column((words(name),), right=True) for name in sweep.parameters), *_columns(below)]
@@ -82,18 +85,26 @@ def _table(sweep: Sweep, look: Look, width: int) -> list[Text]:
         ]
         if total(columns, lines) <= width:
             return table(columns, lines, look)
-    return _in_groups(sweep, rows, look)
-
-
-def _in_groups(sweep: Sweep, rows: Sequence[SweepRow], look: Look) -> list[Text]:
     limit, below = LAYOUTS[-1]
     columns, lines = _columns(below), [_cells(row, look, limit, below) for row in rows]
+    grouped = total(columns, lines) <= width
     wide = widths(columns, lines)
-    drawn = [*draw(columns, heading(columns), wide), Text(look.rule * total(columns, lines), "dim")]
+    drawn = draw(columns, heading(columns), wide) if grouped else []
+    drawn += [Text(look.rule * (total(columns, lines) if grouped else width), "dim")]
     for before, row, line in zip([None, *rows], rows, lines, strict=False):
         drawn += [Text(at(sweep, row.values), "bold")] if before is None or before.values != row.values else []
-        drawn += draw(columns, line, wide)
+        drawn += draw(columns, line, wide) if grouped else _list(line)
     return drawn
+
+
+def _list(line: Line) -> Iterator[Text]:
+    """A row of a narrow terminal: the name and the verdict, and below them the figures with their headings."""
+    name, median, speedup, light, verdict = line
+    yield Text(" ").join([*name, *verdict])
+    for label, cell in (("median", median), ("speedup", speedup), ("SOL", light)):
+        figure = Text(" ").join(part for part in cell if part)
+        if figure:
+            yield Text(f"  {label:<8}", "dim").append_text(figure)
 
 
 def _columns(below: bool) -> list[Column]:

@@ -24,6 +24,7 @@ from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
 from aiperf_core.results.sources import of_modules, package_hashes
 from aiperf_core.stats.speed_of_light import under
+from aiperf_core.sweep import base_name
 from aiperf_core.targets import Selection
 
 Finished = TargetResult | SkippedTarget
@@ -155,8 +156,8 @@ class BundleRun:
     def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
         if self.out is not None:
             return Bundle.create_at(self.out)
-        names = [one.name for one in plans] + [one.target for one in skipped]
-        return Bundle.create(name=names[0] if len(names) == 1 else self.name)
+        names = {base_name(name) for name in (*(one.name for one in plans), *(one.target for one in skipped))}
+        return Bundle.create(name=names.pop() if len(names) == 1 else self.name)
 
     def _begin(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
         """Write the manifest of a run that begins or is resumed."""
