@@ -60,14 +60,15 @@ step          wide over coalesced: 1.084x [1.081, 1.087]
 prepare       wide 23.0 ms; excluded from all timings
 warning       environment.virtualization_overhead: this machine runs under a
               hypervisor (KVM)
-stopped       time budget spent
+stopped       sampling budget spent
               prefetched: the interval [0.97, 1.03] lies only partly within 1 %
               of 1. A verdict needs about 15 times the samples: use a longer
               --budget.
 judged        60 timed samples against the reference, bit-exact
-harness       4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
-              rest 1.33 ms), excluded from all timings: 60 % of 8 s of sampling;
-              2 s to start
+harness       4.08 ms a sample (input refresh 1.08 ms, cache flush 667 us,
+              verification 1.00 ms, messages 750 us, other 583 us), excluded
+              from all timings: 60 % of 8 s of sampling; setup 2.30 s, warm-up
+              400 ms, final checks 1.50 s
 results       artifacts/runs/20261121-142530-ch07.memory_access
 """
 

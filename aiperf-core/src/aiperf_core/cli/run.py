@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
 @click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
+@click.option("--dry-run", is_flag=True, help="Show what would be measured and for how long, and measure nothing.")
 @click.option(
     "--profile",
     "profiler",
@@ -55,6 +56,7 @@ def run(
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
     resume: Path | None,
+    dry_run: bool,
     profiler: str | None,
     executor: str | None,
     nnodes: int,
@@ -70,6 +72,8 @@ def run(
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)
     nodes = None
+    if dry_run and (resume is not None or nnodes > 1 or endpoint is not None or node_rank):
+        raise UsageError("--dry-run cannot be combined with --resume, nor with runs on several machines.")
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
@@ -101,6 +105,10 @@ def run(
         selections = _selections(plugins, patterns, variants)
         name = "-".join(patterns)
         planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
+    if dry_run:
+        from aiperf_core.cli import dry_run as preview
+
+        return preview.dry_run(planned, as_json=measuring.as_json)
     if profiler is not None:
         planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
     return execute(planned, view, screen, as_json=measuring.as_json)

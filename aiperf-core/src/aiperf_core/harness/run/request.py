@@ -29,7 +29,9 @@ def record(selections: Sequence[Selection], options: Options, each: Mapping[str,
         targets.append(
             RequestedTarget(selection.target.name, names, own.device, own.size, dict(own.params), own.executor)
         )
-    request = RunRequest(targets, options.tier, options.policy, options.budget_s, options.timeout_s)
+    request = RunRequest(
+        targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.min_samples
+    )
     return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
 
@@ -54,4 +56,10 @@ def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) 
 
 
 def _common(request: RunRequest) -> Options:
-    return Options(tier=request.tier, policy=request.policy, budget_s=request.budget_s, timeout_s=request.timeout_s)
+    return Options(
+        tier=request.tier,
+        policy=request.policy,
+        budget_s=request.budget_s,
+        min_samples=request.min_samples,
+        timeout_s=request.timeout_s,
+    )
