@@ -10,6 +10,7 @@ from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.target_run import TargetRun
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
@@ -86,7 +87,7 @@ def test_a_standard_run_has_rounds_and_controls(measure: Measure) -> None:
 
 @pytest.mark.parametrize(
     ("phase", "times"),
-    [("start workers", 2), ("warm up", 1), ("sample", 9), ("sample", 30), ("sample alone", 2)],
+    [("setup: start workers", 2), ("warm-up", 1), ("block", 9), ("block", 30), ("verification: sample alone", 2)],
 )
 def test_ctrl_c_at_any_moment_is_held_against_nobody(
     measure: Measure, monkeypatch: pytest.MonkeyPatch, phase: str, times: int
@@ -99,7 +100,11 @@ def test_ctrl_c_at_any_moment_is_held_against_nobody(
             raise KeyboardInterrupt
         return receive(self, deadline)
 
+    def block(self: TargetRun, one: Any) -> None:
+        begun.append("block")
+
     monkeypatch.setattr(Silent, "phase", lambda _, name, __="": begun.append(name))
+    monkeypatch.setattr(TargetRun, "_report", block)
     monkeypatch.setattr(child.Child, "_receive", interrupted)
     result = measure("features", "scaled", tier="standard", budget_s=0.3)
     rows = rows_of(result)
