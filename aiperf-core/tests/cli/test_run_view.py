@@ -3,6 +3,7 @@ import json
 import re
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,19 @@ def test_within_a_phase_it_draws_once_a_second():
             view.progress(SamplingState(3.0, 0.5, number))
         draws = stream.getvalue()[before:].count("sampling")
     assert 8 <= draws <= clock.now + 2  # of the start, and of the phase
+
+
+@pytest.mark.quiet
+def test_drawing_takes_less_than_a_millisecond():
+    took = []
+    with RunView(Screen(Terminal(), 120), clock=Clock(1.0)) as view:
+        view.target_started("ch07.memory_access", 1, 14, 100.0)
+        view.phase("sampling", "wide")
+        for number in range(50):
+            start = time.thread_time()
+            view.progress(SamplingState(30.0, 0.4, number, "wide", (7.9, 8.1)))
+            took.append(time.thread_time() - start)
+    assert sorted(took)[len(took) // 2] < 1e-3
 
 
 @pytest.mark.parametrize(

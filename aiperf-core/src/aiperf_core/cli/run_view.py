@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 BAR = 10
-# Drawing takes about a millisecond of processor time.
+# Drawing takes a part of a millisecond of processor time.
 DRAW_EVERY_S = 1.0
 # A shorter estimate says only that the run is finishing.
 SHORTEST_LEFT_S = 1.0
