@@ -11,7 +11,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.measurements import Energy, Estimate
-from aiperf_core.names import words
+from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.render.machine_notes import is_machine_wide
@@ -38,7 +38,7 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
 
 def _add_reason(grid: Table, row: Row, look: Look) -> None:
     label = Text(row.verdict.value, VERDICT_STYLES[row.verdict])
-    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {words(row.reason or '')}"))
+    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {lines(row.reason or '')}"))
     if row.verdict not in DISBELIEVED:
         return
     for finding in row.findings:
