@@ -270,7 +270,7 @@ class BundleRun:
         devices = ", ".join(sorted({one.device for one in plans}))
         hook.aiperf_run_started(run=RunStarted(targets=tuple(one.name for one in plans), device=devices, bundle=path))
         self.total = total = len(kept) + len(unplanned) + len(plans)
-        self._announce(planner, plans)
+        estimates_s = self._announce(planner, plans)
         for index, one in enumerate(unplanned, start=1 + len(kept)):
             self.reporter.target_started(one.target, index, total)
             self._finish(one)
@@ -278,7 +278,7 @@ class BundleRun:
         try:
             before = len(self.results)
             for number, plan in enumerate(plans, start=1):
-                result = self._measure_one(planner, plan, before + number, plans[number:])
+                result = self._measure_one(planner, plan, before + number, sum(estimates_s[number:]))
                 interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
                 if result is not None:
                     self._keep(planner, result)
@@ -299,19 +299,19 @@ class BundleRun:
         hook.aiperf_run_finished(bundle=RunFinished(path=path, exit_code=code))
         return code
 
-    def _announce(self, planner: Planner, plans: list[Plan]) -> None:
-        """Report how long the run takes about."""
+    def _announce(self, planner: Planner, plans: list[Plan]) -> list[float]:
+        """Report how long the run takes about, and return how long each target takes."""
         estimates = [self._estimate(planner, plan) for plan in plans]
         unknown = sum(not known for _, known in estimates)
         self.reporter.run_started(len(plans), sum(seconds for seconds, _ in estimates), unknown)
+        return [seconds for seconds, _ in estimates]
 
     def _estimate(self, planner: Planner, plan: Plan) -> tuple[float, bool]:
         planner.options = self._options_of(plan.name)
         return planner.estimate_s(plan)
 
-    def _measure_one(self, planner: Planner, plan: Plan, index: int, later: list[Plan]) -> Finished | None:
-        """The result of a target; None where Ctrl-C came before anything was measured. `later` come after it."""
-        later_s = sum(self._estimate(planner, one)[0] for one in later)
+    def _measure_one(self, planner: Planner, plan: Plan, index: int, later_s: float) -> Finished | None:
+        """The result of a target; None where Ctrl-C came before anything was measured."""
         self.reporter.target_started(plan.name, index, self.total, later_s)
         self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=self.total))
         planner.options = self._options_of(plan.name)
