@@ -33,12 +33,13 @@ def main(target: str = "ch07.memory_access", runs: str = "3") -> None:
     shares, walls = [], []
     for number in range(1, int(runs) + 1):
         wall, spent = measure(target)
-        overhead = spent["renew_s"] + spent["judge_s"] + spent["other_s"]
+        overhead = spent["sampling_s"] - spent["timed_s"]
         walls.append(wall)
         shares.append(overhead / wall)
         print(
-            f"run {number}: {wall:.1f} s; timed calls {spent['timed_s']:.2f} s, renewal {spent['renew_s']:.2f} s, "
-            f"judging {spent['judge_s']:.2f} s, other {spent['other_s']:.2f} s; "
+            f"run {number}: {wall:.1f} s; timed calls {spent['timed_s']:.2f} s, refresh {spent['refresh_s']:.2f} s, "
+            f"flush {spent['flush_s']:.2f} s, verification {spent['verification_s']:.2f} s, "
+            f"messages {spent['messages_s']:.2f} s, other {spent['stopping_s'] + spent['other_s']:.2f} s; "
             f"{1e3 * overhead / spent['samples']:.1f} ms a sample, {100 * overhead / wall:.0f} % of the wall time"
         )
     print(

@@ -101,7 +101,7 @@ def bare(device: str) -> float:
 def parts(wall_s: float, results: list[dict[str, Any]], ceilings: dict[str, Any]) -> dict[str, float]:
     """The parts of a wall time, by the records of the targets and of the ceilings that were measured meanwhile."""
     inside = sum(one["wall_s"] for one in results)
-    start = sum(one["overhead"]["start_s"] for one in results)
+    start = sum(one["overhead"]["setup_s"] + one["overhead"]["warmup_s"] for one in results)
     sampling = sum(one["overhead"]["sampling_s"] for one in results)
     measuring = sum(one["took_s"] or 0.0 for one in ceilings.values())
     return dict(

@@ -18,6 +18,7 @@ from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
@@ -34,7 +35,7 @@ class _Silent:
     def phase(self, text: str, implementation: str | None = None) -> None:
         """Tell nobody."""
 
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+    def progress(self, state: SamplingState) -> None:
         """Tell nobody."""
 
 
@@ -76,7 +77,7 @@ def nice(planner: Planner) -> Any:
     before = set(own.children(recursive=True))
 
     class Watching(_Silent):
-        def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+        def progress(self, state: SamplingState) -> None:
             """Look at the subprocesses."""
             seen.update(one.nice() for one in own.children() if one.nice())
 

@@ -223,8 +223,8 @@ def test_aiperf_target_started(site, caplog):
 
 
 def test_aiperf_progress(site, caplog):
-    progress = events.Progress(target="a.b", phase="sample", block=3)
-    assert observe(site, caplog, "aiperf_progress", progress=progress) == ["a.b: block 3 of ?"]
+    progress = events.Progress(target="a.b", phase="sampling", samples=3)
+    assert observe(site, caplog, "aiperf_progress", progress=progress) == ["a.b: sampling, 3 samples"]
 
 
 def test_aiperf_target_finished(site, caplog):

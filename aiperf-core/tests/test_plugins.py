@@ -406,10 +406,10 @@ seen = []
 
 @hookimpl
 def aiperf_progress(progress):
-    seen.append(progress.block)
+    seen.append(progress.samples)
 """
 
-PROGRESS = Progress(target="acme.gather", phase="sample", block=1)
+PROGRESS = Progress(target="acme.gather", phase="sampling", samples=1)
 
 
 @pytest.mark.parametrize("failure", ["raise ValueError('no')", "raise SystemExit(1)"])

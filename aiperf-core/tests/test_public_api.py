@@ -80,7 +80,7 @@ def test_facts_of_every_kind_are_recorded(facts):
         "aiperf_core.kernels.cuda_source",
         "aiperf_core.hookspecs.hookimpl",
         "aiperf_core.targets.Target(tags) = ()",
-        "aiperf_core.events.Progress.block",
+        "aiperf_core.events.Progress.samples",
         "aiperf_core.errors.ExitCode.INVALID = 3",
         "aiperf_core.errors.KernelError is a AiperfError",
         "hook aiperf_progress is given progress: Progress",

@@ -27,16 +27,15 @@ class TargetStarted:
 class Progress:
     """The state of the run. A field that does not apply, or is not known yet, is None.
 
-    block: counts from 1 to `blocks`.
-    blocks: the number planned so far; it may grow.
-    seconds_left: an estimate.
+    phase: `setup`, `warm-up`, `sampling` or `verification`, with a step of it, as in `setup: prepare`.
+    samples: those of `implementation` so far.
+    seconds_left: of the target, an estimate.
     """
 
     target: str
     phase: str
     implementation: str | None = None
-    block: int | None = None
-    blocks: int | None = None
+    samples: int | None = None
     seconds_left: float | None = None
 
 

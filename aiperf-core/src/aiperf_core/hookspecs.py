@@ -150,7 +150,7 @@ def aiperf_target_started(target: TargetStarted) -> None:
 def aiperf_progress(progress: Progress) -> None:
     """The state of the run changed.
 
-    Called at each change of phase and after each block, never while a clock is running, up to many times per second.
+    Called at each change of phase, and at most once a second during sampling, never while a clock is running.
     Forbidden: taking longer than a few milliseconds, since the run waits for it.
     """
 

@@ -235,7 +235,8 @@ def wait_for(condition, seconds=60.0):
 
 def sampling(process):
     for line in process.stderr:
-        if line.rstrip().endswith(": sample"):
+        if line.rstrip().endswith(": started"):
+            time.sleep(8.0)  # until samples are taken; a pipe has no line for a phase
             return
     raise AssertionError("never came to sampling")
 

@@ -3,11 +3,13 @@ import json
 import re
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from aiperf_core.cli.run_view import RunView, Screen, print_json, print_result, print_summary
+from aiperf_core.cli.run_view import RunView, Screen, estimate, print_json, print_result, print_summary
+from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.results import example, jsontext, models, structure
 
 RESULT = example.result()
@@ -25,14 +27,27 @@ def colours(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
+class Clock:
+    """A second passes at each look, or none."""
+
+    def __init__(self, step):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
 def go_through(view):
     with view:
-        view.target_started("ch07.memory_access", 1, 2)
-        view.phase("compile", "strided")
-        view.phase("compile", "wide")
-        view.phase("sample")
-        view.progress(3, 12, 65.0)
-        view.progress(4, None, None)
+        view.run_started(2, 70.0, 0)
+        view.target_started("ch07.memory_access", 1, 2, 30.0)
+        view.phase("setup: prepare", "strided")
+        view.phase("setup: prepare", "wide")
+        view.phase("sampling", "wide")
+        view.progress(SamplingState(65.0, 0.25, 1200, "wide", (1.23456, 8.0)))
+        view.phase("verification: resample", "wide")
+        view.progress(SamplingState(0.4, 0.999))
         view.target_finished(RESULT)
         view.target_started("ch10.warp_specialized_gemm", 2, 2)
         view.target_finished(SKIPPED)
@@ -47,15 +62,14 @@ def drawn(stream):
     ]
 
 
-def test_in_a_pipe_a_line_a_phase():
+def test_in_a_pipe_two_lines_a_target():
     stream = io.StringIO()
     go_through(RunView(Screen(stream)))
     assert stream.getvalue() == (
-        "[1/2] ch07.memory_access: start\n"
-        "[1/2] ch07.memory_access: compile\n"
-        "[1/2] ch07.memory_access: sample\n"
+        "2 targets: about 1 min 10 s\n"
+        "[1/2] ch07.memory_access: started\n"
         "[1/2] ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED\n"
-        "[2/2] ch10.warp_specialized_gemm: start\n"
+        "[2/2] ch10.warp_specialized_gemm: started\n"
         "[2/2] ch10.warp_specialized_gemm  SKIPPED\n"
     )
 
@@ -66,20 +80,41 @@ def test_quiet_says_nothing(stream):
     assert stream.getvalue() == ""
 
 
+HEAD, BAR, ALL = "[1/2] ch07.memory_access", "━━────────", "1 min 35 s in all"
+LINES = {
+    140: f"{HEAD}  {BAR}  sampling  wide  1,200 samples  wide [1.23, 8]x so far  about 1 min 05 s left  {ALL}",
+    120: f"{HEAD}  {BAR}  sampling  wide  1,200 samples  about 1 min 05 s left  {ALL}",
+    100: f"{HEAD}  {BAR}  sampling  wide  about 1 min 05 s left  {ALL}",
+    80: f"{HEAD}  sampling  wide  about 1 min 05 s left",
+}
+
+
+@pytest.mark.parametrize("width", LINES)
+def test_a_narrow_terminal_shows_less(width):
+    stream = Terminal()
+    screen = Screen(stream)
+    screen.console.width = width
+    go_through(RunView(screen, clock=Clock(1.0)))
+    assert LINES[width] in drawn(stream)
+    assert max(len(line) for line in drawn(stream) if "SKIPPED" not in line) <= width
+
+
 def test_in_a_terminal_one_line_changes():
     stream = Terminal()
-    go_through(RunView(Screen(stream, 80)))
+    go_through(RunView(Screen(stream, 80), clock=Clock(1.0)))
+    done = "[1/2] ch07.memory_access  verification: resample  wide"
     assert drawn(stream) == [
-        "[1/2] ch07.memory_access  start",
-        "[1/2] ch07.memory_access  compile strided",
-        "[1/2] ch07.memory_access  compile wide",
-        "[1/2] ch07.memory_access  sample",
-        "[1/2] ch07.memory_access  sample  ━━──────── 3/12  1 min 05 s left",
-        "[1/2] ch07.memory_access  sample  block 4",
-        "[1/2] ch07.memory_access  sample  block 4",  # the last drawing, which is then taken away
+        "2 targets: about 1 min 10 s",
+        "[1/2] ch07.memory_access  setup",
+        "[1/2] ch07.memory_access  setup: prepare  strided",
+        "[1/2] ch07.memory_access  sampling  wide",
+        LINES[80],
+        f"{done}  about 1 min 05 s left",
+        f"{done}  finishing  30 s in all",
+        f"{done}  finishing  30 s in all",  # the last drawing, which is then taken away
         "[1/2] ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED",
-        "[2/2] ch10.warp_specialized_gemm  start",
-        "[2/2] ch10.warp_specialized_gemm  start",
+        "[2/2] ch10.warp_specialized_gemm  setup",
+        "[2/2] ch10.warp_specialized_gemm  setup",
         "[2/2] ch10.warp_specialized_gemm  SKIPPED",
     ]
 
@@ -90,6 +125,44 @@ def test_no_thread_disturbs_the_measurement():
         view.target_started("t", 1, 1)
         view.phase("sample")
         assert threading.active_count() == before
+
+
+def test_within_a_phase_it_draws_once_a_second():
+    stream, clock = Terminal(), Clock(0.01)
+    with RunView(Screen(stream), clock=clock) as view:
+        view.target_started("t", 1, 1)
+        before = stream.tell()
+        for number in range(1000):
+            view.phase("sampling", f"variant {number % 2}")
+            view.progress(SamplingState(3.0, 0.5, number))
+        draws = stream.getvalue()[before:].count("sampling")
+    assert 8 <= draws <= clock.now + 2  # of the start, and of the phase
+
+
+@pytest.mark.quiet
+def test_drawing_takes_less_than_a_millisecond():
+    took = []
+    with RunView(Screen(Terminal(), 120), clock=Clock(1.0)) as view:
+        view.target_started("ch07.memory_access", 1, 14, 100.0)
+        view.phase("sampling", "wide")
+        for number in range(50):
+            start = time.thread_time()
+            view.progress(SamplingState(30.0, 0.4, number, "wide", (7.9, 8.1)))
+            took.append(time.thread_time() - start)
+    assert sorted(took)[len(took) // 2] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "targets", "unknown", "said"),
+    [
+        (8.0, 3, 0, "about 8 s"),
+        (9.0, 3, 2, "at least 9 s (2 were not measured here before, so only the sampling budget counts)"),
+        (9.0, 3, 3, "at least 9 s (the targets were not measured here before, so only the sampling budget counts)"),
+        (3.0, 1, 1, "at least 3 s (the target was not measured here before, so only the sampling budget counts)"),
+    ],
+)
+def test_an_estimate_says_what_it_counts(seconds, targets, unknown, said):
+    assert estimate(seconds, targets, unknown) == said
 
 
 def test_what_goes_to_standard_output_stays_there():
@@ -127,11 +200,11 @@ def test_between_targets_results_may_be_printed_to_the_same_terminal():
 def test_a_bar_is_ascii_without_colours(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
-    with RunView(Screen(stream)) as view:
+    with RunView(Screen(stream), clock=Clock(1.0)) as view:
         view.target_started("t", 1, 1)
-        view.phase("sample")
-        view.progress(6, 12, 3.0)
-        assert "[1/1] t  sample  #####----- 6/12  3 s left" in stream.getvalue()
+        view.phase("sampling")
+        view.progress(SamplingState(3.0, 0.5))
+        assert "[1/1] t  #####-----  sampling  about 3 s left" in stream.getvalue()
 
 
 def test_hostile_names_are_defused():

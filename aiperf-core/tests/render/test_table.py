@@ -59,14 +59,15 @@ SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
 incremental   speedup of wide over coalesced: 1.084x [1.081, 1.087]
 setup         wide 23.0 ms; excluded from all timings
-stop reason   time budget spent
+stop reason   sampling budget spent
               prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
               around 1. A verdict needs about 15 times the samples: use a longer
               --budget.
 verified      60 timed samples against the reference, bit-exact
-overhead      4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
-              rest 1.33 ms), excluded from all timings: 60 % of 8 s of sampling;
-              2 s to start
+overhead      4.08 ms a sample (input refresh 1.08 ms, cache flush 667 us,
+              verification 1.00 ms, messages 750 us, other 583 us), excluded
+              from all timings: 60 % of 8 s of sampling; setup 2.30 s, warm-up
+              400 ms, final checks 1.50 s
 results       artifacts/runs/20261121-142530-ch07.memory_access
 """
 

@@ -108,7 +108,7 @@ def written(folder, result):
     return file
 
 
-SPENT = [NOT_NEGATIVE] * 6
+SPENT = [NOT_NEGATIVE] * 11
 RESULTS = st.builds(
     models.TargetResult,
     target=NAMES,

@@ -66,7 +66,7 @@ def test_a_plain_validator_agrees_with_ours():
 @pytest.mark.parametrize(
     ("record", "name", "expected"),
     [
-        (models.Overhead, "start_s", {"type": "number", "minimum": 0, "maximum": sys.float_info.max}),
+        (models.Overhead, "setup_s", {"type": "number", "minimum": 0, "maximum": sys.float_info.max}),
         (measurements.Memory, "peak_bytes", {"type": ["integer", "null"], "minimum": 0}),
         (models.Row, "time_s", {"anyOf": [{"$ref": "#/$defs/Estimate"}, {"type": "null"}]}),
         (measurements.Estimate, "value", {"type": "number", "maximum": sys.float_info.max, "exclusiveMinimum": 0}),

@@ -128,6 +128,7 @@ class Measuring:
     tier: str
     policy: str
     budget: float | None
+    min_samples: int | None
     timeout: float
     labels: dict[str, str]
     out: Path | None
@@ -144,6 +145,7 @@ class Measuring:
             tier=self.tier,
             policy=self.policy,
             budget_s=self.budget,
+            min_samples=self.min_samples or 0,
             timeout_s=self.timeout,
             **more,
         )
@@ -167,7 +169,15 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
             show_default=True,
             help="Which findings make a row invalid, and which only warn.",
         ),
-        seconds_option("--budget", f"Sampling time{scope}. [default: 3, 30 or 120 by tier]"),
+        seconds_option(
+            "--budget", f"Sampling budget{scope}, without setup and checks. [default: 3, 30 or 120 by tier]"
+        ),
+        click.option(
+            "--min-samples",
+            type=click.IntRange(1),
+            metavar="COUNT",
+            help="At least this many samples of each implementation, whatever the budget.",
+        ),
         seconds_option("--timeout", "Time limit of one call.", timeout_s),
         click.option(
             "--label",

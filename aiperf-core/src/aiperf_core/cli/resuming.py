@@ -143,9 +143,9 @@ def _given(
         sizes = [{**fixed(axes), **dict(point)} for point in points(axes, MOST_VALUES) or [()]]
         yield "--set", sizes * len(names), [one.params for one in targets]
     same: dict[str, Any] = {"tier": record.tier, "policy": record.policy, "budget": record.budget_s}
-    for name, recorded in (same | {"timeout": record.timeout_s}).items():
+    for name, recorded in (same | {"timeout": record.timeout_s, "min_samples": record.min_samples}).items():
         if name in params:
-            yield f"--{name}", params[name], recorded
+            yield f"--{name.replace('_', '-')}", params[name], recorded
     if "labels" in params:
         yield "--label", _pairs(params["labels"]), _pairs(labels)
     if "out" in params:

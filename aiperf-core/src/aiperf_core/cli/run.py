@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
 @click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
+@click.option("--dry-run", is_flag=True, help="Show what would be measured and for how long, and measure nothing.")
 @click.option(
     "--profile",
     "profiler",
@@ -84,6 +85,7 @@ def run(
     max_points: int,
     variants: tuple[str, ...],
     resume: Path | None,
+    dry_run: bool,
     profiler: str | None,
     executor: str | None,
     nnodes: int,
@@ -111,6 +113,8 @@ def run(
             raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
         picture_file.check(picture, "--picture")
     nodes = None
+    if dry_run and (resume is not None or nnodes > 1 or endpoint is not None or node_rank):
+        raise UsageError("--dry-run cannot be combined with --resume, nor with runs on several machines.")
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
@@ -147,6 +151,10 @@ def run(
         planned = BundleRun(
             server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
         )
+    if dry_run:
+        from aiperf_core.cli import dry_run as preview
+
+        return preview.dry_run(planned, as_json=measuring.as_json)
     if profiler is not None:
         profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
     code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view, picture=picture)

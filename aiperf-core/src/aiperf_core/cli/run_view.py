@@ -1,6 +1,8 @@
 """A run in a terminal: its progress (standard error), and then its results (standard output)."""
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,6 +12,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.cli.screen import Screen, consoles
+from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.names import words
 from aiperf_core.render.compact import render_compact
 from aiperf_core.render.machine_notes import machine_notes_of
@@ -34,24 +37,35 @@ __all__ = [
 ]
 
 BAR = 10
+# Drawing takes a part of a millisecond of processor time.
+DRAW_EVERY_S = 1.0
+# A shorter estimate says only that the run is finishing.
+SHORTEST_LEFT_S = 1.0
+
+# Parts of the line that a narrow terminal does not show.
+_BAR, _SAMPLES, _INTERVAL, _IN_ALL = "bar", "samples", "interval", "in all"
 
 
 class RunView:
     """Shows the progress of a run. A context manager: an interrupted run leaves the terminal as it was.
 
-    In a terminal a single line changes. It is drawn only when the run reports something, because a thread that redraws
-    would take CPU time from the measurement. Elsewhere each change of phase is a line. Other output may be printed
-    between `target_finished` and the next `target_started`.
+    In a terminal a single line changes. It is drawn only when the run reports something, at most once a second within
+    a phase, because a thread that redraws would take CPU time from the measurement. Elsewhere the start and the result
+    of each target are a line. Other output may be printed between `target_finished` and the next `target_started`.
     """
 
-    def __init__(self, err: Screen, quiet: bool = False) -> None:
+    def __init__(self, err: Screen, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._err = err
         self._quiet = quiet
+        self._clock = clock
         self._live: Live | None = None
+        self._drawn = -math.inf
+        self._changed = False
         self._head = ""
         self._phase = ""
         self._implementation: str | None = None
-        self._told = ""
+        self._state: SamplingState | None = None
+        self._later_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -61,10 +75,15 @@ class RunView:
     ) -> None:
         self._stop()
 
-    def target_started(self, name: str, index: int, total: int) -> None:
-        """A target starts: number `index` of `total`, counted from 1."""
+    def run_started(self, targets: int, seconds: float, unknown: int) -> None:
+        """A run of some targets starts, with an estimate of its time. Of `unknown` targets it counts only sampling."""
+        if not self._quiet and targets > 1:
+            self._err.print_line(Text(f"{targets} targets: {estimate(seconds, targets, unknown)}"))
+
+    def target_started(self, name: str, index: int, total: int, later_s: float = 0.0) -> None:
+        """A target starts: number `index` of `total`, from 1. `later_s` is the estimate for the targets after it."""
         self._head = f"[{index}/{total}] {words(name)}"
-        self._phase, self._implementation, self._told = "start", None, ""
+        self._phase, self._implementation, self._state, self._later_s = "setup", None, None, later_s
         if self._quiet:
             return
         if self._err.terminal:
@@ -77,17 +96,25 @@ class RunView:
                 redirect_stderr=False,
             )
             self._live.start()
-        self._show()
+            self._draw()
+        else:
+            # Shows where a run in CI hangs.
+            self._err.print_line(Text(f"{self._head}: started"))
 
     def phase(self, text: str, implementation: str | None = None) -> None:
-        """The target enters a phase (`compile`, `warm up`, `sample`), of one implementation or of all."""
+        """The target enters a phase (`warm-up`, `sampling`), or a step of a phase (`setup: prepare`)."""
+        changed = words(text) != self._phase
         self._phase, self._implementation = words(text), implementation
-        self._show()
+        if changed:
+            self._changed = True
+            self._draw()
 
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """A block is done: number `block` of `blocks` that are planned so far, with an estimate of the time left."""
-        if self._live:
-            self._draw(block, blocks, seconds_left)
+    def progress(self, state: SamplingState) -> None:
+        """How far the target is, with an estimate of the time left."""
+        self._state = state
+        if self._changed or self._clock() - self._drawn >= DRAW_EVERY_S:
+            self._changed = False
+            self._draw()
 
     def target_finished(self, result: Finished) -> None:
         """The target is done: its line stays."""
@@ -95,29 +122,44 @@ class RunView:
         if not self._quiet:
             self._err.print_line(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
 
-    def _show(self) -> None:
-        if self._live:
-            self._draw(None, None, None)
-        elif not self._quiet and self._phase != self._told:
-            # A line for each phase shows where a run in CI hangs; lines for implementations or blocks would hide it.
-            self._told = self._phase
-            self._err.print_line(Text(f"{self._head}: {self._phase}"))
-
-    def _draw(self, block: int | None, blocks: int | None, seconds_left: float | None) -> None:
-        assert self._live
-        line = Text(self._head)
-        line.append(f"  {self._phase}", "cyan")
-        if self._implementation:
-            line.append(f" {words(self._implementation)}")
-        if block is not None:
-            bar = self._bar(block, blocks) if blocks else Text("block")
-            line.append("  ").append_text(bar).append(f" {block}" + (f"/{blocks}" if blocks else ""))
-        if seconds_left is not None:
-            line.append(f"  {units.span(seconds_left)} left", "dim")
+    def _draw(self) -> None:
+        if not self._live:
+            return
+        self._drawn = self._clock()
+        parts = self._parts()
+        # What does not fit is left out, the least important part first: a line that breaks moves the terminal.
+        for dropped in (_INTERVAL, _SAMPLES, _BAR, _IN_ALL):
+            if len(Text("  ").join(parts.values())) >= self._err.console.width:
+                parts.pop(dropped, None)
+        line = Text("  ").join(parts.values())
+        line.no_wrap, line.overflow = True, "crop"
         self._live.update(line, refresh=True)
 
-    def _bar(self, block: int, blocks: int) -> Text:
-        done = min(BAR, round(BAR * block / blocks))
+    def _parts(self) -> dict[str, Text]:
+        """The parts of the line, by name, from left to right."""
+        state, parts = self._state, {"head": Text(self._head)}
+        if state:
+            parts[_BAR] = self._bar(state.share)
+        parts["phase"] = Text(self._phase, "cyan")
+        if self._implementation:
+            parts["implementation"] = Text(words(self._implementation))
+        if not state:
+            return parts
+        if state.samples:
+            parts[_SAMPLES] = Text(f"{state.samples:,} samples")
+        if state.undecided and state.interval:
+            low, high = state.interval
+            parts[_INTERVAL] = Text(f"{words(state.undecided)} [{low:.3g}, {high:.3g}]x so far")
+        own = state.seconds_left
+        left = f"about {units.span(own)} left" if own >= SHORTEST_LEFT_S else "finishing"
+        parts["left"] = Text(left, "dim")
+        if self._later_s:
+            parts[_IN_ALL] = Text(f"{units.span(own + self._later_s)} in all", "dim")
+        return parts
+
+    def _bar(self, share: float) -> Text:
+        # Not full before the target is done.
+        done = min(BAR - 1, int(BAR * share))
         full, empty = ("#", "-") if self._err.look.plain else ("━", "─")
         return Text.assemble((full * done, "green"), (empty * (BAR - done), "dim"))
 
@@ -125,6 +167,17 @@ class RunView:
         if self._live:
             self._live.stop()
             self._live = None
+
+
+def estimate(seconds: float, targets: int, unknown: int) -> str:
+    """An estimate of the time of a run. It is a lower bound where it counts only the sampling of some targets."""
+    if not unknown:
+        return f"about {units.span(seconds)}"
+    if unknown == targets:
+        of = "the targets were" if targets > 1 else "the target was"
+    else:
+        of = f"{unknown} {'was' if unknown == 1 else 'were'}"
+    return f"at least {units.span(seconds)} ({of} not measured here before, so only the sampling budget counts)"
 
 
 def print_result(out: Screen, result: Finished, where: Path | None = None, view: View | None = None) -> None:

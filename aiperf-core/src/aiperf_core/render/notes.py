@@ -189,14 +189,23 @@ def what_would_decide(speedup: Estimate, floor: float) -> str:
 
 
 def _overhead(overhead: Overhead) -> str:
-    """The overhead of the harness for each sample by purpose, and its share of the sampling time."""
+    """The overhead of the harness for each sample by purpose, its share of sampling, and the time beside sampling."""
     beside = max(0.0, overhead.sampling_s - overhead.timed_s)
+    phases = {"setup": overhead.setup_s, "warm-up": overhead.warmup_s, "final checks": overhead.checks_s}
+    others = ", ".join(f"{name} {units.seconds(value)}" for name, value in phases.items() if value > 0)
     if not overhead.samples or not overhead.sampling_s:
-        return f"{units.seconds(overhead.start_s)} to start; no samples were taken"
+        return f"{others}; no samples were taken"
     share = units.percent(beside / overhead.sampling_s)
-    parts = {"input refresh": overhead.renew_s, "verification": overhead.judge_s, "rest": overhead.other_s}
+    parts = {
+        "input refresh": overhead.refresh_s,
+        "cache flush": overhead.flush_s,
+        "verification": overhead.verification_s,
+        "stopping processes": overhead.stopping_s,
+        "messages": overhead.messages_s,
+        "other": overhead.other_s,
+    }
     each = ", ".join(f"{name} {units.seconds(value / overhead.samples)}" for name, value in parts.items() if value > 0)
     return (
         f"{units.seconds(beside / overhead.samples)} a sample{f' ({each})' if each else ''}, excluded from all "
-        f"timings: {share} of {units.span(overhead.sampling_s)} of sampling; {units.span(overhead.start_s)} to start"
+        f"timings: {share} of {units.span(overhead.sampling_s)} of sampling; {others}"
     )

@@ -38,11 +38,11 @@ def result() -> TargetResult:
         problem=Problem("cuda", {"n": 1 << 28}, GIB, GIB, 1 << 29, "fp32", "bit-exact", GIB, GIB),
         rows=rows(),
         order=["strided", "coalesced", "wide", "prefetched", "memcpy"],
-        overhead=Overhead(1200, 2.3, 8.1, 3.2, 2.1, 1.2, 1.6),
+        overhead=Overhead(1200, 2.3, 0.4, 8.1, 3.2, 1.3, 0.8, 1.2, 0.0, 0.9, 0.7, 1.5),
         seed=0x5EED_0000_0000_0001,
         started="2026-11-21T14:25:30+00:00",
         wall_s=12.3,
-        stopped="time budget spent",
+        stopped="sampling budget spent",
         complete=True,
     )
 

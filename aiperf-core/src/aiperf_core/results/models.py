@@ -247,21 +247,31 @@ class Row:
 class Overhead:
     """The harness's own time for a target. It is excluded from all timings.
 
-    start_s: before sampling: processes, compilation, `prepare` and warm-up.
-    sampling_s: the wall time of the sampling loop, the sum of the next four.
+    setup_s: before the first call of each round: processes, inputs, compilation and `prepare`.
+    warmup_s: calls that are not counted, and the verification of the first.
+    sampling_s: the wall time of the sampling loop, the sum of `timed_s` to `other_s`.
     timed_s: timed calls.
-    renew_s: new input values.
-    judge_s: comparisons with the reference.
-    other_s: poison, flush, messages, statistics.
+    refresh_s: drawing new input values and copying them into place.
+    flush_s: eviction of the inputs from the caches, before each sample with a cold cache.
+    verification_s: checks that inputs are unchanged, and comparisons with the reference.
+    stopping_s: waiting until processes have stopped, in a run of untrusted code.
+    messages_s: requests to the workers without the timed calls: clearing the last output, waking threads, fingerprints.
+    other_s: calls that are not counted, readings of the machine, statistics.
+    checks_s: after sampling: runs without pauses, samples alone, resampling, audits, energy.
     """
 
     samples: int
-    start_s: float
+    setup_s: float
+    warmup_s: float
     sampling_s: float
     timed_s: float
-    renew_s: float
-    judge_s: float
+    refresh_s: float
+    flush_s: float
+    verification_s: float
+    stopping_s: float
+    messages_s: float
     other_s: float
+    checks_s: float
 
 
 @frozen
@@ -401,6 +411,7 @@ class RunRequest:
     tier: `quick`, `standard` or `audit`.
     policy: `strict`, `standard` or `lenient`.
     budget_s: sampling time of a target; null takes the tier's.
+    min_samples: the least number of samples of each implementation, whatever the budget.
     timeout_s: limit for one call.
     """
 
@@ -409,6 +420,7 @@ class RunRequest:
     policy: str = "standard"
     budget_s: float | None = None
     timeout_s: float = 60.0
+    min_samples: int = 0
 
 
 @frozen

@@ -24,7 +24,9 @@ def nothing_is_measured(monkeypatch):
 
 
 def test_a_request_becomes_a_bundle_that_records_it(tmp_path):
-    request = RunRequest([RequestedTarget(name) for name in killed_runs.TARGETS[:2]], tier="standard", budget_s=2.5)
+    request = RunRequest(
+        [RequestedTarget(name) for name in killed_runs.TARGETS[:2]], tier="standard", budget_s=2.5, min_samples=40
+    )
     bundle = run(request, labels={"branch": "main"}, out=tmp_path / "run")
     manifest = bundle.manifest
     assert bundle.path == tmp_path / "run"

@@ -10,8 +10,10 @@ from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.target_run import TargetRun
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.targets import InstalledTarget, Selection
 
 pytestmark = pytest.mark.quiet
 
@@ -85,7 +87,7 @@ def test_a_standard_run_has_rounds_and_controls(measure: Measure) -> None:
 
 @pytest.mark.parametrize(
     ("phase", "times"),
-    [("start workers", 2), ("warm up", 1), ("sample", 9), ("sample", 30), ("sample alone", 2)],
+    [("setup: start workers", 2), ("warm-up", 1), ("block", 9), ("block", 30), ("verification: sample alone", 2)],
 )
 def test_ctrl_c_at_any_moment_is_held_against_nobody(
     measure: Measure, monkeypatch: pytest.MonkeyPatch, phase: str, times: int
@@ -98,7 +100,11 @@ def test_ctrl_c_at_any_moment_is_held_against_nobody(
             raise KeyboardInterrupt
         return receive(self, deadline)
 
+    def block(self: TargetRun, one: Any) -> None:
+        begun.append("block")
+
     monkeypatch.setattr(Silent, "phase", lambda _, name, __="": begun.append(name))
+    monkeypatch.setattr(TargetRun, "_report", block)
     monkeypatch.setattr(child.Child, "_receive", interrupted)
     result = measure("features", "scaled", tier="standard", budget_s=0.3)
     rows = rows_of(result)
@@ -186,3 +192,42 @@ def test_what_a_process_changed_in_an_earlier_round_counts(measure: Measure) -> 
     assert rows["only_at_first"].verdict is Verdict.INVALID
     for honest in ("doubled", "added"):
         assert [one for one in rows[honest].findings if one.severity == "invalid"] == []
+
+
+def test_at_least_so_many_samples_are_taken_of_each(measure: Measure) -> None:
+    few, many = measure("features", "scaled"), measure("features", "scaled", min_samples=150)
+    assert all(len(row.samples.step) < 150 for row in few.rows)
+    assert all(len(row.samples.step) >= 150 for row in many.rows)
+    assert many.stopped in ("sampling budget spent", "intervals narrow enough")
+
+
+def test_the_parts_of_the_overhead_are_the_time_of_sampling(measure: Measure) -> None:
+    result = measure("features", "scaled")
+    spent = result.overhead
+    parts = spent.timed_s + spent.refresh_s + spent.flush_s + spent.verification_s + spent.stopping_s
+    assert parts + spent.messages_s + spent.other_s == pytest.approx(spent.sampling_s)
+    assert min(spent.setup_s, spent.warmup_s, spent.refresh_s, spent.verification_s, spent.messages_s) > 0
+    assert spent.setup_s + spent.warmup_s + spent.sampling_s + spent.checks_s <= result.wall_s
+
+
+def test_a_run_says_how_long_the_next_takes(measure: Measure, shared_planner: Any) -> None:
+    told: list[Any] = []
+
+    class Telling(Silent):
+        def phase(self, text: str, implementation: str | None = None) -> None:
+            told.append(text)
+
+        def progress(self, state: Any) -> None:
+            told.append(state)
+
+    result = measure("features", "scaled")
+    plans, _ = shared_planner.plan([Selection(InstalledTarget("tests.features", "features"), frozenset({"scaled"}))])
+    seconds, known = shared_planner.estimate_s(plans[0])
+    assert known
+    assert 0.2 * result.wall_s < seconds < 3 * result.wall_s
+    shared_planner.run(plans[0], lambda _, name: shared_planner.log_folder / f"{name}.log", Telling())
+    states = [one for one in told if not isinstance(one, str)]
+    phases = [one.partition(":")[0] for one in told if isinstance(one, str)]
+    assert list(dict.fromkeys(phases)) == ["setup", "warm-up", "sampling", "verification"]
+    assert states[0].seconds_left > states[-1].seconds_left
+    assert all(0 <= one.share <= 1 for one in states)

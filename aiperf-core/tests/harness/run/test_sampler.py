@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import time
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,62 @@ def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) 
     assert told == [one] * len(calls_s)
     assert len(judge.renewed) == len(calls_s)
     assert one.samples.wall_s == []
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "block", "shortened"),
+    [(60.0, 16, 16), (3.0, 16, 7), (0.3, 16, 4), (0.3, 4, 4), (0.3, 2, 2), (0.3, 1, 1)],
+)
+def test_blocks_are_shortened_where_the_least_passes_exceed_the_budget(
+    budget_s: float, block: int, shortened: int
+) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    (one,) = sampling.implementations
+    one.block_length, one.whole_sample_s = block, 0.06
+    # A block of several samples has one more, which is not counted.
+    assert sampling.shorten_blocks(budget_s, 6) == pytest.approx(0.06 * (shortened + (shortened > 1)))
+    assert one.block_length == shortened
+
+
+def test_a_warm_up_sample_is_timed_with_all_that_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    sampling.off = frozenset({"judged_output"})
+    renew = Judge.ask
+
+    def slow(self: Judge, do: str, **arguments: Any) -> Any:
+        time.sleep(0.01 if do == "renew" else 0.0)
+        return renew(self, do, **arguments)
+
+    monkeypatch.setattr(Judge, "ask", slow)
+    sampling.warm_up(lambda _: None)
+    assert sampling.implementations[0].whole_sample_s >= 0.01
+
+
+def test_the_overhead_is_split_by_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    sampling.off, sampling.cold = frozenset({"judged_output"}), True
+    sampling.implementations[0].block_length = 1
+    ask, worker_ask = Judge.ask, Worker.ask
+    took_s = {"renew": 0.01, "flush": 0.02, "changed": 0.03}
+
+    def slow(self: Judge, do: str, **arguments: Any) -> Any:
+        time.sleep(took_s.get(do, 0.0))
+        return ask(self, do, **arguments)
+
+    def slow_worker(self: Worker, do: str, **arguments: Any) -> Any:
+        time.sleep(0.04 if do == "ready" else 0.0)
+        return worker_ask(self, do, **arguments)
+
+    monkeypatch.setattr(Judge, "ask", slow)
+    monkeypatch.setattr(Worker, "ask", slow_worker)
+    sampling.run_pass(0, lambda _: None)
+    spent = sampling.clockwork
+    assert spent.samples == 1
+    for seconds, least in zip(
+        (spent.refresh_s, spent.flush_s, spent.verification_s, spent.messages_s), (0.01, 0.02, 0.03, 0.04), strict=True
+    ):
+        assert seconds >= least
+    assert spent.stopping_s == 0.0
 
 
 @pytest.mark.parametrize(("call_s", "fingerprints"), [(1e-4, True), (1e-4, False), (0.02, True)])

@@ -2,11 +2,12 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from aiperf_core.devices import ceiling_figures, nvml
 from aiperf_core.errors import UsageError
@@ -16,6 +17,7 @@ from aiperf_core.harness.run import request, resuming
 from aiperf_core.harness.run.manifest import new_manifest
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
+from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import lock
@@ -28,6 +30,29 @@ from aiperf_core.sweep import base_name
 from aiperf_core.targets import Selection
 
 Finished = TargetResult | SkippedTarget
+
+
+@frozen
+class Preview:
+    """What a run would do with a target.
+
+    implementations: the names of those that would be measured.
+    skipped: of the others, the requirement that this machine lacks, by name.
+    budget_s: seconds of sampling.
+    seconds: an estimate of the whole time; the sampling budget where `known` is false.
+    known: whether an earlier run of the target says how long it takes.
+    """
+
+    target: str
+    device: str
+    size: str
+    params: dict[str, float]
+    tier: str
+    implementations: list[str]
+    skipped: dict[str, str]
+    budget_s: float
+    seconds: float
+    known: bool
 
 
 @define(eq=False)
@@ -74,19 +99,50 @@ class BundleRun:
         cannot be resumed.
         """
         self._on_result = on_result
+        with self._planner() as planner:
+            drafted = self._drafted()  # while the planner's processes start
+            plans, skipped = self._plan(planner)
+            if self.before is not None:
+                self.before(plans)
+            self.bundle = self.resumes or self._create_bundle(plans, skipped)
+            with lock.held(self.bundle.path, required=self.resumes is not None):
+                self._begin(drafted, plans, skipped)
+                return self._measure(planner, plans)
+
+    def preview(self) -> tuple[list[Preview], list[SkippedTarget]]:
+        """What `execute` would measure, and the targets that it would skip. Nothing is measured or written.
+
+        Raises `UsageError` as `execute` does.
+        """
+        with self._planner() as planner:
+            plans, skipped = self._plan(planner)
+            return [self._preview(planner, plan) for plan in plans], skipped
+
+    @contextmanager
+    def _planner(self) -> Iterator[Planner]:
+        """A planner with a temporary folder."""
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
             with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
-                drafted = self._drafted()  # while the planner's processes start
-                plans, skipped = self._plan(planner)
-                if self.before is not None:
-                    self.before(plans)
-                self.bundle = self.resumes or self._create_bundle(plans, skipped)
-                with lock.held(self.bundle.path, required=self.resumes is not None):
-                    self._begin(drafted, plans, skipped)
-                    return self._measure(planner, plans)
+                yield planner
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def _preview(self, planner: Planner, plan: Plan) -> Preview:
+        seconds, known = self._estimate(planner, plan)
+        chosen, options = planner.implementations(plan), planner.options
+        return Preview(
+            target=plan.name,
+            device=plan.device,
+            size=plan.size,
+            params=plan.params,
+            tier=options.tier,
+            implementations=[one.name for one, lacks in chosen if lacks is None],
+            skipped={one.name: lacks for one, lacks in chosen if lacks is not None},
+            budget_s=options.round_budget_s * options.rounds,
+            seconds=seconds,
+            known=known,
+        )
 
     @property
     def resumable(self) -> bool:
@@ -215,13 +271,15 @@ class BundleRun:
         devices = ", ".join(sorted({one.device for one in plans}))
         hook.aiperf_run_started(run=RunStarted(targets=tuple(one.name for one in plans), device=devices, bundle=path))
         self.total = total = len(kept) + len(unplanned) + len(plans)
+        estimates_s = self._announce(planner, plans)
         for index, one in enumerate(unplanned, start=1 + len(kept)):
             self.reporter.target_started(one.target, index, total)
             self._finish(one)
         interrupted, result = False, None
         try:
-            for index, plan in enumerate(plans, start=1 + len(self.results)):
-                result = self._measure_one(planner, plan, index, total)
+            before = len(self.results)
+            for number, plan in enumerate(plans, start=1):
+                result = self._measure_one(planner, plan, before + number, sum(estimates_s[number:]))
                 interrupted = result is None or (isinstance(result, TargetResult) and not result.complete)
                 if result is not None:
                     self._keep(planner, result)
@@ -242,10 +300,21 @@ class BundleRun:
         hook.aiperf_run_finished(bundle=RunFinished(path=path, exit_code=code))
         return code
 
-    def _measure_one(self, planner: Planner, plan: Plan, index: int, total: int) -> Finished | None:
+    def _announce(self, planner: Planner, plans: list[Plan]) -> list[float]:
+        """Report how long the run takes about, and return how long each target takes."""
+        estimates = [self._estimate(planner, plan) for plan in plans]
+        unknown = sum(not known for _, known in estimates)
+        self.reporter.run_started(len(plans), sum(seconds for seconds, _ in estimates), unknown)
+        return [seconds for seconds, _ in estimates]
+
+    def _estimate(self, planner: Planner, plan: Plan) -> tuple[float, bool]:
+        planner.options = self._options_of(plan.name)
+        return planner.estimate_s(plan)
+
+    def _measure_one(self, planner: Planner, plan: Plan, index: int, later_s: float) -> Finished | None:
         """The result of a target; None where Ctrl-C came before anything was measured."""
-        self.reporter.target_started(plan.name, index, total)
-        self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=total))
+        self.reporter.target_started(plan.name, index, self.total, later_s)
+        self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=self.total))
         planner.options = self._options_of(plan.name)
         try:
             return planner.run(plan, self._open_bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
@@ -332,18 +401,17 @@ class _Relay:
         self.reporter.phase(text, implementation)
         self._observe()
 
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Sampling continues."""
-        self.reporter.progress(block, blocks, seconds_left)
-        self._observe(block, blocks, seconds_left)
+    def progress(self, state: SamplingState) -> None:
+        """The run continues."""
+        self.reporter.progress(state)
+        self._observe(state)
 
-    def _observe(self, block: int | None = None, blocks: int | None = None, seconds_left: float | None = None) -> None:
+    def _observe(self, state: SamplingState | None = None) -> None:
         progress = Progress(
             target=self.target,
             phase=self._phase,
             implementation=self._implementation,
-            block=block,
-            blocks=blocks,
-            seconds_left=seconds_left,
+            samples=state.samples if state else None,
+            seconds_left=state.seconds_left if state else None,
         )
         self.plugins.hook.aiperf_progress(progress=progress)

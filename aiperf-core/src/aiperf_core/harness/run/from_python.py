@@ -6,6 +6,7 @@ from pathlib import Path
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
 from aiperf_core.harness.run.request import resolve
+from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import RunRequest, SkippedTarget, TargetResult
@@ -14,7 +15,10 @@ from aiperf_core.results.models import RunRequest, SkippedTarget, TargetResult
 class Silent:
     """A reporter that shows nothing."""
 
-    def target_started(self, name: str, index: int, total: int) -> None:
+    def run_started(self, targets: int, seconds: float, unknown: int) -> None:
+        """Show nothing."""
+
+    def target_started(self, name: str, index: int, total: int, later_s: float = 0.0) -> None:
         """Show nothing."""
 
     def target_finished(self, result: TargetResult | SkippedTarget) -> None:
@@ -23,7 +27,7 @@ class Silent:
     def phase(self, text: str, implementation: str | None = None) -> None:
         """Show nothing."""
 
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
+    def progress(self, state: SamplingState) -> None:
         """Show nothing."""
 
 

@@ -37,6 +37,7 @@ class ImplementationRun(Observations):
     deferred: whether its benchmark finishes its work after the call.
     deadline_s: what the latencies of a served benchmark are held against.
     block_length: samples in a block.
+    whole_sample_s: the wall time of its last sample in the warm-up, with all that the harness does for a sample.
     since_judged: samples since the last one that was judged.
     repeated_s, fresh_s: times of calls on the values of the call before, and on new values.
     aliases: paths of its outputs that lay in the memory of inputs; None before an output was judged.
@@ -53,6 +54,7 @@ class ImplementationRun(Observations):
     deferred: bool = False
     deadline_s: float | None = None
     block_length: int = 1
+    whole_sample_s: float = 0.0
     since_judged: int = 0
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import statistics
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -29,12 +30,17 @@ _ENERGY_PLAN = energy.Plan(idle_s=0.5, run_s=0.5, updates=10)
 
 @define(eq=False)
 class LastRound:
-    """The last round's checks that need the workers. `implementations` has the baseline first."""
+    """The last round's checks that need the workers.
+
+    implementations: the baseline first.
+    tell: called at the start of each step, with its implementation if it has one.
+    """
 
     setup: Setup
     sampler: Sampler
     implementations: list[ImplementationRun]
     telemetry: Telemetry
+    tell: Callable[[str, ImplementationRun | None], None]
 
     def look(self) -> None:
         """Look at all that are active: at a candidate with CUPTI too, and with controls at the rest."""
@@ -45,13 +51,13 @@ class LastRound:
         if options.controls and self.setup.cold:
             self._probe_flush()
         for one in self._active[1:] if self.setup.resamples and baseline.active else ():
-            self.setup.reporter.phase("resample", one.name)
+            self.tell("verification: resample", one)
             self.sampler.resample(baseline, one, partial(self.suspicion, one))
         # Of calls in a row only the first has new values: code that remembers gains by the others in every tier.
         in_a_row = any(one.calls > 1 for one in self._active[1:])
         for one in self._active:
             if suspect or (in_a_row and (one is baseline or one.calls > 1)):
-                self.setup.reporter.phase("repeat values", one.name)
+                self.tell("verification: repeat values", one)
                 self.sampler.repeat(one)
         if self.setup.kind.audited and options.audit and suspect:
             self._audit()
@@ -111,7 +117,7 @@ class LastRound:
     def _probe_flush(self) -> None:
         """See whether a flush empties the cache in the implementations' own processes."""
         for one in self._active:
-            self.setup.reporter.phase("probe the flush", one.name)
+            self.tell("verification: probe the flush", one)
             one.flush = one.ask("probe_flush", answers.flush, timeout=self.setup.options.timeout_s)
             warm = warm_after_flush(one.flush) if one.flush is not None else None
             if warm:
@@ -121,7 +127,7 @@ class LastRound:
 
     def _audit(self) -> None:
         """Have CUPTI look at a few calls of each, and compare the clocks."""
-        self.setup.reporter.phase("start CUPTI")
+        self.tell("verification: start CUPTI", None)
         for one in self._active:
             one.post("start_audit")
         audited = [one for one in self._active if self._audit_one(one)]
@@ -137,7 +143,7 @@ class LastRound:
         timeout = self.setup.options.timeout_s
         try:
             one.worker.collect(timeout=max(timeout, _CUPTI_TIMEOUT_S))
-            self.setup.reporter.phase("audit", one.name)
+            self.tell("verification: audit", one)
             calls, flush = clock_agreement.AUDITED_CALLS, self.setup.cold
             answer = one.worker.ask("audit", timeout=timeout, calls=calls, flush=flush)
             if self.setup.world_size:
@@ -155,7 +161,7 @@ class LastRound:
             return False
 
     def _slowed_by_profiler(self, one: ImplementationRun) -> float | None:
-        self.setup.reporter.phase("run under CUPTI", one.name)
+        self.tell("verification: run under CUPTI", one)
         return clock_agreement.slowed(one, self.sampler.run_profiled(one))
 
     # --- energy
@@ -164,7 +170,7 @@ class LastRound:
         for one in self._active:
             if one.declared.role == "control":
                 continue
-            self.setup.reporter.phase("measure energy", one.name)
+            self.tell("verification: measure energy", one)
             try:
                 found = energy.measure(partial(self._steady, one), self.telemetry, _ENERGY_PLAN)
             except ChildError:

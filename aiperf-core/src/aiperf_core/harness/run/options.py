@@ -46,7 +46,8 @@ class Options:
     params: override single sizes of the preset.
     tier: `quick`, `standard` or `audit`.
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
-        interval is narrow enough.
+        interval is narrow enough, and later where the least passes or samples are not taken yet.
+    min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
     timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which
         may compile, may take six times as long.
     floor: the smallest relative difference that matters in practice.
@@ -72,6 +73,7 @@ class Options:
     params: dict[str, float] = field(factory=dict)
     tier: str = "quick"
     budget_s: float | None = None
+    min_samples: int = 0
     timeout_s: float = 60.0
     floor: float = 0.01
     width: float = 0.005

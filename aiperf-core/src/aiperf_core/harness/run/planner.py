@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Protocol
 
 import cattrs
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
-from aiperf_core.described import Described, TargetRef
+from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import HERE, TORCHRUN
 from aiperf_core.harness.isolation.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.run.durations import Store, TimeLeft, key_of
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
-from aiperf_core.harness.run.setup import Reporter, Setup
+from aiperf_core.harness.run.setup import Reporter, Setup, implementations_of
 from aiperf_core.harness.run.target_run import TargetRun
+from aiperf_core.requirements import lacking
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
 
@@ -26,8 +28,14 @@ from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
 class RunReporter(Reporter, Protocol):
     """Gets the progress of a run."""
 
-    def target_started(self, name: str, index: int, total: int) -> None:
-        """A target begins; `index` counts from 1."""
+    def run_started(self, targets: int, seconds: float, unknown: int) -> None:
+        """A run of some targets begins, with an estimate of its time.
+
+        unknown: the number of targets without an earlier run; of these only the sampling budgets are counted.
+        """
+
+    def target_started(self, name: str, index: int, total: int, later_s: float = 0.0) -> None:
+        """A target begins; `index` counts from 1. `later_s` is the estimate for the targets after it."""
 
     def target_finished(self, result: TargetResult | SkippedTarget) -> None:
         """A target has ended."""
@@ -66,8 +74,11 @@ def _described(describer: Child, target: InstalledTarget) -> Described | Skipped
         return SkippedTarget(target.name, Verdict.FAILED, text)
 
 
+@define(eq=False)
 class Planner(Machine):
     """A machine that plans and measures the targets of a run."""
+
+    _durations: Store = field(factory=Store, init=False)
 
     # --- planning, before anything is written
 
@@ -235,13 +246,34 @@ class Planner(Machine):
                 raise UsageError(f"{name!r} takes a whole number for {key}; --set gave {value:g}.")
         return {key: type(preset[key])(value) for key, value in given.items()}
 
+    # --- how long it takes
+
+    def estimate_s(self, plan: Plan) -> tuple[float, bool]:
+        """About how long a target takes, and whether an earlier run says so. Else its sampling budget is counted."""
+        before = self._durations.of(self._key(plan))
+        return TimeLeft(self.options.rounds, self.options.round_budget_s, 0, before).whole_s, bool(before)
+
+    def implementations(self, plan: Plan) -> list[tuple[DescribedImplementation, str | None]]:
+        """The implementations of a plan, each with the requirement that this machine lacks, if any."""
+        hardware = self.hardware_of(plan.device)
+        chosen = implementations_of(plan.described, plan.device, plan.selection.implementations, self.options)
+        return [(one, next(filter(None, (lacking(text, hardware) for text in one.requires)), None)) for one in chosen]
+
+    def _key(self, plan: Plan) -> str:
+        """The key under which durations of such a run are stored."""
+        names = sorted(plan.selection.implementations)
+        candidate = self.options.candidate is not None
+        return key_of(
+            plan.name, plan.device, plan.size, plan.params, self.options.tier, plan.executor, names, candidate
+        )
+
     # --- running
 
     def run(self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter) -> TargetResult | SkippedTarget:
         """Run a target. An error of its workload becomes a `SkippedTarget` with the reason."""
-        target = plan.selection.target
+        target, key = plan.selection.target, self._key(plan)
         if self._ceilings.get(plan.device) is None:
-            reporter.phase("measure ceilings")
+            reporter.phase("setup: measure ceilings")
             self.ceilings(plan.device)
         try:
             setup = Setup(
@@ -263,8 +295,13 @@ class Planner(Machine):
                 ceilings=partial(self.ceilings, plan.device),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
+                before=self._durations.of(key),
             )
-            return TargetRun(setup).execute()
+            run = TargetRun(setup)
+            result = run.execute()
+            if run.durations and not self.options.off:
+                self._durations.keep(key, run.durations)
+            return result
         except SkipError as error:
             return SkippedTarget(plan.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:

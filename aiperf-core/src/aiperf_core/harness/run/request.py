@@ -28,7 +28,9 @@ def record(selections: Sequence[Selection], options: Options, each: Mapping[str,
         own = each.get(selection.name, options)
         names, params = sorted(selection.implementations), {**own.params, **dict(selection.point)}
         targets.append(RequestedTarget(selection.name, names, own.device, own.size, params, own.executor))
-    request = RunRequest(targets, options.tier, options.policy, options.budget_s, options.timeout_s)
+    request = RunRequest(
+        targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.min_samples
+    )
     return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
 
@@ -57,4 +59,10 @@ def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) 
 
 
 def _common(request: RunRequest) -> Options:
-    return Options(tier=request.tier, policy=request.policy, budget_s=request.budget_s, timeout_s=request.timeout_s)
+    return Options(
+        tier=request.tier,
+        policy=request.policy,
+        budget_s=request.budget_s,
+        min_samples=request.min_samples,
+        timeout_s=request.timeout_s,
+    )

@@ -20,7 +20,7 @@ from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.implementation_run import ImplementationRun
-from aiperf_core.measurements import Steady
+from aiperf_core.measurements import Estimate, Steady
 from aiperf_core.results.models import Finding, Verdict
 from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
 
@@ -36,6 +36,8 @@ NOTED_COST, MOST_COST = 0.2, 0.8
 # slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
 BLOCK_S = 0.001
 MAX_BLOCK = 16
+# Shorter blocks, down to this length, where the least passes with longer ones would take more than the budget.
+SHORTENED_BLOCK = 4
 # Passes of a round, whatever the budget.
 MIN_PASSES = 4
 JUDGED_FRACTION = 0.25
@@ -66,12 +68,15 @@ class JudgeError(Exception):
 
 @define
 class Clockwork:
-    """Where the time of a sampling loop went, in seconds."""
+    """Where the time of a sampling loop went, in seconds. The fields are those of `Overhead`."""
 
     samples: int = 0
     timed_s: float = 0.0
-    renew_s: float = 0.0
-    judge_s: float = 0.0
+    refresh_s: float = 0.0
+    flush_s: float = 0.0
+    verification_s: float = 0.0
+    stopping_s: float = 0.0
+    messages_s: float = 0.0
 
 
 @define(eq=False)
@@ -143,6 +148,23 @@ class Sampler:
             if not one.calls:
                 self._choose_calls(one)
             one.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / max(one.calls * one.warmup_s[-1], 1e-9))))
+
+    def shorten_blocks(self, budget_s: float, passes: int) -> float:
+        """Shorten the blocks so that the passes fit into the budget, as far as possible; return the seconds of a pass.
+
+        A sample of a short call takes much longer than the call: the warm-up has shown how long.
+        """
+        wanted_s = budget_s / max(1, passes)
+        share = min(1.0, wanted_s / max(self._pass_s, 1e-9))
+        for one in self.active:
+            if one.block_length > SHORTENED_BLOCK:
+                one.block_length = max(SHORTENED_BLOCK, int(share * one.block_length))
+        return self._pass_s
+
+    @property
+    def _pass_s(self) -> float:
+        """The time of a pass, by that of the last samples of the warm-up. A longer block has one sample more."""
+        return sum((one.block_length + (one.block_length > 1)) * one.whole_sample_s for one in self.active)
 
     def _choose_calls(self, one: ImplementationRun) -> None:
         """Decide how many calls a sample has, or that they are too short for the clock."""
@@ -225,10 +247,12 @@ class Sampler:
                     side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
     def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
+        start = time.perf_counter()
         sample = self._sample(one, seed, self.clock, fingerprinted=judged)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
+        one.whole_sample_s = time.perf_counter() - start
 
     def repeat(self, one: ImplementationRun) -> None:
         """Take samples of fresh values, each followed by one that repeats them: code that remembers is faster on those.
@@ -362,7 +386,9 @@ class Sampler:
         """
         notices = _Notices(one.worker.guarded, one.worker.pid if self.untrusting else None)
         try:
+            start = time.perf_counter()
             one.worker.ask("ready", timeout=self.timeout_s)
+            self.clockwork.messages_s += time.perf_counter() - start
             watched = self._wait_stopped(one.worker)
             stopped = process_monitor.process_s(one.worker.pid) if watched else None
             self._renew(seed, own=self.untrusting and fresh and "fresh_values" not in self.off)
@@ -382,6 +408,7 @@ class Sampler:
                 fingerprinted=fingerprinted and self.fingerprints,
             )
             answered = time.perf_counter()
+            self.clockwork.messages_s += answered - asked - notices.bracket_s
             told = answers.sample(answer)
             probed = self.untrusting and "global_state" not in self.off
             if probed and one.check_integrity_probe(told["integrity_probe"]):
@@ -419,7 +446,9 @@ class Sampler:
         """In a run of untrusted code, wait until a process has stopped. Whether it is one that is stopped."""
         watched = self.untrusting and child.paused
         if watched:
+            start = time.perf_counter()
             process_monitor.wait_stopped(child.pid)
+            self.clockwork.stopping_s += time.perf_counter() - start
         return watched
 
     def _renew(self, seed: int, *, own: bool) -> None:
@@ -435,9 +464,11 @@ class Sampler:
             self._numbers = self._ask_judge("renew", seed=self._present)
         elif self.has_state:
             self._ask_judge("restore")
+        refreshed = time.perf_counter()
+        self.clockwork.refresh_s += refreshed - start
         if self.cold:
             self._ask_judge("flush")
-        self.clockwork.renew_s += time.perf_counter() - start
+            self.clockwork.flush_s += time.perf_counter() - refreshed
 
     def _plausible(self, one: ImplementationRun, sample: dict[str, Any]) -> bool:
         """Refuse a time that is not positive, instead of clamping it."""
@@ -462,7 +493,7 @@ class Sampler:
             return False
         finally:
             one.since_judged = 0 if judged else one.since_judged + 1
-            self.clockwork.judge_s += time.perf_counter() - start
+            self.clockwork.verification_s += time.perf_counter() - start
 
     def _inputs_intact(self, one: ImplementationRun, judged: bool) -> bool:
         if "inputs_intact" in self.off:
@@ -554,19 +585,24 @@ def _by_clock(sample: dict[str, Any]) -> float:
     return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])
 
 
-def known(implementations: list[ImplementationRun], clock: str, width: float, round_number: int) -> bool:
-    """Whether the samples of one round give the speedups of all active implementations with intervals this narrow."""
+def undecided(
+    implementations: list[ImplementationRun], clock: str, width: float, round_number: int
+) -> tuple[ImplementationRun, Estimate | None] | None:
+    """The first active implementation whose speedup in one round has a wider interval, with that interval.
+
+    None where all intervals are narrower. Without a baseline there are no speedups: then it is the baseline.
+    """
     baseline = implementations[0]
     if not baseline.active:
-        return False
+        return baseline, None
     length = len(implementations)
     top = _of_round(baseline.blocks(clock, length), round_number)
     for one in implementations[1:]:
         if one.active:
             interval = ratio_interval(top, _of_round(one.blocks(clock, length), round_number))
             if interval is None or half_width(interval) > width:
-                return False
-    return True
+                return one, interval
+    return None
 
 
 def _of_round(blocks: Blocks, round_number: int) -> Blocks:

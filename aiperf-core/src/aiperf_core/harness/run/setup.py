@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.executor import ExecutorKind
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run.durations import Durations
 from aiperf_core.harness.run.options import Options
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
@@ -20,14 +21,32 @@ from aiperf_core.targets import WORLD_SIZE
 CANDIDATE = "candidate"
 
 
+@frozen
+class SamplingState:
+    """How far a target's run is.
+
+    seconds_left: of the whole run of the target, checks after sampling included: an estimate.
+    share: the part of the run that is done, by the same estimate.
+    samples: of the implementation whose turn it is; 0 before sampling.
+    undecided: an implementation whose interval is not narrow enough yet; None before intervals were computed.
+    interval: the interval of its speedup so far; None for too few samples.
+    """
+
+    seconds_left: float
+    share: float
+    samples: int = 0
+    undecided: str | None = None
+    interval: tuple[float, float] | None = None
+
+
 class Reporter(Protocol):
     """Hears how a target's run goes on."""
 
     def phase(self, text: str, implementation: str | None = None) -> None:
-        """A new phase begins."""
+        """A new phase, or a step of a phase, begins: `setup: prepare`."""
 
-    def progress(self, block: int, blocks: int | None, seconds_left: float | None) -> None:
-        """Sampling goes on."""
+    def progress(self, state: SamplingState) -> None:
+        """How far the run is: after each phase begins, and at most once a second while samples are taken."""
 
 
 class MeasureCeilings(Protocol):
@@ -49,6 +68,7 @@ class Setup:
     ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
     left_out: optional protections of the sandbox under which the device does not start.
     seed: of a run that is trusted.
+    before: how long the phases of an earlier run of the target took.
     """
 
     target: TargetRef
@@ -69,6 +89,7 @@ class Setup:
     ceilings: MeasureCeilings
     left_out: tuple[str, ...]
     seed: int
+    before: Durations = field(factory=dict)
 
     @property
     def untrusted(self) -> bool:
@@ -119,25 +140,32 @@ class Setup:
 
     def implementations(self) -> list[DescribedImplementation]:
         """The baseline first; then all others, or the wanted ones and those that they build on."""
-        here = self.described.on(self.device.name)
-        if self.options.candidate is not None:
-            return [self._baseline(here), _candidate(self.options.candidate, self.device.name)]
-        wanted = set(self.wanted)
-        for one in reversed(here):
-            if one.name in wanted and one.builds_on:
-                wanted.add(one.builds_on)
-        return [one for one in here if not wanted or one.role == "baseline" or one.name in wanted]
-
-    def _baseline(self, here: list[DescribedImplementation]) -> DescribedImplementation:
-        """The implementation that a candidate is compared with."""
-        name = self.options.baseline
-        one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
-        return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
+        return implementations_of(self.described, self.device.name, self.wanted, self.options)
 
     def source_of(self, declared: DescribedImplementation) -> CandidateSource | None:
         """The candidate's code, where the implementation is the untrusted candidate."""
         source = self.options.candidate
         return source if source is not None and declared.where == str(source.path) else None
+
+
+def implementations_of(
+    described: Described, device: str, wanted: Collection[str], options: Options
+) -> list[DescribedImplementation]:
+    """The implementations of a run: the baseline first; then all others, or the wanted ones and what they build on."""
+    here = described.on(device)
+    if options.candidate is not None:
+        return [_baseline(here, options.baseline), _candidate(options.candidate, device)]
+    chosen = set(wanted)
+    for one in reversed(here):
+        if one.name in chosen and one.builds_on:
+            chosen.add(one.builds_on)
+    return [one for one in here if not chosen or one.role == "baseline" or one.name in chosen]
+
+
+def _baseline(here: list[DescribedImplementation], name: str | None) -> DescribedImplementation:
+    """The implementation that a candidate is compared with."""
+    one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
+    return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
 
 
 def _candidate(source: CandidateSource, device: str) -> DescribedImplementation:

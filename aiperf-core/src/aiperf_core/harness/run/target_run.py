@@ -22,13 +22,14 @@ from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.conditions import Conditions
+from aiperf_core.harness.run.durations import FINAL, TimeLeft
 from aiperf_core.harness.run.evidence import apply_findings, evidence_of
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.last_round import LastRound
-from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, known
-from aiperf_core.harness.run.setup import Setup
+from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, undecided
+from aiperf_core.harness.run.setup import SamplingState, Setup
 from aiperf_core.harness.run.workers import Workers
-from aiperf_core.measurements import Memory
+from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Overhead, Problem, TargetResult, Verdict
 from aiperf_core.stats import clock_agreement, intervals
@@ -39,6 +40,9 @@ from aiperf_core.validity.policy import Policy
 
 # How often a worker's process is looked at between its blocks, each round.
 _CENSUSES = 4
+# Why sampling ended.
+_NARROW, _BUDGET_SPENT = "intervals narrow enough", "sampling budget spent"
+_REPORT_EVERY_S = 1.0
 # The stopping rule is checked again after so many more passes, as a part of those already taken.
 _CHECK_AGAIN = 0.25
 # What rows say where the worker's process renews its own inputs (see `shared_buffers`), by the guards that this
@@ -63,11 +67,15 @@ class TargetRun:
     _sampler: Sampler | None = field(default=None, init=False)
     _stopped: str = field(default="before sampling", init=False)
     _started: float = field(factory=time.monotonic, init=False)
-    _sampling_started: float | None = field(default=None, init=False)
     _sampling_s: float = field(default=0.0, init=False)
-    _start_s: float = field(default=0.0, init=False)
+    _setup_s: float = field(default=0.0, init=False)
     _spent: Clockwork = field(factory=Clockwork, init=False)
     _passes: int = field(default=0, init=False)
+    _warmup_s: float = field(default=0.0, init=False)
+    _checks_s: float = field(default=0.0, init=False)
+    _drawn: float = field(default=-math.inf, init=False)
+    _undecided: tuple[ImplementationRun, Estimate | None] | None = field(default=None, init=False)
+    _left: TimeLeft = field(init=False)
     _fds: tuple[int, ...] = field(default=(), init=False)
     _facts: dict[str, Any] = field(factory=dict, init=False)
     _monitors: dict[str, ProcessMonitor] = field(factory=dict, init=False)
@@ -83,6 +91,15 @@ class TargetRun:
         # An untrusted candidate must not be able to compute its values from those that it has seen.
         self._rng = random.SystemRandom() if self.setup.untrusted else random.Random(self.setup.seed)
         self._first_seed = self._rng.getrandbits(62)
+        options = self.setup.options
+        # Samples of a pass are not known yet: at least one of each implementation.
+        passes = max(self._least_passes, math.ceil(options.min_samples / options.rounds))
+        self._left = TimeLeft(options.rounds, options.round_budget_s, passes, self.setup.before)
+
+    @property
+    def durations(self) -> dict[str, float] | None:
+        """What the phases took, for estimates of later runs; None where the run did not come to its end."""
+        return None if self.interrupted or not self._active else self._left.found
 
     def execute(self) -> TargetResult:
         """Measure the target, in rounds of fresh processes. Ctrl-C ends the measuring and keeps what was measured.
@@ -120,7 +137,7 @@ class TargetRun:
     def _start(self) -> Child:
         """Start the judge and the first workers, which import and open the device side by side; return the judge."""
         setup = self.setup
-        setup.reporter.phase("make inputs")
+        self._tell("setup: make inputs")
         self._implementations = [self._implementation(one) for one in setup.implementations()]
         if setup.options.controls:
             self._implementations.append(_control(self._implementations[0]))
@@ -201,34 +218,44 @@ class TargetRun:
     def _run_round(self, number: int) -> None:
         """Start fresh processes for all implementations, take samples, and end the processes."""
         assert self._opened is not None
-        started = time.monotonic()
+        started = time.monotonic() if number else self._started
         options, sampler = self.setup.options, self.sampler
         sampler.round_number = number
-        self.setup.reporter.phase("start workers")
+        self._left.begin_round(number)
+        self._tell("setup: start workers")
         if number > 0:
             self._workers.spawn(self._active)
         self._workers.open(self._active, self._opened["problem"], self._fds)
         for one in self._active:
-            self.setup.reporter.phase("prepare", one.name)
+            self._tell("setup: prepare", one)
             self._workers.prepare(one)
-        sampler.warm_up(lambda one: self.setup.reporter.phase("warm up", one.name))
-        self._start_s += time.monotonic() - started
+        prepared = time.monotonic()
+        self._setup_s += prepared - started
+        self._left.enter("warm-up")
+        sampler.warm_up(lambda one: self._tell("warm-up", one))
+        warm = time.monotonic()
+        self._warmup_s += warm - prepared
+        self._left.note_warm_pass(sampler.shorten_blocks(options.round_budget_s, self._passes_for_intervals))
         self._sample()
+        sampled = time.monotonic()
+        self._left.enter("verification")
         for one in self._active:
             self._run_steadily(one)
         if options.controls and self.setup.guards("interleaved"):
             for one in self._active:
-                self.setup.reporter.phase("sample alone", one.name)
+                self._tell("verification: sample alone", one)
                 sampler.isolate(one, options.round_budget_s)
         self._note_memory()
         if number == options.rounds - 1:
+            self._left.enter(FINAL)
             self._last_round.look()
         self._workers.note_state(self._active)
         self._workers.end(self._active)
+        self._checks_s += time.monotonic() - sampled
 
     @property
     def _last_round(self) -> LastRound:
-        return LastRound(self.setup, self.sampler, self._implementations, self._conditions.telemetry)
+        return LastRound(self.setup, self.sampler, self._implementations, self._conditions.telemetry, self._tell)
 
     def _run_steadily(self, one: ImplementationRun) -> None:
         """Time calls without a pause by the supervisor's own clock, where it is too coarse for a single call."""
@@ -236,7 +263,7 @@ class TargetRun:
         if self.setup.described.deferred or not self.setup.guards("clocks_agree"):
             return
         if one.samples.bracket_s and min(one.samples.bracket_s) < clock_agreement.STEADY_S:
-            self.setup.reporter.phase("run without pauses", one.name)
+            self._tell("verification: run without pauses", one)
             enough = partial(clock_agreement.fast_without_pauses, one, self.setup.clock)
             self.sampler.run_steadily(one, clock_agreement.STEADY_S, enough)
 
@@ -247,17 +274,27 @@ class TargetRun:
         return [os.getpid(), *(pid for one in children if one is not None and not one.ended for pid in one.pids)]
 
     @property
-    def _least_passes(self) -> int:
-        """Passes of a round, whatever the budget: all rounds together have enough for an interval."""
+    def _passes_for_intervals(self) -> int:
+        """Passes of a round, so that all rounds together have enough for an interval."""
         return max(sampler.MIN_PASSES, math.ceil(intervals.MIN_PASSES / self.setup.options.rounds))
 
+    @property
+    def _least_passes(self) -> int:
+        """Passes of a round, whatever the budget: enough for an interval, and for the least number of samples."""
+        options, shortest = self.setup.options, min((one.block_length for one in self._active), default=1)
+        samples = math.ceil(options.min_samples / (options.rounds * shortest))
+        return max(self._passes_for_intervals, samples)
+
     def _sample(self) -> None:
-        self._sampling_started = start = time.monotonic()
+        start = time.monotonic()
+        self._left.least_passes, self._drawn, self._undecided = self._least_passes, -math.inf, None
+        self._left.begin_sampling()
         # The time that warming up took belongs to the start.
         self.sampler.clockwork = self._spent
         try:
             take = self._take_passes if self.setup.guards("interleaved") else self._take_sides
             self._stopped = take(start + self.setup.options.round_budget_s)
+            self._left.note_end_of_sampling(early=self._stopped == _NARROW)
         finally:
             self._sampling_s += time.monotonic() - start
             self.sampler.clockwork = Clockwork()
@@ -266,18 +303,22 @@ class TargetRun:
         """Take passes until the intervals are narrow or the time is up; return which."""
         passes, check_at = 0, self._least_passes
         while self._active:
+            start = time.monotonic()
             self._take_censuses(self._active)
             self.sampler.run_pass(self._passes, self._report)
+            self._left.note_pass(time.monotonic() - start)
             self._passes += 1
             passes += 1
             if passes >= check_at:
                 round_number = self.sampler.round_number
-                if known(self._implementations, self.setup.clock, self.setup.options.width, round_number):
-                    return "intervals narrow enough"
+                width = self.setup.options.width
+                self._undecided = undecided(self._implementations, self.setup.clock, width, round_number)
+                if self._undecided is None:
+                    return _NARROW
                 check_at = passes + max(2, int(passes * _CHECK_AGAIN))
             # An even number of passes completes the order A B B A.
             if passes >= self._least_passes and passes % 2 == 0 and time.monotonic() >= until:
-                return "time budget spent"
+                return _BUDGET_SPENT
         return "nothing to measure"
 
     def _take_sides(self, until: float) -> str:
@@ -291,13 +332,30 @@ class TargetRun:
                 passes += 1
             most = max(most, passes)
         self._passes = first + most
-        return "time budget spent"
+        return _BUDGET_SPENT
+
+    def _tell(self, phase: str, one: ImplementationRun | None = None) -> None:
+        """A phase, or a step of a phase, begins."""
+        self.setup.reporter.phase(phase, one.name if one else None)
+        self.setup.reporter.progress(self._state(one))
 
     def _report(self, one: ImplementationRun) -> None:
-        assert self._sampling_started is not None
-        left = self.setup.options.round_budget_s - (time.monotonic() - self._sampling_started)
-        self.setup.reporter.phase("sample", one.name)
-        self.setup.reporter.progress(len(self.sampler.order) + 1, None, max(0.0, left))
+        """A block of an implementation begins. A thousand blocks may take a second; a report takes a part of it."""
+        now = time.monotonic()
+        if now - self._drawn >= _REPORT_EVERY_S:
+            self._drawn = now
+            self._tell("sampling", one)
+
+    def _state(self, one: ImplementationRun | None) -> SamplingState:
+        left, elapsed = self._left.seconds_left, time.monotonic() - self._started
+        waiting, interval = self._undecided or (None, None)
+        return SamplingState(
+            seconds_left=left,
+            share=elapsed / max(elapsed + left, 1e-9),
+            samples=len(one.samples.step) if one else 0,
+            undecided=waiting.name if waiting else None,
+            interval=(interval.low, interval.high) if interval else None,
+        )
 
     def _take_censuses(self, implementations: list[ImplementationRun]) -> None:
         """Look at workers' processes between two of their blocks, a few times a round: all in the same gap."""
@@ -462,15 +520,15 @@ class TargetRun:
 
     def _overhead(self) -> Overhead:
         spent = self._spent
-        other = self._sampling_s - spent.timed_s - spent.renew_s - spent.judge_s
+        parts = asdict(spent, filter=lambda kept, _: kept.name != "samples")
         return Overhead(
             samples=spent.samples,
-            start_s=self._start_s,
+            setup_s=self._setup_s,
+            warmup_s=self._warmup_s,
             sampling_s=self._sampling_s,
-            timed_s=spent.timed_s,
-            renew_s=spent.renew_s,
-            judge_s=spent.judge_s,
-            other_s=max(0.0, other),
+            other_s=max(0.0, self._sampling_s - sum(parts.values())),
+            checks_s=self._checks_s,
+            **parts,
         )
 
 
