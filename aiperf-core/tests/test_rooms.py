@@ -51,6 +51,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "kernelbench",
         "loading",
         "models/*",
+        "models/kernels/*",
     ),
     "results": ("results/*",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),

@@ -13,7 +13,7 @@ from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
 
 DEVICE = click.option(
-    "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
+    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
 AT_LEAST_ONE = click.IntRange(min=1)
@@ -27,7 +27,7 @@ def ch01() -> None:
 @ch01.command("pitfalls")
 @DEVICE
 @click.option("--samples", type=click.IntRange(min=3), default=50, show_default=True, help="Calls timed in each way.")
-@click.option("--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
+@click.option("-s", "--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
 @JSON
 def pitfalls(device: str | None, samples: int, size: int | None, as_json: bool) -> None:
     """Time one matrix product in ways that are often taken for the same, and show how far they are apart."""

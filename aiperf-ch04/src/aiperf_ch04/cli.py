@@ -9,7 +9,7 @@ from attrs import asdict
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
 DEVICE = click.option(
-    "--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]"
+    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]"
 )
 RANKS = click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
 

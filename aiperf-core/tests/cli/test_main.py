@@ -43,7 +43,7 @@ Options:
   --version   Show the version.
   -h, --help  Show this message and exit.
 
-Commands:
+Packages:
   tea  Make tea.
 """
 

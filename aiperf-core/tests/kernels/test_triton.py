@@ -13,9 +13,6 @@ MakeTriton = Callable[..., TritonSource]
 
 pytest.importorskip("triton", reason="needs triton")
 
-# Triton warns once of a default that its next version changes.
-pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
-
 LESSON = """
 import triton
 import triton.language as tl

@@ -47,7 +47,13 @@ def result(seed=0, factors=FACTORS):
     """A baseline, a faster and an undecided variant, a yardstick, and one that is INVALID."""
     kinds = {"strided": "baseline", "memcpy": "yardstick"}
     rows = [
-        Row(name, kinds.get(name, "variant"), "cuda", Verdict.MEASURED, samples=samples(index, len(factors) + 1, factor, seed))
+        Row(
+            name,
+            kinds.get(name, "variant"),
+            "cuda",
+            Verdict.MEASURED,
+            samples=samples(index, len(factors) + 1, factor, seed),
+        )
         for index, (name, factor) in enumerate(factors.items())
     ]
     rows.append(next(row for row in example.rows() if row.verdict is Verdict.INVALID))

@@ -192,6 +192,16 @@ def test_without_a_trusted_baseline_nothing_is_compared() -> None:
     assert variant.time_s is not None
 
 
+def test_the_interval_of_a_time_begins_at_the_speed_of_light() -> None:
+    wild = [0.009, 0.030, 0.009, 0.031, 0.0085, 0.029] * 2
+    (row,) = scored(("plain", "baseline", wild))
+    assert row.time_s is not None
+    assert row.time_s.low == pytest.approx(0.008, rel=1e-6)
+    (without,) = scored(("plain", "baseline", wild), measured=(1e12,))
+    assert without.time_s is not None
+    assert without.time_s.low < 0.008
+
+
 def test_too_few_passes_are_said() -> None:
     _, variant = scored(("plain", "baseline", [0.020, 0.021]), ("other", "variant", [0.010, 0.010]))
     assert variant.verdict is Verdict.INCONCLUSIVE

@@ -470,6 +470,14 @@ def test_buckets_of_reductions(ours, theirs, seen):
         )
 
 
+def test_buckets_of_one_size_are_counted():
+    found = told(ranks, pair({"buckets": (4, 8, 8, 8)}, beside=({"buckets": (14, 14)},)))
+    assert found is not None
+    assert (
+        found[1] == "rank 0 reduces in buckets of 4, 3 x 8 bytes, and that of the baseline in buckets of 2 x 14 bytes"
+    )
+
+
 def test_ranks_of_a_baseline_have_nothing_to_be_compared_with():
     uneven = [rank(0, buckets=(3,), processors=(0,)), rank(1, buckets=(5, 9), processors=(1,))]
     assert told(ranks, baseline(ranks=uneven, world_size=2, samples=samples(1e-2))) is None

@@ -9,13 +9,14 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.goals import declarations
-from aiperf_core.cli.measuring import TIERS, device_option, quiet_option, seconds_option, together
+from aiperf_core.cli.measuring import device_option, quiet_option, seconds_option, targets_option, tier_option, together
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.targets import GOALS
+from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
@@ -37,6 +38,7 @@ def _options(
     """The options of the three subcommands; `about` is the help of `--min-speedup`."""
     return together(
         click.argument("what", metavar=what),
+        targets_option,
         click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: that of the run]"),
         click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
         click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Use this expectations file."),
@@ -48,6 +50,7 @@ def _options(
             callback=_speedup,
             help=about,
         ),
+        color_option,
     )
 
 
@@ -96,13 +99,14 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 @_options("Rows whose interval is not above this get no threshold.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @device_option("Device to measure on. [default: the GPU, if the target supports it]")
-@click.option("--tier", type=TIERS, default="standard", show_default=True, help="Tier to measure in.")
+@tier_option("Tier to measure in.", "standard")
 @seconds_option("--budget", "Sampling time per target at first. [default: 3, 30 or 120 by tier]")
 @quiet_option
 @click.pass_obj
 def write(
     plugins: Plugins,
     what: str,
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -129,22 +133,23 @@ def write(
     folder, _ = address.split(what)
     if Path(folder).is_dir() or "/" in folder:
         found = [address.find(what)]
-        rows = [result for group in _groups(plugins, found[0], hardware, goal, file) for result in group.results]
+        rows = [result for group in _groups(plugins, found[0], only, hardware, goal, file) for result in group.results]
         rules.refuse_rows(rows, min_speedup)
-        _write(plugins, found, hardware, goal, file, min_speedup, dry_run)
+        _write(plugins, found, only, hardware, goal, file, min_speedup, dry_run)
         return ExitCode.OK
     from aiperf_core.cli.narrowing import Narrowing
 
-    measured = Narrowing(plugins, device, tier, budget, min_speedup, quiet=quiet)
+    measured = Narrowing(plugins, only, device, tier, budget, min_speedup, quiet=quiet)
     code = measured.run(what, goal)
     if measured.addresses:
-        _write(plugins, measured.addresses, hardware, goal, file, min_speedup, dry_run)
+        _write(plugins, measured.addresses, only, hardware, goal, file, min_speedup, dry_run)
     return code
 
 
 def _write(
     plugins: Plugins,
     found: "Iterable[Address]",
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -166,7 +171,7 @@ def _write(
     declared = {target.name: one for target, one in described}
     for address in addresses:
         manifest = address.bundle.manifest
-        groups = list(_groups(plugins, address, hardware, goal, file))
+        groups = list(_groups(plugins, address, only, hardware, goal, file))
         for group in groups:
             rules.refuse_parts(address.bundle, group.results)
             for source in group.sources.values():
@@ -221,13 +226,19 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
 
 
 def _report(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
+    plugins: Plugins,
+    what: str,
+    only: TargetFilter,
+    hardware: str | None,
+    goal: str | None,
+    file: Path | None,
+    min_speedup: float | None,
 ) -> list["Checked"]:
     from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
     rows = []
-    for group in _groups(plugins, address.find(what), hardware, goal, file):
+    for group in _groups(plugins, address.find(what), only, hardware, goal, file):
         page = rules.read(group.path)
         if page is None:
             click.echo(
@@ -244,14 +255,23 @@ def _report(
 
 
 def _groups(
-    plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
+    plugins: Plugins,
+    address: "Address",
+    only: TargetFilter,
+    hardware: str | None,
+    goal: str | None,
+    file: Path | None,
 ) -> Iterator[_Group]:
     """The bundle's results by expectations file. Without `--file`, prints and omits targets that are not installed."""
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
     installed = {one.name: one for one in plugins.targets}
-    for result in address.outlines():
+    results = address.outlines()
+    kept = _kept(plugins, [result.target for result in results], only)
+    for result in results:
+        if result.target not in kept:
+            continue
         if goal is not None and result.goal != goal:
             continue
         key = (
@@ -269,6 +289,16 @@ def _groups(
         if source is not None:
             group.sources[result.target] = source
     yield from groups.values()
+
+
+def _kept(plugins: Plugins, names: list[str], only: TargetFilter) -> set[str]:
+    """The names of a bundle's targets that the filter keeps. A target that is not installed has only its name."""
+    known = {one.name for one in plugins.targets}
+    missing = [InstalledTarget(name, "") for name in names if name not in known]
+    kept = {one.name for one in only.kept([*plugins.targets, *missing])}.intersection(names)
+    if names and not kept:
+        raise UsageError(f"{only} leaves none of the targets of the bundle: {', '.join(map(words, names))}")
+    return kept
 
 
 def _page(group: _Group) -> "Page":

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import asdict
 
-from aiperf_core.cli.measuring import json_option, scratch_planner, warn_of_skipped
+from aiperf_core.cli.color import color_option
+from aiperf_core.cli.measuring import json_option, scratch_planner, targets_option, warn_of_skipped
 from aiperf_core.cli.results import IN
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 
 @click.command("goals")
 @click.argument("what", nargs=-1, metavar="[PATTERN_OR_BUNDLE]...")
+@targets_option
 @IN
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
+@color_option
 @json_option()
 @click.pass_obj
-def goals(plugins: Plugins, what: tuple[str, ...], folder: Path, page: Path | None, as_json: bool) -> ExitCode:
+def goals(
+    plugins: Plugins, what: tuple[str, ...], only: TargetFilter, folder: Path, page: Path | None, as_json: bool
+) -> ExitCode:
     """Show the goals of targets, and what was measured of them.
 
     The latest bundle with a goal's figure counts; the given bundles replace those of the folder. Without a bundle the
@@ -37,7 +43,7 @@ def goals(plugins: Plugins, what: tuple[str, ...], folder: Path, page: Path | No
 
     paths = [Path(one) for one in what if _is_bundle(one)]
     patterns = [one for one in what if not _is_bundle(one)]
-    selections = plugins.select(patterns or ["all"])
+    selections = plugins.select(patterns or ["all"], only)
     warn_of_skipped(plugins)
     runs, problems = _runs(folder, paths)
     described, unusable = declarations(plugins, [one.target for one in selections])
@@ -53,7 +59,7 @@ def goals(plugins: Plugins, what: tuple[str, ...], folder: Path, page: Path | No
     elif page is None:
         from aiperf_core.render.goals import render
 
-        out.print(render(found, out.look))
+        out.print(render(found, out.look, out.console.width))
     for line in (*found.unreadable, *unusable):
         click.echo(f"aiperf: {words(line)}", err=True)
     for name, file in found.without.items():

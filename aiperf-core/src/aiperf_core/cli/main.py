@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.commands import SECTIONS
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins, load_plugins
@@ -93,9 +94,15 @@ class Shell(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands with their summaries, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(self._summaries())
+        """Write the subcommands with their summaries by section, without importing them."""
+        commands = [installed.record for installed in self.plugins.commands.values()]
+        # Without a common width, each section would have a column of its own.
+        width = max((len(command.name) for command in commands), default=0)
+        for section in SECTIONS:
+            rows = [(one.name.ljust(width), one.summary) for one in commands if one.section == section]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
 
     def _summaries(self) -> list[tuple[str, str]]:
         return [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]

@@ -8,7 +8,7 @@ import click
 @click.command("roofline")
 @click.argument("what", metavar="BUNDLE[:TARGET]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
+    "-o", "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
 )
 def roofline(what: str, out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.

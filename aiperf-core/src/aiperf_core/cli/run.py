@@ -6,28 +6,35 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.measuring import (
     Measuring,
     executor_option,
     measuring_options,
+    patterns_or_all,
     server_ahead,
     set_option,
     sizes_of,
+    targets_option,
     warn_of_skipped,
 )
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.render.row_columns import View
     from aiperf_core.targets import Selection
 
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@targets_option
 @set_option
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
@@ -47,11 +54,14 @@ if TYPE_CHECKING:
 @click.option(
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
+@row_options
 @measuring_options(timeout_s=60.0, scope=" per target")
+@ci_options
 @click.pass_context
 def run(
     context: click.Context,
     patterns: tuple[str, ...],
+    only: TargetFilter,
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
     resume: Path | None,
@@ -61,6 +71,8 @@ def run(
     endpoint: str | None,
     node_rank: int,
     measuring: Measuring,
+    view: "View | None",
+    ci: Ci,
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
@@ -75,7 +87,8 @@ def run(
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
-        nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
+        patterns = patterns_or_all(patterns, only)
+        nodes = nodes_of(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank)
         if node_rank:
             return serve(nodes, node_rank, quiet=measuring.quiet)
         plugins, executor = with_nodes(plugins, nodes, quiet=measuring.quiet), "torchrun"
@@ -86,24 +99,30 @@ def run(
     from aiperf_core.harness.run.bundle_run import BundleRun
 
     screen, err = consoles()
-    view = RunView(err, quiet=measuring.quiet)
+    progress = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume, view)
+        resumed = _resumed(context, server, plugins, resume, progress)
         if resumed is None:
             return ExitCode.OK
         planned = resumed
-    elif not patterns:
-        raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
     else:
+        patterns = patterns_or_all(patterns, only)
         options = measuring.options(executor=executor, params=sizes_of(sizes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
-        selections = _selections(plugins, patterns, variants)
+        selections = _selections(plugins, patterns, only, variants)
         name = "-".join(patterns)
-        planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
+        planned = BundleRun(
+            server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
+        )
     if profiler is not None:
-        planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    return execute(planned, view, screen, as_json=measuring.as_json)
+        profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
+    code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view)
+    if ci.given:
+        from aiperf_core.render.ci import cases_of_run
+
+        ci.write(plugins, cases_of_run(planned.results))
+    return code
 
 
 def _resumed(
@@ -124,6 +143,11 @@ def _resumed(
     )
 
 
-def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
+def _selections(
+    plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, variants: tuple[str, ...]
+) -> list["Selection"]:
     """The targets of the patterns. `--variant` limits each to the named implementations and its baseline."""
-    return [evolve(chosen, implementations=chosen.implementations | {*variants}) for chosen in plugins.select(patterns)]
+    return [
+        evolve(chosen, implementations=chosen.implementations | {*variants})
+        for chosen in plugins.select(patterns, only)
+    ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from aiperf_core.cli.measuring import json_option, quiet_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
@@ -35,9 +36,11 @@ NO_ATTACKS = "no attacks are installed, so nothing can be proven. Install them: 
 @click.command("selftest")
 @click.option("--category", "categories", multiple=True, metavar="NAME", help="Only its issues; may be repeated.")
 @click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this one; may be repeated.")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every case.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option(
+    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: all devices of this machine]"
+)
+@json_option("a JSON object, with every case")
+@quiet_option
 @click.option(
     "--record",
     type=click.Path(path_type=Path),

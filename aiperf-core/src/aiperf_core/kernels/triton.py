@@ -7,6 +7,7 @@ therefore have a file of their own.
 import inspect
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -17,7 +18,7 @@ from typing import Any
 from attrs import field, frozen
 
 from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
-from aiperf_core.kernels.archs import arch_for, parse_arch
+from aiperf_core.kernels.archs import fits, parse_arch
 from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.source_file import find_beside
 
@@ -96,11 +97,18 @@ class TritonSource:
     def compile(self, ahead: TritonAhead, arch: str) -> bytes:
         """The machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton has a cache of its own.
 
+        Raises as `compile_with_metadata`.
+        """
+        return self.compile_with_metadata(ahead, arch)[0]
+
+    def compile_with_metadata(self, ahead: TritonAhead, arch: str) -> tuple[bytes, Any]:
+        """The machine code of a kernel for `arch`, and Triton's metadata, such as `shared`.
+
         Raises `CompileError` for a compilation error, and `SkipError` when triton is missing or the file is not for
         this architecture.
         """
         asked = parse_arch(arch)
-        if arch_for(asked, self.archs) is None:
+        if not fits(asked, self.archs):
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
         kernel = self.kernel(ahead.kernel)
         while not hasattr(kernel, "cache_key") and hasattr(kernel, "fn"):  # under @autotune and @heuristics
@@ -143,7 +151,7 @@ class TritonSource:
             )
 
 
-def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
+def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> tuple[bytes, Any]:
     triton = import_module("triton")
     compiler = import_module("triton.compiler")
     target = import_module("triton.backends.compiler").GPUTarget("cuda", capability, _WARP_SIZE)
@@ -153,7 +161,11 @@ def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
     attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
     source = compiler.ASTSource(kernel, signature, dict(ahead.constants), attributes)
     options = {"num_warps": ahead.num_warps, "num_stages": ahead.num_stages}
-    return bytes(triton.compile(source, target=target, options=options).asm["cubin"])
+    with warnings.catch_warnings():
+        # Triton 3.9 announces another default of 3.10, which a user of `aiperf kernels` cannot act on.
+        warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset", category=UserWarning)
+        compiled = triton.compile(source, target=target, options=options)
+    return bytes(compiled.asm["cubin"]), compiled.metadata
 
 
 def triton_compile_error(error: BaseException) -> CompileError | None:

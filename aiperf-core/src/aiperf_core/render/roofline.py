@@ -12,6 +12,7 @@ from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import Manifest, Row, TargetResult, Verdict
+from aiperf_core.stats.best import best_variant
 from aiperf_core.stats.speed_of_light import compute_roof
 
 BELIEVED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE, Verdict.MEASURED)
@@ -97,7 +98,7 @@ def _marks(result: TargetResult, left_out: list[str]) -> list[Mark]:
             timed.append((row.time_s.value, row))
         else:
             left_out.append(f"{result.target}:{row.name}: {row.verdict.value}")
-    best = min((pair for pair in timed if pair[1].role == "variant"), key=lambda pair: pair[0], default=(0.0, None))[1]
+    best = best_variant(result)
     return [
         Mark(
             target=result.target,

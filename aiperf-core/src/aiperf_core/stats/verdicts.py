@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import Finding, Judgement, Quality, RankTime, Row, SpeedOfLight, Verdict
@@ -80,8 +80,8 @@ class Scoring:
             reason=reason,
             findings=one.findings,
             clock=self.clock if one.samples.block else None,
-            time_s=self._time(one) if trusted else None,
-            wall_s=self._time(one, "wall") if trusted else None,
+            time_s=self._possible(one, self._time(one)) if trusted else None,
+            wall_s=self._possible(one, self._time(one, "wall")) if trusted else None,
             speedup=self._ratio(self._baseline, one) if declared.role in ("variant", "control") else None,
             step_speedup=self._step(one),
             memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
@@ -199,6 +199,13 @@ class Scoring:
     def _light(self, one: Observations, median: float | None) -> SpeedOfLight | None:
         lossy = one.declared.lossy is not None
         return speed_of_light(self.cost, self.ceilings(False), self.cache, median, lossy=lossy) if median else None
+
+    def _possible(self, one: Observations, time: Estimate | None) -> Estimate | None:
+        """A time whose interval does not begin below the speed of light."""
+        found = self._light(one, time.value) if time else None
+        if time is None or found is None:
+            return time
+        return evolve(time, low=max(time.low, min(found.time_s, time.value)))
 
     def _rate(self, median: float | None, *parts: str) -> float | None:
         amount = sum(self.cost[part] for part in parts)

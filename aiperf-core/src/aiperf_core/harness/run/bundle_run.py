@@ -40,6 +40,7 @@ class BundleRun:
     each: options of single targets, from a recorded run; options that no longer fit cost only their target.
     resumes: the bundle of an interrupted run that is resumed.
     reproduces: the bundle that is reproduced.
+    before: called with the plans before anything is written; an error ends the run.
     after: called after a target was measured and written, for instance to profile it.
     bundle: the bundle, once it is open.
     results: the targets that are done.
@@ -56,6 +57,7 @@ class BundleRun:
     each: Mapping[str, Options] = field(factory=dict, kw_only=True)
     resumes: Bundle | None = field(default=None, kw_only=True)
     reproduces: BundleRef | None = field(default=None, kw_only=True)
+    before: Callable[[Sequence[Plan]], None] | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
     labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
@@ -76,6 +78,8 @@ class BundleRun:
             with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
                 drafted = self._drafted()  # while the planner's processes start
                 plans, skipped = self._plan(planner)
+                if self.before is not None:
+                    self.before(plans)
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)
                 with lock.held(self.bundle.path, required=self.resumes is not None):
                     self._begin(drafted, plans, skipped)

@@ -14,13 +14,13 @@ from markupsafe import Markup
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.render import roofline_plot, svg
-from aiperf_core.render.notes import best_of
 from aiperf_core.render.report import charts, samples
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
 from aiperf_core.render.summary import chosen
 from aiperf_core.results.models import Manifest, TargetResult
+from aiperf_core.stats.best import best_gain
 
 Figure = tuple[str, str, Markup]  # title, caption, picture
 
@@ -73,7 +73,7 @@ def _of_target(result: TargetResult) -> list[Figure]:
     rows = samples.of_rows(result)
     if not rows:
         return []
-    best = best_of(result)
+    best = best_gain(result)
     lit = any(row.row.speed_of_light for row in rows)
     return [
         (

@@ -147,11 +147,16 @@ def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | Non
         return None
     first = differing[0]
     message = (
-        f"rank {listed(differing)} reduces in buckets of {listed(ours[first])} bytes, and that of the baseline in "
-        f"buckets of {listed(theirs[first])} bytes"
+        f"rank {listed(differing)} reduces in buckets of {_counted(ours[first])} bytes, and that of the baseline in "
+        f"buckets of {_counted(theirs[first])} bytes"
     )
     figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
     return Seen("distributed.gradient_bucketing_mismatch", message, figures)
+
+
+def _counted(buckets: list[int]) -> str:
+    """Sizes in a message, each with how often it occurs: `4096, 64 x 8192`."""
+    return ", ".join(f"{often} x {size}" if often > 1 else str(size) for size, often in Counter(buckets).items())
 
 
 def _shares(buckets: list[int]) -> list[float]:
