@@ -225,10 +225,25 @@ def test_the_table_of_exit_codes_is_complete():
 
 def test_every_page_is_in_the_table_of_contents():
     """The strict build says so too; this says it where there is no generator."""
-    index = (ROOT / "docs" / "index.md").read_text()
-    entries = re.findall(r"^([][a-z0-9*-]+)$", index, re.MULTILINE)
-    listed = {path.stem for entry in entries for path in (ROOT / "docs").glob(f"{entry}.md")}
-    assert {path.stem for path in (ROOT / "docs").rglob("*.md")} == listed | {"index"}
+    listed, new = set(), {"index"}
+    while new:
+        listed |= new
+        new = {entry for page in new for entry in entries(page)} - listed
+    assert {path.stem for path in (ROOT / "docs").rglob("*.md")} == listed
+
+
+def entries(page):
+    """The pages in the tables of contents of a page."""
+    tables = re.findall(
+        r"^```{toctree}\n(.*?)^```$", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    names = [name for table in tables for name in re.findall(r"^([][a-z0-9*-]+)$", table, re.MULTILINE)]
+    return {path.stem for name in names for path in (ROOT / "docs").glob(f"{name}.md")}
+
+
+def test_chapters_and_their_measured_results_are_one_group_of_the_navigation():
+    assert {"ch07", "labs", "goals", "headline-figures"} <= entries("lessons")
+    assert {page for page in entries("index") if page.startswith("ch") and page != "changelog"} == set()
 
 
 def test_pages_outside_the_site_link_to_what_is_there():

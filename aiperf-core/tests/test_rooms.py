@@ -26,6 +26,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "goal",
         "precision",
         "tolerance",
+        "sweep",
         "targets",
         "requirements",
         "measurements",

@@ -23,7 +23,7 @@ def ch07() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def widths(plugins: Plugins, patterns: tuple[str, ...], arch: str, as_json: bool) -> ExitCode:
-    """Show the memory instructions in the machine code of kernels.
+    """Show the memory instructions of compiled kernels.
 
     MISSING are instructions that a target promises for sm_90 and its machine code lacks. Needs no GPU. A PATTERN is as
     in 'aiperf list'. [default: ch07]
@@ -87,7 +87,7 @@ def stride_sweep(device: str | None, mib: int | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def access_report(plugins: Plugins, target_pattern: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Count sectors, cache hits and bank conflicts with Nsight Compute.
+    """Count sectors, cache hits and bank conflicts of kernels.
 
     Prints the predicted sectors per request beside the counted sectors. The prediction comes from the addresses of a
     warp at the default sizes. Needs a GPU, 'ncu', and the right to read the GPU's counters. Clocks are not locked.

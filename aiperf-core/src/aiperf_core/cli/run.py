@@ -13,8 +13,6 @@ from aiperf_core.cli.measuring import (
     measuring_options,
     patterns_or_all,
     server_ahead,
-    set_option,
-    sizes_of,
     targets_option,
     warn_of_skipped,
 )
@@ -22,6 +20,7 @@ from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_POINTS, axes_of, fixed, points
 from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
@@ -35,7 +34,25 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @targets_option
-@set_option
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Override a size: n=1e6. Several values make a sweep: n=1e6,1e7 or n=1e3:1e6:x10 or n=2**10..2**20. May be "
+    "repeated: a grid.",
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the sweep: an .svg, .png or .pdf file."
+)
+@click.option(
+    "--max-points",
+    type=click.IntRange(2),
+    default=MOST_POINTS,
+    show_default=True,
+    metavar="COUNT",
+    help="Limit for the points of a sweep, per target.",
+)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
@@ -63,6 +80,8 @@ def run(
     patterns: tuple[str, ...],
     only: TargetFilter,
     sizes: tuple[str, ...],
+    picture: Path | None,
+    max_points: int,
     variants: tuple[str, ...],
     resume: Path | None,
     profiler: str | None,
@@ -78,15 +97,27 @@ def run(
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
     (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
+
+    A sweep measures each target at every point, and shows a table over all points.
     """
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)
+    axes = axes_of(sizes)
+    swept = points(axes, max_points)
+    if picture is not None:
+        from aiperf_core.render import picture_file
+
+        if not swept and resume is None:
+            raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
+        picture_file.check(picture, "--picture")
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
+        if swept:
+            raise UsageError("--nnodes cannot be combined with a sweep; give each --set a single value.")
         patterns = patterns_or_all(patterns, only)
         nodes = nodes_of(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank)
         if node_rank:
@@ -107,17 +138,18 @@ def run(
         planned = resumed
     else:
         patterns = patterns_or_all(patterns, only)
-        options = measuring.options(executor=executor, params=sizes_of(sizes))
+        options = measuring.options(executor=executor, params=fixed(axes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
-        selections = _selections(plugins, patterns, only, variants)
+        chosen = _selections(plugins, patterns, only, variants)
+        selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
         name = "-".join(patterns)
         planned = BundleRun(
             server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
         )
     if profiler is not None:
         profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view)
+    code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view, picture=picture)
     if ci.given:
         from aiperf_core.render.ci import cases_of_run
 

@@ -1,8 +1,8 @@
 """Tables of texts that fit the width of a terminal.
 
 In a pipe every row is one line of any length, for other programs. In a terminal, or where COLUMNS is set, rows that do
-not fit are laid out in the way that takes the fewest lines, all rows alike: the last column wrapped; the first column
-on a line of its own, and the others wrapped; a list of labels and texts.
+not fit are laid out in the way that takes the fewest lines, all rows alike: the last column wrapped; all columns but
+the first wrapped; the first on a line of its own, and the others wrapped; a list of labels and texts.
 
 Without rich: its import would take a third of the time of `aiperf list`.
 """
@@ -149,6 +149,8 @@ def _layout(
     if len(heads) > 1:
         widths = _narrowed(columns[1:], natural[1:], width - len(INDENT))
         found += [_Layout(widths, right, True, width)] if widths else []
+    widths = _narrowed(columns, natural, width, whole=1)
+    found += [_Layout(widths, right, width=width)] if widths else []
     if width - before >= LAST_AT_LEAST:
         found.append(_Layout([*natural[:-1], width - before], right, width=width))
     every = [row for table in texts for row in table]
@@ -160,13 +162,17 @@ def _transposed(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]]) 
     return [[row[index] for table in texts for row in table] for index in range(len(heads))]
 
 
-def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: int) -> list[int]:
-    """Widths of wrapped columns with the given sum, the widest narrowed first. Empty if there is too little room."""
+def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: int, whole: int = 0) -> list[int]:
+    """Widths of wrapped columns with the given sum, the widest narrowed first. Empty if there is too little room.
+
+    whole: the number of columns, from the first, that are not wrapped: names are copied.
+    """
     inside = width - len(GAP) * (len(columns) - 1)
     least = [
         full if all(map(_FIGURE.fullmatch, cells)) else min(full, max(TEXT_AT_LEAST, len(head)))
         for (head, *cells), full in zip(columns, natural, strict=True)
     ]
+    least[:whole] = natural[:whole]
     if sum(least) > inside:
         return []
     limit = max(natural)

@@ -188,7 +188,7 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
         result=result,
         sizes=problem_size(result.problem),
         how=(
-            f"{result.device}, {result.clock} clock, {result.cache} cache, answer {result.problem.tolerance}, "
+            f"{result.device}, {result.clock} clock, {result.cache} cache, verified {result.problem.tolerance}, "
             f"{result.tier} tier"
         ),
         outcome=_outcome(result, best),
@@ -216,7 +216,7 @@ def _outcome(result: TargetResult, best: Row | None) -> str:
         return "There is no baseline to compare with."
     takes = f"{baseline.name} takes {units.time_estimate(baseline.time_s).value}"
     if best is None or best.time_s is None or best.speedup is None:
-        return f"{takes}; no variant is surely faster."
+        return f"{takes}; no significant speedup."
     shown = units.ratio_estimate(best.speedup)
     return f"{takes}, {best.name} {units.time_estimate(best.time_s).value}: {shown.value} {shown.interval}."
 
@@ -277,6 +277,7 @@ CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power
 def _conditions(rows: Sequence[Row]) -> list[list[str]]:
     """A table of the readings after the blocks of each row, without empty columns."""
     told = [[row.name, *_condition(row.conditions)] for row in rows if row.conditions]
+    told = [line for line in told if any(line[1:])]
     kept = [0, *(index for index in range(1, len(CONDITIONS)) if any(line[index] for line in told))]
     if len(kept) == 1:
         return []
