@@ -366,7 +366,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
         "proof              proven here on YYYY-MM-DD by guarded:zeros",
     ]
     shown = ask(shell, "validity", "play.spread").stdout
-    assert shown.splitlines()[-1] == "proof              not tried here; try it: aiperf selftest --issue play.spread"
+    assert shown.splitlines()[-1] == "proof       not tried here; try it: aiperf selftest --issue play.spread"
     (document,) = json.loads(ask(shell, "validity", "play.zeros", "--json").stdout)
     assert (document["attacks"], document["look_alikes"]) == (["guarded:zeros (cpu)"], ["guarded:brisk (cpu)"])
     assert (document["kind"], document["recordings"]) == ("attacked in a run", [])
