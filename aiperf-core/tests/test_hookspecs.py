@@ -146,8 +146,8 @@ def test_aiperf_attacks(site):
         ("output.wrong_values", "reordered", True),
     ]
     shown = CliRunner().invoke(Shell(plugins), ["validity", "output.wrong_values"]).stdout
-    assert "attack      sums:rounded (cpu)\n" in shown
-    assert "look-alike  sums:reordered (cpu)\n" in shown
+    assert "attack             sums:rounded (cpu)\n" in shown
+    assert "honest look-alike  sums:reordered (cpu)\n" in shown
 
 
 def test_aiperf_recordings(site):

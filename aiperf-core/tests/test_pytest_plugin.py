@@ -380,7 +380,7 @@ def aiperf_attacks():
         "'acme.long' has a summary of 120 characters; 100 fit a line",
         "command 'grow' calls itself 'shrink' in its help",
         "command 'lost' cannot be loaded: ModuleNotFoundError: No module named 'aiperf_acme.lost'",
-        "issue 'acme.odd' has no look-alike, so nothing is proven of it",
+        "issue 'acme.odd' has no honest look-alike, so nothing is proven of it",
         "case 'aiperf_acme.double:sun' is no implementation on 'cpu'; there are product, sum",
         "case 'aiperf_acme.double:product' is of issue 'acme.even', which no plugin registers",
         "case 'aiperf_acme.lost:sum' cannot be tried: 'aiperf_acme.lost:sum' cannot be used: importing 'aiperf_acme.lost' "

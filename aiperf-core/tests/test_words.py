@@ -22,8 +22,14 @@ BANNED = {
     r"what comes after": "name it",
     r"(?:not|none of it) in any time": "excluded from all timings",
     r"look(?:s|ed|ing)? again": "resample",
-    r"(?:an?|the|their) look-alikes?": "honest look-alike",
-    r"(?:\d+ %|fractions?) of light": "of the speed of light (SOL)",
+    r"(?<!honest )(?-i:look-alikes?)": "honest look-alike",
+    r"(?<!speed )of light": "of the speed of light (SOL)",
+    r"seen, and let pass|let pass": "warnings",
+    r"surely": "significantly; 'whose interval is ...'",
+    r"neither clears|nor stays within": "overlaps the band of ... around 1",
+    r"(?:new|fresh) values": "refreshed inputs; input refresh",
+    r"(?:looked|looks) at (?:for|\d+ times)|looked at \{\}": "integrity probe; observed",
+    r"(?-i:Course)": "time series",
     r"(?:hold|holds|held) \w+ to what": "check for regressions against stored results",
     r"go(?:es)? on with": "continue, resume",
     r"contestants?": "implementation",
@@ -33,6 +39,11 @@ BANNED = {
 
 # Pages that are generated from sources that are checked, or that quote results.
 GENERATED = ("validity.md", "goals.md", "headline-figures.md")
+
+# Files whose phrases are still to be mended, each with the phrases that it may have until then.
+UNTIL_MENDED: dict[str, tuple[str, ...]] = {
+    "stats/expectations.py": ("'surely'",),
+}
 
 PATTERN = re.compile(
     "|".join(rf"(?P<p{number}>\b(?:{phrase})\b)" for number, phrase in enumerate(BANNED)), re.IGNORECASE
@@ -109,8 +120,15 @@ def test_messages_and_docstrings() -> None:
         for file in files()
         for line, text in strings(file.read_text())
         for phrase in banned(text)
+        if not phrase.startswith(UNTIL_MENDED.get(file.relative_to(SOURCES).as_posix(), ()))
     ]
     assert found == []
+
+
+def test_what_is_mended_is_off_the_list() -> None:
+    for name, phrases in UNTIL_MENDED.items():
+        found = [phrase for _, text in strings((SOURCES / name).read_text()) for phrase in banned(text)]
+        assert [start for start in phrases if not any(one.startswith(start) for one in found)] == [], name
 
 
 @pytest.mark.parametrize(
@@ -123,6 +141,13 @@ def test_messages_and_docstrings() -> None:
         "a look-alike that was flagged",
         "it looked again",
         "94 % of light",
+        "the rate of light",
+        "Seen, and let pass",
+        "no variant is surely faster",
+        "it neither clears 1",
+        "new values 24 ms",
+        "the process was looked at 3 times",
+        "Course of the samples",
         "Hold runs to what was measured before.",
     ],
 )
@@ -133,5 +158,5 @@ def test_a_banned_phrase_is_found(text: str) -> None:
 
 
 def test_good_phrases_pass() -> None:
-    good = "Untrusted code; an honest look-alike; 94 % of the speed of light; request_census; `nobody`"
+    good = "Untrusted code; an honest look-alike; 94 % of the speed of light; request_census; `nobody`; of course; LOOK-ALIKE"
     assert banned(prose(good)) == []

@@ -273,7 +273,9 @@ def _issues(distribution: str, plugins: Plugins) -> Iterator[str]:
     for issue in plugins.issues.values():
         if _same(issue.distribution, distribution):
             honest = {one.honest for one in cases if one.issue == issue.record.id}
-            lacking = [kind for kind, is_honest in (("attack", False), ("look-alike", True)) if is_honest not in honest]
+            lacking = [
+                kind for kind, is_honest in (("attack", False), ("honest look-alike", True)) if is_honest not in honest
+            ]
             yield from (f"issue {issue.record.id!r} has no {kind}, so nothing is proven of it" for kind in lacking)
     for attack in plugins.attacks:
         if _same(attack.distribution, distribution):

@@ -168,7 +168,7 @@ def test_one_that_is_asked_for_and_not_here_is_a_users_mistake(planner: Planner)
     with pytest.raises(UsageError) as caught:
         planner.require("gone")
     assert str(caught.value) == (
-        "The device 'gone' was asked for, but there is none here: its cable is out. Leave out --device to run on the CPU; "
+        "The device 'gone' was requested, but this machine has none: its cable is out. Leave out --device to run on the CPU; "
         "see what is missing with: aiperf doctor"
     )
 

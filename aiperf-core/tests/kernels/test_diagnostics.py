@@ -51,7 +51,7 @@ def test_gccs_errors() -> None:
 
 
 def test_a_log_of_another_form_is_shown_from_its_beginning() -> None:
-    assert said("\n  ptxas fatal: no\n\nb\nc\nd\ne\n") == [
+    assert said("\nptxas info    : 0 bytes gmem\n  ptxas fatal: no\n\nb\nc\nd\ne\n") == [
         "/src/a.c: ptxas fatal: no",
         "  b",
         "  c",

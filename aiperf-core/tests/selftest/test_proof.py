@@ -581,7 +581,7 @@ def test_a_look_alike_is_tried_in_the_tier_that_its_attack_needs():
     assert told == [
         "[1/2] play.cheat: attack play:move on cpu",
         "found",
-        "[2/2] play.cheat: look-alike play:move on cpu",
+        "[2/2] play.cheat: honest look-alike play:move on cpu",
         "wrongly flagged",
     ]
 

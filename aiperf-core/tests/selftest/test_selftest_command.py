@@ -184,22 +184,22 @@ def test_every_outcome_by_category_with_its_reason(shell):
         "play.idle: attack guarded:as_idle on cpu: does not work: is not FASTER without 'judged_output': "
         f"{'SAME' if 'SAME' in result.stdout else 'INCONCLUSIVE'} Nx\n"
         "play.brisk: attack guarded:brisk on cpu: missed: FASTER Nx with all guards on, FASTER Nx without 'judged_output'\n"
-        "play.kept: look-alike guarded:zeros on cpu: wrongly flagged: INVALID (output.wrong_values): the output: relative "
+        "play.kept: honest look-alike guarded:zeros on cpu: wrongly flagged: INVALID (output.wrong_values): the output: relative "
         "L2 error N, largest element error N of its scale; allowed are 1e-06 and 1e-05\n"
         "rest.broken: attack broken:zeros on cpu: error: 'redteam.broken' cannot be used: importing 'broken' raised "
         f"ImportError at {TARGETS / 'broken.py'}:3: a module with a bug\n"
         "rest.nobody: attack guarded:zeros on cpu: error: 'rest.nobody' is in no registry\n"
         "\n"
         "8 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
-        "be recorded on another machine), 1 not observable here (needs gpus>=98: 1), 1 unproven (no case), 2 missed, 1 look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
+        "be recorded on another machine), 1 not observable here (needs gpus>=98: 1), 1 unproven (no case), 2 missed, 1 honest look-alike wrongly flagged, 2 not tried for errors; 0 s\n"
     )
     assert timeless(result.stderr) == (
         "[1/8] play.zeros: attack guarded:zeros on cpu: found, 0.0 s\n"
-        "[2/8] play.zeros: look-alike guarded:brisk on cpu: not flagged, 0.0 s\n"
+        "[2/8] play.zeros: honest look-alike guarded:brisk on cpu: not flagged, 0.0 s\n"
         "[3/8] play.idle: attack guarded:as_idle on cpu: does not work, 0.0 s\n"
         "[4/8] play.brisk: attack guarded:brisk on cpu: missed, 0.0 s\n"
         "[5/8] play.kept: attack guarded:kept on cpu: found, 0.0 s\n"
-        "[6/8] play.kept: look-alike guarded:zeros on cpu: wrongly flagged, 0.0 s\n"
+        "[6/8] play.kept: honest look-alike guarded:zeros on cpu: wrongly flagged, 0.0 s\n"
         "[8/8] rest.broken: attack broken:zeros on cpu: error, 0.0 s\n"
     )
 
@@ -214,7 +214,7 @@ def test_json(shell):
     assert found.keys() == {"summary", "device", "seconds", "counts", "issues"}
     assert timeless(found["summary"]) == (
         "2 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
-        "be recorded on another machine), 0 not observable here, 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+        "be recorded on another machine), 0 not observable here, 1 unproven (no case), 0 missed, 0 honest look-alikes wrongly flagged; 0 s"
     )
     assert (found["device"], found["counts"]) == ("cpu", {"found": 1, "unproven": 1})
     zeros, alone = found["issues"]
@@ -299,7 +299,7 @@ def test_the_counts_of_all_issues_add_up(monkeypatch):
         result = ask(shell_of(load_plugins([]), CASES[:1]), "selftest", "--quiet")
     assert timeless(result.stdout).splitlines()[-1] == (
         "7 issues: 2 proven here (found 1, prevented 1), 1 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
-        "be recorded on another machine), 3 not observable here (needs cuda: 2; needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 look-alikes wrongly flagged; 0 s"
+        "be recorded on another machine), 3 not observable here (needs cuda: 2; needs gpus>=98: 1), 1 unproven (no case), 0 missed, 0 honest look-alikes wrongly flagged; 0 s"
     )
 
 
@@ -361,9 +361,9 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
     ]
     shown = re.sub(r"\d{4}-\d\d-\d\d", "YYYY-MM-DD", ask(shell, "validity", "play.zeros").stdout)
     assert shown.splitlines()[-3:] == [
-        "attack      guarded:zeros (cpu)",
-        "look-alike  guarded:brisk (cpu)",
-        "proof       proven here on YYYY-MM-DD by guarded:zeros",
+        "attack             guarded:zeros (cpu)",
+        "honest look-alike  guarded:brisk (cpu)",
+        "proof              proven here on YYYY-MM-DD by guarded:zeros",
     ]
     shown = ask(shell, "validity", "play.spread").stdout
     assert shown.splitlines()[-1] == "proof       not tried here; try it: aiperf selftest --issue play.spread"
@@ -457,11 +457,13 @@ def test_cases_stand_beside_what_they_prove(tmp_path, monkeypatch):
         "construction, 1 owed, 1 no proof yet.\n"
     ) in text
     lines = [
-        line for line in text.splitlines() if re.match("- (attack|look-alike|recorded|excluded|test|owed|proof)", line)
+        line
+        for line in text.splitlines()
+        if re.match("- (attack|honest look-alike|recorded|excluded|test|owed|proof)", line)
     ]
     assert lines == [
         "- attack: `guarded:zeros` (cpu, cuda)",
-        "- look-alike: `guarded:brisk` (cpu)",
+        "- honest look-alike: `guarded:brisk` (cpu)",
         "- recorded on 2 x Acme 1, Linux, 2026-01-02, by `aiperf selftest --record there`: guarded:brisk on cpu",
         "- excluded: it has no arms",
         "- test: `tests/test_arms.py::test_none`",

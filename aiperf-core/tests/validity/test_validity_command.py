@@ -83,13 +83,13 @@ def test_one_issue(asked):
 
 def test_one_issue_of_the_list_of_95(asked):
     lines = asked("workload.early_exit").stdout.splitlines()
-    assert lines[lines.index("needs       nothing special") :] == [
-        "needs       nothing special",
-        "finding     invalid under every policy",
-        "attack      steps:stops (cpu)",
-        "look-alike  steps:converged (cpu)",
-        "proof       not tried here; try it: aiperf selftest --issue workload.early_exit",
-        "list of 95  Workload / Early Exit",
+    assert lines[lines.index("needs              nothing special") :] == [
+        "needs              nothing special",
+        "finding            invalid under every policy",
+        "attack             steps:stops (cpu)",
+        "honest look-alike  steps:converged (cpu)",
+        "proof              not tried here; try it: aiperf selftest --issue workload.early_exit",
+        "list of 95         Workload / Early Exit",
     ]
 
 

@@ -28,7 +28,7 @@ class Narrowing:
     """Measures targets, and those with wide intervals again with twice the sampling time.
 
     only, device, tier, budget_s: as for `aiperf run`.
-    min_speedup: rows that are surely below it need not be narrow.
+    min_speedup: rows whose interval is below it need not be narrow.
     quiet: whether no progress is shown.
     addresses: the measured results in their order, after `run`; none after Ctrl-C. A target that was measured again
         has several, the later ones only with its rows that were not sure.

@@ -236,7 +236,7 @@ def _print_end(results: Sequence[Proven], seconds: float) -> None:
     bad = [(one, proof) for one in results for proof in one.proofs if proof.outcome in (*WRONG, Outcome.ERROR)]
     for one, proof in bad:
         where = f"{proof.case} on {proof.device}" if proof.device else proof.case
-        kind = "look-alike" if proof.honest else "attack"
+        kind = "honest look-alike" if proof.honest else "attack"
         click.echo(f"{one.issue}: {kind} {where}: {proof.outcome}: {words(proof.reason)}")
     if bad:
         click.echo()
@@ -257,7 +257,7 @@ def _summary(results: Sequence[Proven], seconds: float) -> str:
         f"{of[Outcome.NOT_OBSERVABLE]} not observable here" + (f" ({words(why)})" if why else ""),
         f"{of[Outcome.UNPROVEN]} unproven (no case)",
         f"{of[Outcome.MISSED]} missed",
-        f"{flagged} look-alike{'' if flagged == 1 else 's'} wrongly flagged",
+        f"{flagged} honest look-alike{'' if flagged == 1 else 's'} wrongly flagged",
     ]
     if of[Outcome.ERROR]:
         parts.append(f"{of[Outcome.ERROR]} not tried for errors")

@@ -144,7 +144,7 @@ def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
         ("needs", ", ".join(issue.needs) or "nothing special"),
         ("finding", _severity(issue)),
         *(("attack", name) for name in support.attacks),
-        *(("look-alike", name) for name in support.look_alikes),
+        *(("honest look-alike", name) for name in support.look_alikes),
         *(("recorded", _recording(file)) for file in support.recordings),
         *_reasons(issue),
         ("proof", proof),
@@ -165,7 +165,7 @@ def _reasons(issue: Issue) -> list[tuple[str, str]]:
 def _recording(file: str) -> str:
     from aiperf_core.selftest.recording import read
 
-    return f"{read(file)}{' (look-alike)' if file.endswith('.honest.json') else ''}"
+    return f"{read(file)}{' (honest look-alike)' if file.endswith('.honest.json') else ''}"
 
 
 def _described(guard: str) -> str:
@@ -259,7 +259,7 @@ def _proofs(issue: Issue, support: Support) -> list[str]:
     if support.attacks:
         lines.append(f"- attack: {_in_code(support.attacks)}")
     if support.look_alikes:
-        lines.append(f"- look-alike: {_in_code(support.look_alikes)}")
+        lines.append(f"- honest look-alike: {_in_code(support.look_alikes)}")
     lines += [f"- recorded {_recording(file)}" for file in support.recordings]
     lines += [f"- {name}: {f'`{text}`' if name == 'test' else text}" for name, text in _reasons(issue)]
     return lines or [f"- proof: {UNPROVEN}"]

@@ -70,8 +70,8 @@ class DeviceKind:
     clock: what measures the device's own time, in a few words; None for the wall clock only.
     on_host: calls run in the process itself. The harness then stops its processes while others are measured, and may
         pin them and limit their memory.
-    shares_memory: the judge writes new values where the worker's code reads them (see `create_memory`). Otherwise the
-        worker's own process copies them, and untrusted code could keep the old values.
+    shares_memory: the judge refreshes the inputs where the worker's code reads them (see `create_memory`). Otherwise
+        the worker's own process copies them, and untrusted code could keep the old values.
     has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
     fingerprints: `time` takes `fingerprint`, a function that it calls with the result as soon as the stop of the clock
         is queued. The function queues a look at the output, so that no write after the stop goes unseen.

@@ -44,5 +44,6 @@ def errors_in(path: Path, log: str) -> list[str]:
         f"{match['path']}:{match['line'] or match['at']}: error: {match['text'].strip()}"
         for match in _ERROR.finditer(log)
     ]
-    lines = [line.strip() for line in log.splitlines() if line.strip()] or ["the compiler gave no reason"]
-    return errors or [f"{path}: {lines[0]}", *lines[1:]]
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith("ptxas info")]
+    first, *others = lines or ["the compiler gave no reason"]
+    return errors or [f"{path}: {first}", *others]

@@ -88,7 +88,7 @@ class OneProcess(Service):
         return {"wrong": None, "baseline_s": medians[0], "variant_s": medians[1]}
 
     def sample(self, side: Side, *, counted: bool) -> str | None:
-        """Time some calls on new values; return what is wrong with the last output."""
+        """Time some calls on refreshed inputs; return what is wrong with the last output."""
         values = {**self.values(), **side.static}
         expected = pytree.mapped(self.benchmark.answer(self.params, values), _wide)
         call = timing.in_a_row(bind(side.run, values), self.calls)

@@ -134,7 +134,7 @@ class Prover:
     def _tell(self, case: Case, issue: Issue, tier: str) -> Proof:
         """Try a case, and tell the reporter."""
         self._index += 1
-        kind = "look-alike" if case.honest else "attack"
+        kind = "honest look-alike" if case.honest else "attack"
         self.reporter.case_started(issue.id, f"{kind} {name_of(case)}", case.device, self._index, self._total)
         started = time.monotonic()
         try:

@@ -33,7 +33,7 @@ class Evidence:
     state_before, state_after: the worker's snapshot of its own process (`process_state.snapshot`) before the import of
         the implementation and after its last call. A claim of that process, unlike all other fields.
     census: the worker's process between two calls, as the kernel shows it.
-    repeated_s, fresh_s: times of calls on the values of the call before, and of calls on new values.
+    repeated_s, fresh_s: times of calls on repeated inputs, and of calls on refreshed inputs.
     aliases: paths of the output that lie in the memory of inputs which are not state.
     machine: facts about the machine, see `devices.environment.facts`.
     libraries: shared libraries that the worker's process has mapped, as the kernel lists them: by name, the path of

@@ -281,7 +281,7 @@ def test_who_hardly_tells_what_chance_asks_is_found() -> None:
         assert one.active == (count < 37), count
     assert one.ended is Verdict.INVALID
     assert [found.issue for found in one.findings] == ["tamper.code_objects"]
-    assert str(one.reason).startswith("only 1 of 37 samples came with an integrity probe")
+    assert str(one.reason).startswith("only 1 of 37 samples had an integrity probe")
 
 
 @pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])

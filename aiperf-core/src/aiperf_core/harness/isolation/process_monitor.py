@@ -64,7 +64,7 @@ class Standing:
 class ProcessMonitor:
     """Observes a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
-    The order in a sample: the worker has answered; `settle` and `mark`; the judge writes new values, and at least
+    The order in a sample: the worker has answered; `settle` and `mark`; the judge refreshes the inputs, and at least
     `WATCH_S` passes; `between_calls`; the next call. Limit: a descendant in another session whose parent has ended is
     not found.
 

@@ -163,7 +163,7 @@ class Judge(Service):
                 self._flushers[place].synchronize()
 
     def do_renew(self, seed: int) -> Message:
-        """Draw new values and write them over the old ones; return the inputs that are numbers, by rank if any."""
+        """Draw values and write them over the old ones; return the inputs that are numbers, by rank if any."""
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
         shape = self._describe(self._in_memory(), self._layouts(), "the workload")
         if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):

@@ -1,6 +1,6 @@
 """Shared buffers: a worker's inputs at fixed addresses, and the memory for its outputs.
 
-Where processes share the device's memory, the judge writes new values directly into the memory that a worker's code
+Where processes share the device's memory, the judge refreshes the inputs directly in the memory that a worker's code
 reads. The worker's process knows neither the seed nor how the values are made. Otherwise the judge writes into host
 memory, and the worker copies from there before a sample and back after it, outside the clock. That is weaker: code in
 the worker's process could keep the old values, or hide what it did to them.

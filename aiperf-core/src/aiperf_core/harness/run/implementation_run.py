@@ -39,7 +39,7 @@ class ImplementationRun(Observations):
     block_length: samples in a block.
     whole_sample_s: the wall time of its last sample in the warm-up, with all that the harness does for a sample.
     since_judged: samples since the last one that was judged.
-    repeated_s, fresh_s: times of calls on the values of the call before, and on new values.
+    repeated_s, fresh_s: times of calls on repeated inputs, and on refreshed inputs.
     aliases: paths of its outputs that lay in the memory of inputs; None before an output was judged.
     state_begun: the snapshot that its present process made at its start.
     state_before, state_after: the snapshots of the first round in which it changed something, or else of the last one.

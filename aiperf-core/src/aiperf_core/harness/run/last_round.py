@@ -53,7 +53,7 @@ class LastRound:
         for one in self._active[1:] if self.setup.resamples and baseline.active else ():
             self.tell("verification: resample", one)
             self.sampler.resample(baseline, one, partial(self.suspicion, one))
-        # Of calls in a row only the first has new values: code that remembers gains by the others in every tier.
+        # Of calls in a row only the first has refreshed inputs: code that remembers gains by the others in every tier.
         in_a_row = any(one.calls > 1 for one in self._active[1:])
         for one in self._active:
             if suspect or (in_a_row and (one is baseline or one.calls > 1)):

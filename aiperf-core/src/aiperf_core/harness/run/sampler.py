@@ -2,7 +2,7 @@
 
 A pass gives every implementation one block of samples. Every second pass runs in reverse, so that a drift of the
 machine affects all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
-share the renewal: within a pass all are given the same new values.
+share the input refresh: within a pass all are given the same values.
 """
 
 import math
@@ -255,10 +255,10 @@ class Sampler:
         one.whole_sample_s = time.perf_counter() - start
 
     def repeat(self, one: ImplementationRun) -> None:
-        """Take samples of fresh values, each followed by one that repeats them: code that remembers is faster on those.
+        """Take samples with refreshed inputs, each followed by a sample that repeats them.
 
-        Each has one call: of several in a row only the first would have fresh values. Where a few repeated calls are
-        faster, many more are taken.
+        Code that remembers is faster with repeated inputs. Each sample has one call: of several in a row only the first
+        would have refreshed inputs. Where a few repeated calls are faster, many more are taken.
         """
         for number in range(_MOST_REPETITIONS):
             if number >= _REPETITIONS and not _faster(one.repeated_s, one.fresh_s):

@@ -474,7 +474,7 @@ class TargetRun:
     def _assess(self, opened: dict[str, Any]) -> None:
         """Let the checks look at the evidence of each implementation."""
         setup, off = self.setup, self.setup.options.off
-        # Without new values, or without judging, there are no seeds to look at.
+        # Without input refresh, or without judging, there are no seeds to look at.
         off |= set() if setup.guards("fresh_values", "judged_output") else {"seeds", "versions"}
         checks, baseline = (*built_in(), *setup.options.checks), None
         # An executor of a plugin may start workers that have other libraries than the server here.

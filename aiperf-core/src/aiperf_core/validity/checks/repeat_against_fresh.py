@@ -18,7 +18,7 @@ LEAST_GAP_S = 1e-6
 
 
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
-    """Compare times on repeated and on fresh values; the baseline's ratio is what warm caches gain."""
+    """Compare times on repeated and on refreshed inputs; the baseline's ratio is what warm caches gain."""
     if evidence.baseline is None:
         return NotObserved("without a baseline, the gain of warm caches is unknown")
     sides = [(one.repeated_s, one.fresh_s) for one in (evidence, evidence.baseline)]

@@ -119,7 +119,7 @@ ISSUES = (
         guard="fresh_values",
         protection=(
             "Inputs are plain device memory, which never migrates. Code that keeps managed copies must fill them from "
-            "the new values within the timed call, migrations included."
+            "the refreshed inputs within the timed call, migrations included."
         ),
         needs=("cuda",),
         predecessor="CUDA / Unified Memory Faults",

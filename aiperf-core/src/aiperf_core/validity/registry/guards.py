@@ -7,10 +7,7 @@ GUARDS = (
         name="fresh_values",
         place="loop",
         by="judge",
-        does=(
-            "writes new values over the inputs, at the same addresses, before every sample; the seeds are drawn after "
-            "`prepare`"
-        ),
+        does=("refreshes the inputs, at the same addresses, before every sample; the seeds are drawn after `prepare`"),
     ),
     Guard(
         name="judged_output",

@@ -18,7 +18,7 @@ ISSUES = (
         title="Remembered by address",
         happens="Results are kept by the address of the input's memory.",
         guard="fresh_values",
-        protection="New values come to fixed addresses, so that an address says nothing of its values.",
+        protection="Inputs are refreshed at fixed addresses, so an address does not identify the values.",
         severity=ALWAYS,
         incidents=(met.FIELD_GUIDE,),
     ),
@@ -56,10 +56,9 @@ ISSUES = (
         happens="Short calls are timed several in a row on the same values: the first works, the rest repeat it.",
         guard="repeat_against_fresh",
         protection=(
-            "Only workloads declared warm are timed so, and the number of calls stands in the samples. Where one is, "
-            "in every "
-            "tier, single calls on repeated and on fresh values follow. One that is fast on the former and slow on the "
-            "latter shows a gap that the baseline has not, which is a finding."
+            "Only workloads declared warm are timed in a row, and the samples store the number of calls. In every "
+            "tier, single calls with repeated and with refreshed inputs follow. Code that is faster with repeated "
+            "inputs, by more than the baseline, is a finding."
         ),
         severity=ALWAYS,
         incidents=(met.SUPER_BATCH,),
@@ -98,7 +97,7 @@ ISSUES = (
         happens="The code does the work in the calls that are checked by custom, the first ones, and not in the rest.",
         guard="judged_output",
         protection=(
-            "The calls that are judged are timed ones at random places, chosen without the worker's knowledge. At most "
+            "The verified calls are timed calls at random places, chosen without the worker's knowledge. At most "
             "twelve go by unjudged."
         ),
         severity=ALWAYS,

@@ -77,7 +77,7 @@ ISSUES = (
         happens="A handful of samples is compared, and chance decides.",
         guard="self_check",
         protection=(
-            "Sampling goes on until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
+            "Sampling continues until half the interval is below 0.5 % or the budget is spent. What cannot be told by "
             "then is INCONCLUSIVE, which is a verdict and no success."
         ),
         incidents=(met.CONSTRUCT_VALIDITY, met.SHORT_CACHE_TEST),

@@ -24,11 +24,11 @@ ISSUES = (
     ),
     Issue(
         id="timing.incomplete_async",
-        title="Work that goes on after the clock has stopped",
+        title="Work that continues after the clock stopped",
         happens="The call returns early; a thread, a signal handler or a queue completes the output later.",
         guard="late_write",
         protection=(
-            "The bits of the output are summed when the clock stops and once more after the judge's copy was made; if "
+            "The bits of the output are summed when the clock stops, and once more after the judge's copy; if "
             "they changed in between, the row is INVALID. On a GPU the first sums are queued right behind the clock's "
             "stop, "
             "before the launch of a thread that waits for it. Of a large output on a processor a window at a random "
