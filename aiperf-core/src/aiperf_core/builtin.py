@@ -24,6 +24,7 @@ _COMMANDS = {
     "Look at results": {
         "results": "List, show, sign and remove stored results.",
         "show": "Show the results of a run, or what a target declares.",
+        "sweep": "Show a sweep of parameters as a table and a picture.",
         "compare": "Compare two runs, or two implementations.",
         "report": "Write a run as a report in HTML, Markdown or PDF.",
         "roofline": "Draw results on the machine's roofline.",

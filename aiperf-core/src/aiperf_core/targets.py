@@ -23,6 +23,7 @@ from attrs import Attribute, field, frozen
 
 from aiperf_core.contributed import as_names, named, one_line
 from aiperf_core.errors import UsageError
+from aiperf_core.sweep import Point, point_name
 
 GOALS = ("speed", "latency", "throughput", "memory")
 # The core's own devices; plugins add others.
@@ -138,10 +139,20 @@ class InstalledTarget:
 
 @frozen
 class Selection:
-    """A selected target, and the selected implementations; empty for all of them."""
+    """A selected target.
+
+    implementations: the selected implementations; empty for all of them.
+    point: the values of the swept parameters; empty without a sweep.
+    """
 
     target: InstalledTarget
     implementations: frozenset[str] = frozenset()
+    point: Point = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the result: the target's, or that of a sweep's point, such as `ch07.memory_access@n=1000000`."""
+        return point_name(self.target.name, dict(self.point))
 
 
 @frozen

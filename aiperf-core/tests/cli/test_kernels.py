@@ -66,10 +66,11 @@ def test_a_failure_ends_with_1_and_shows_the_error(acme: Any) -> None:
     assert result.exit_code == 1
     assert re.search(r"acme.first +first.cu +cuda +sm_80 +failed", result.output)
     assert re.search(r"acme.first +first.cu +cuda +sm_75 +skipped: needs sm_80", result.output)
-    assert "\nacme.first, sm_80: first.cu does not compile for sm_80:\n" in result.output
+    assert re.search(r"^acme.first, sm_80:\n\S+/first.cu:\d+: error: identifier", result.output, re.MULTILINE)
+    assert "\n  does not compile: first.cu for sm_80\n" in result.output
     assert 'identifier "missing" is undefined' in " ".join(result.output.split())
     assert result.output.endswith("\n1 ok, 1 failed, 1 skipped\n")
-    assert max(len(line) for line in result.output.splitlines() if "first.cu:3:" not in line) <= 100
+    assert max(len(line) for line in result.output.splitlines() if "/" not in line) <= 100
 
 
 def test_several_processes_say_what_one_says(acme: Any) -> None:
@@ -185,7 +186,7 @@ def test_the_whole_command_ends_with_1(acme: Any) -> None:
     acme.write("aiperf_acme/second.c", "broken\n")
     result = CliRunner().invoke(Shell(acme.load()), ["kernels", "acme.second"])
     assert result.exit_code == 1
-    assert "second.c does not compile" in result.output
+    assert "does not compile: second.c" in result.output
 
 
 def test_help_imports_nothing_heavy() -> None:

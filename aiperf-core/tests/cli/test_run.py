@@ -202,7 +202,7 @@ def test_what_cannot_be_asked_for(acme, arguments, message):
 def test_a_device_that_is_not_there(acme):
     code, _, err = run(acme, "acme.scale", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
     assert code == 2
-    assert err.startswith("aiperf: The device 'cuda' was asked for, but there is none here: ")
+    assert err.startswith("aiperf: The device 'cuda' was requested, but this machine has none: ")
     assert len(err.splitlines()) == 1
     assert not (acme[1] / "artifacts").exists()
 

@@ -9,6 +9,7 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.goals import declarations
 from aiperf_core.cli.measuring import device_option, quiet_option, seconds_option, targets_option, tier_option, together
 from aiperf_core.cli.tables import print_table
@@ -49,6 +50,7 @@ def _options(
             callback=_speedup,
             help=about,
         ),
+        color_option,
     )
 
 

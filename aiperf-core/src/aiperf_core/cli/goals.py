@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import asdict
 
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option, scratch_planner, targets_option, warn_of_skipped
 from aiperf_core.cli.results import IN
 from aiperf_core.errors import AiperfError, ExitCode
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @targets_option
 @IN
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
+@color_option
 @json_option()
 @click.pass_obj
 def goals(
@@ -57,7 +59,7 @@ def goals(
     elif page is None:
         from aiperf_core.render.goals import render
 
-        out.print(render(found, out.look))
+        out.print(render(found, out.look, out.console.width))
     for line in (*found.unreadable, *unusable):
         click.echo(f"aiperf: {words(line)}", err=True)
     for name, file in found.without.items():

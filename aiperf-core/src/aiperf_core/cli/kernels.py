@@ -76,7 +76,7 @@ def _show(outcomes: "Sequence[Outcome]") -> None:
     _print_table(outcomes)
     for outcome in outcomes:
         if outcome.status == "failed":
-            click.echo(f"\n{outcome.target}, {outcome.arch or outcome.kind}: {_wrapped(outcome.reason)}")
+            click.echo(f"\n{outcome.target}, {outcome.arch or outcome.kind}:\n{_wrapped(outcome.reason)}")
     counts = [(sum(o.status == status for o in outcomes), status) for status in ("ok", "failed", "skipped")]
     click.echo("\n" + ", ".join(f"{count} {status}" for count, status in counts if count))
 
@@ -125,8 +125,10 @@ def _used(needs: "Resources") -> str:
 
 
 def _wrapped(text: str) -> str:
-    """Wrap to the width, but never inside a path, so that it can be copied."""
+    """Wrap to the width, but neither an error of a compiler nor a path, so that editors find the place."""
     return "\n".join(
-        textwrap.fill(line, WIDEST, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        line
+        if ": error: " in line
+        else textwrap.fill(line, WIDEST, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()
     )

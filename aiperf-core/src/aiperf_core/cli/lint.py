@@ -17,7 +17,7 @@ from aiperf_core.cli.measuring import (
     warn_of_skipped,
 )
 from aiperf_core.errors import ExitCode
-from aiperf_core.names import words
+from aiperf_core.names import lines, words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import TargetFilter
 
@@ -156,6 +156,8 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
         except ChildError as error:
             if error.kind == "skip":
                 return _outcome(test, "not applicable", str(error))
+            if error.kind == "compile":
+                return _outcome(test, "problem", str(error))
             wrong = str(error)
         if wrong:
             remedy = f"Correct it, or the reference that disagrees with it: {implementation.where}"
@@ -197,7 +199,7 @@ def _print(out: "Screen", one: Linted) -> None:
     out.print_line(head)
     for outcome in [*one.of("problem"), *one.of("note")]:
         verdict = outcome["verdict"]
-        line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {words(outcome['found'])}")
+        line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {lines(outcome['found'])}")
         out.print(Padding(line, (0, 0, 0, 2)), Padding(Text(words(outcome["remedy"]), "dim"), (0, 0, 0, 6)))
 
 

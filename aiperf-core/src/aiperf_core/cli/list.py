@@ -2,6 +2,7 @@
 
 import click
 
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import echo_json, installed, json_option, targets_option, warn_of_skipped
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
@@ -15,6 +16,7 @@ NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: a
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @targets_option
 @click.option("--runnable", is_flag=True, help="Only benchmarks that can run on a device of this machine.")
+@color_option
 @json_option("a JSON array, with all details of each benchmark")
 @click.pass_obj
 def list_targets(

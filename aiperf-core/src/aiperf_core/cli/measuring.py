@@ -14,6 +14,7 @@ from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import known_executor
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import axes_of, fixed
 from aiperf_core.targets import NO_FILTER, InstalledTarget, TargetFilter
 
 if TYPE_CHECKING:
@@ -211,16 +212,13 @@ def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
 
 
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of `--set`. Raises `UsageError`."""
-    params = {}
-    for name, value in _pairs(sizes, "--set takes NAME=NUMBER, such as --set n=1e6"):
-        try:
-            params[name] = float(value)
-        except ValueError:
-            raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {value!r}.") from None
-        if not math.isfinite(params[name]) or params[name] < 0:
-            raise UsageError(f"--set {name} takes a number that is not negative; got {value!r}.")
-    return params
+    """The numbers of `--set`, for a command that measures at a single point. Raises `UsageError`."""
+    axes = axes_of(sizes)
+    for axis in axes:
+        if len(axis.values) > 1:
+            got = f"got {len(axis.values)} values"
+            raise UsageError(f"--set {axis.name} takes a single number here; {got}. For a sweep: aiperf run")
+    return fixed(axes)
 
 
 def server_ahead() -> "ForkServer":

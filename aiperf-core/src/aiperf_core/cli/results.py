@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.listing import Run, Unreadable
     from aiperf_core.results.models import Manifest
 
@@ -29,6 +32,7 @@ def results() -> None:
 
 
 @results.command("list")
+@color_option
 @IN
 @json_option("a JSON array")
 def list_results(folder: Path, as_json: bool) -> None:
@@ -97,8 +101,9 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 @results.command("show")
 @click.argument("name", metavar="NAME[:TARGET]")
 @IN
+@row_options
 @json_option("a JSON object, with every sample")
-def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
+def show_results(name: str, folder: Path, as_json: bool, view: "View | None") -> ExitCode:
     """Show a bundle by its name, or one target of it."""
     from aiperf_core.cli.show import show_bundle
     from aiperf_core.results.address import Address
@@ -106,7 +111,7 @@ def show_results(name: str, folder: Path, as_json: bool) -> ExitCode:
     from aiperf_core.results.listing import named
 
     plain, _, target = name.rpartition(":") if not (folder / name).is_dir() and ":" in name else (name, "", "")
-    return show_bundle(Address(Bundle.open(named(folder, plain)), target or None), as_json)
+    return show_bundle(Address(Bundle.open(named(folder, plain)), target or None), as_json, view)
 
 
 @results.command("rm")

@@ -25,7 +25,7 @@ def roofline(what: str, out: Path) -> None:
 
     picture_file.check(out)
     found = address.find(what)
-    names = found.bundle.targets if found.target is None else [found.target]
+    names = found.bundle.targets if found.target is None else found.matching or [found.target]
     results = [found.narrowed(found.bundle.target(name)) for name in names]
     collected = collect(results, found.bundle.manifest)
     title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name

@@ -13,27 +13,46 @@ from aiperf_core.cli.measuring import (
     measuring_options,
     patterns_or_all,
     server_ahead,
-    set_option,
-    sizes_of,
     targets_option,
     warn_of_skipped,
 )
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_POINTS, axes_of, fixed, points
 from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.render.row_columns import View
     from aiperf_core.targets import Selection
 
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @targets_option
-@set_option
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Override a size: n=1e6. Several values make a sweep: n=1e6,1e7 or n=1e3:1e6:x10 or n=2**10..2**20. May be "
+    "repeated: a grid.",
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the sweep: an .svg, .png or .pdf file."
+)
+@click.option(
+    "--max-points",
+    type=click.IntRange(2),
+    default=MOST_POINTS,
+    show_default=True,
+    metavar="COUNT",
+    help="Limit for the points of a sweep, per target.",
+)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
@@ -52,6 +71,7 @@ if TYPE_CHECKING:
 @click.option(
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
+@row_options
 @measuring_options(timeout_s=60.0, scope=" per target")
 @ci_options
 @click.pass_context
@@ -60,6 +80,8 @@ def run(
     patterns: tuple[str, ...],
     only: TargetFilter,
     sizes: tuple[str, ...],
+    picture: Path | None,
+    max_points: int,
     variants: tuple[str, ...],
     resume: Path | None,
     profiler: str | None,
@@ -68,21 +90,34 @@ def run(
     endpoint: str | None,
     node_rank: int,
     measuring: Measuring,
+    view: "View | None",
     ci: Ci,
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
     (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
+
+    A sweep measures each target at every point, and shows a table over all points.
     """
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)
+    axes = axes_of(sizes)
+    swept = points(axes, max_points)
+    if picture is not None:
+        from aiperf_core.render import picture_file
+
+        if not swept and resume is None:
+            raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
+        picture_file.check(picture, "--picture")
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
+        if swept:
+            raise UsageError("--nnodes cannot be combined with a sweep; give each --set a single value.")
         patterns = patterns_or_all(patterns, only)
         nodes = nodes_of(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank)
         if node_rank:
@@ -95,23 +130,26 @@ def run(
     from aiperf_core.harness.run.bundle_run import BundleRun
 
     screen, err = consoles()
-    view = RunView(err, quiet=measuring.quiet)
+    progress = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume, view)
+        resumed = _resumed(context, server, plugins, resume, progress)
         if resumed is None:
             return ExitCode.OK
         planned = resumed
     else:
         patterns = patterns_or_all(patterns, only)
-        options = measuring.options(executor=executor, params=sizes_of(sizes))
+        options = measuring.options(executor=executor, params=fixed(axes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
-        selections = _selections(plugins, patterns, only, variants)
+        chosen = _selections(plugins, patterns, only, variants)
+        selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
         name = "-".join(patterns)
-        planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
+        planned = BundleRun(
+            server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
+        )
     if profiler is not None:
         profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    code = execute(planned, view, screen, as_json=measuring.as_json)
+    code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view, picture=picture)
     if ci.given:
         from aiperf_core.render.ci import cases_of_run
 

@@ -136,7 +136,7 @@ def _prove(
         with ProofPlanner(Options(device=device), scratch, server=ForkServer(preload)) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    "The device 'cuda' was asked for, but there is none here. Leave out --device to try what "
+                    "The device 'cuda' was requested, but this machine has none. Leave out --device to try what "
                     "can be tried on the CPU; see what is missing with: aiperf doctor"
                 )
             prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels.diagnostics import summary
+from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.headers import cuda_include_folders
 
 INSTALL = "install it with: pip install 'aiperf-core[cuda]'"
@@ -32,19 +32,21 @@ def nvrtc_version() -> tuple[int, int]:
 def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> tuple[bytes, bytes]:
     """The machine code (cubin) of a source for `arch`, such as `sm_90a`, and the log with the resources of kernels.
 
-    `path` is the file of the source; its folder is searched for headers. Raises `KernelError` with the first errors,
+    `path` is the file of the source; its folder is searched for headers. Raises `CompileError` with the first errors,
     and `SkipError` when NVRTC does not know the architecture.
     """
     _check_known(arch)
-    nvrtc, flags = _nvrtc(), [flag.encode() for flag in _flags(path, arch, options)]
+    nvrtc, flags = _nvrtc(), _flags(path, arch, options)
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), str(path).encode(), 0, [], [])
     if int(status):
         raise KernelError(f"{path.name}: NVRTC refuses it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
     try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0")
         if int(status):
-            raise KernelError(f"{path.name} does not compile for {arch}:\n{summary(log.decode(errors='replace'))}")
+            command = ["nvrtc", *flags, str(path)]
+            text = log.decode(errors="replace")
+            raise compile_error(path, text, subject=f"{path.name} for {arch}", command=command)
         return _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
     finally:
         nvrtc.nvrtcDestroyProgram(program)

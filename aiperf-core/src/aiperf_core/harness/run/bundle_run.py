@@ -126,15 +126,18 @@ class BundleRun:
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:
-            return planner.plan(self.selections)
+            planned = planner.plan(self.selections)
+            for one in planned[0]:
+                _check_size(one, self.options)
+            return planned
         plans: list[Plan] = []
         skipped: list[SkippedTarget] = []
         for selection in self.selections:
-            name = selection.target.name
+            name = selection.name
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a "
+                    f"{name!r} was measured on a GPU, and this machine has none. Use a machine with a GPU, or name a "
                     "target that was measured on a processor. See what is missing with: aiperf doctor"
                 )
             try:
@@ -280,6 +283,16 @@ class BundleRun:
         self.plugins.hook.aiperf_target_finished(result=finished)
         if self._on_result is not None:
             self._on_result(result)
+
+
+def _check_size(plan: Plan, options: Options) -> None:
+    """Raise `UsageError` where a sweep gives every parameter of the preset that `--size` names."""
+    given = {**options.params, **dict(plan.selection.point)}
+    if plan.selection.point and options.size is not None and plan.params.keys() <= given.keys():
+        raise UsageError(
+            f"--size {options.size} conflicts with --set: {plan.selection.target.name!r} has no parameters besides "
+            f"{', '.join(sorted(given))}, and --set gives them all. Leave out --size."
+        )
 
 
 def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:
