@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.measuring import targets_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.targets import InstalledTarget
@@ -19,10 +21,11 @@ def ch07() -> None:
 
 @ch07.command("widths")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@targets_option
 @click.option("--arch", default="sm_90", show_default=True, help="The architecture to compile for.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
-def widths(plugins: Plugins, patterns: tuple[str, ...], arch: str, as_json: bool) -> ExitCode:
+def widths(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, arch: str, as_json: bool) -> ExitCode:
     """Show the memory instructions of compiled kernels.
 
     MISSING are instructions that a target promises for sm_90 and its machine code lacks. Needs no GPU. A PATTERN is as
@@ -34,7 +37,7 @@ def widths(plugins: Plugins, patterns: tuple[str, ...], arch: str, as_json: bool
 
     from aiperf_ch07.sass import kernels_of
 
-    chosen = [one.target for one in plugins.select(patterns or ("ch07",))]
+    chosen = [one.target for one in plugins.select(patterns or ("ch07",), only)]
     kernels = [code for target in chosen for code in kernels_of(target.name, target.module, arch)]
     if as_json:
         _print_json({"arch": arch, "kernels": [asdict(one) for one in kernels]})

@@ -11,6 +11,7 @@ from attrs import frozen
 from aiperf_core.cli.measuring import together
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import base_name
 
 if TYPE_CHECKING:
     from aiperf_core.render.ci import Case
@@ -52,7 +53,8 @@ def _annotate(plugins: Plugins, cases: "list[Case]") -> None:
 
     targets = {target.name: target for target in plugins.targets}
     for case in failed(cases):
-        found = declarations(targets[case.target]) if case.target in targets else None
+        target = targets.get(base_name(case.target))
+        found = declarations(target) if target else None
         line = found.lines.get(case.implementation, 1) if found else None
         click.echo(github(case, _relative(found.file) if found else None, line), err=True)
 

@@ -16,6 +16,7 @@ from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import base_name
 from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
 
 if TYPE_CHECKING:
@@ -292,10 +293,11 @@ def _groups(
 
 
 def _kept(plugins: Plugins, names: list[str], only: TargetFilter) -> set[str]:
-    """The names of a bundle's targets that the filter keeps. A target that is not installed has only its name."""
+    """The names of a bundle's results that the filter keeps. A target that is not installed has only its name."""
     known = {one.name for one in plugins.targets}
-    missing = [InstalledTarget(name, "") for name in names if name not in known]
-    kept = {one.name for one in only.kept([*plugins.targets, *missing])}.intersection(names)
+    missing = [InstalledTarget(name, "") for name in {base_name(name) for name in names} - known]
+    targets = {one.name for one in only.kept([*plugins.targets, *missing])}
+    kept = {name for name in names if base_name(name) in targets}
     if names and not kept:
         raise UsageError(f"{only} leaves none of the targets of the bundle: {', '.join(map(words, names))}")
     return kept

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.measuring import patterns_or_all, targets_option
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.render.svg import Picture
 
 
 @click.command("page")
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@targets_option
 @click.option(
     "-o",
     "--out",
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     help="Page file, whose name ends in .md.",
 )
 @click.pass_obj
-def page(plugins: Plugins, patterns: tuple[str, ...], out: Path) -> None:
+def page(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, out: Path) -> None:
     """Write targets as a page in Markdown: what they teach, their implementations, goals and measured speedups.
 
     The speedups are those that 'aiperf expectations write' stored in the package. Their figures are SVG files beside
@@ -33,7 +36,7 @@ def page(plugins: Plugins, patterns: tuple[str, ...], out: Path) -> None:
     """
     if out.suffix != ".md":
         raise UsageError(f"'{out}' does not end in .md; give --out a name such as page.md.")
-    targets = [selection.target for selection in plugins.select(patterns)]
+    targets = [selection.target for selection in plugins.select(patterns_or_all(patterns, only), only)]
     from aiperf_core import units
     from aiperf_core.loading import load_benchmark
     from aiperf_core.render import picture_file

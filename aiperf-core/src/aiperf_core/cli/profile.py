@@ -10,15 +10,18 @@ from aiperf_core.cli.measuring import (
     device_option,
     json_option,
     out_option,
+    patterns_or_all,
     scratch_planner,
     seconds_option,
     set_option,
     size_option,
     sizes_of,
+    targets_option,
 )
 from aiperf_core.errors import AiperfError, ExitCode, SkipError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 
 
 @click.command("profile")
-@click.argument("patterns", nargs=-1, required=True, metavar="TARGET[:IMPL]...")
+@click.argument("patterns", nargs=-1, metavar="TARGET[:IMPL]...")
+@targets_option
 @click.option(
     "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf, or a tool of a plugin."
 )
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 def profile(
     plugins: Plugins,
     patterns: tuple[str, ...],
+    only: TargetFilter,
     tool: str,
     metrics: str | None,
     device: str | None,
@@ -65,7 +70,8 @@ def profile(
     from aiperf_core.harness.run.options import Options
     from aiperf_core.profiling import passes, store
 
-    chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns)
+    patterns = patterns_or_all(patterns, only)
+    chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns, only)
     screen, err = consoles()
     options = Options(device=device, size=size, params=sizes_of(sizes), devices=plugins.known_devices)
     plans, skipped = _plan(selections, options)

@@ -98,7 +98,8 @@ def run(
     """Measure all implementations of targets side by side, and check that they do the same work.
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
-    (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
+    (tag:memory), a glob, 'all', or a word in names, tags or summaries (transpose). Results are written to a new folder
+    in artifacts/runs.
 
     A sweep measures each target at every point, and shows a table over all points.
     """

@@ -97,8 +97,7 @@ def junit(cases: Sequence[Case]) -> bytes:
             else:
                 ElementTree.SubElement(test, "system-out").text = message
     ElementTree.indent(root)
-    document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return document + b"\n"
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
 def _counts(cases: Sequence[Case]) -> dict[str, str]:
