@@ -289,17 +289,17 @@ def test_nothing_is_half_written(command, bundle, package, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code", "message"),
     [
-        ({"exit_code": None}, "is not complete"),
-        ({"git": "0" * 40 + "-dirty"}, "was measured with changed sources"),
-        ({"exit_code": 3}, "does not hold (manifest.json: exit_code)"),
+        ({"exit_code": None}, 1, "is not complete"),
+        ({"git": "0" * 40 + "-dirty"}, 1, "was measured with changed sources"),
+        ({"exit_code": 3}, 3, "does not hold (manifest.json: exit_code)"),
     ],
 )
-def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, package, changes, message):
+def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, package, changes, code, message):
     made = make(tmp_path / "run", package, **changes)
     answer = command("write", made.path)
-    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert (answer.exit_code, answer.stdout) == (code, "")
     assert message in answer.stderr
     assert not (package / "expectations").exists()
 
@@ -371,6 +371,7 @@ def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp
     found = bundle.target("lesson.memory_access")
     wide = attrs.evolve(found.rows[2], verdict=Verdict.INVALID, reason="a lie", speedup=None)
     bundle.write_target(attrs.evolve(found, rows=[*found.rows[:2], wide, found.rows[3]]))
+    bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path)
     assert answer.exit_code == 4
     assert "BELOW    INVALID: a lie" in answer.stdout
@@ -381,6 +382,7 @@ def test_other_sizes_are_not_held_to_it(command, bundle):
     found = bundle.target("lesson.memory_access")
     smaller = attrs.evolve(found.problem, params={"n": 4096})
     bundle.write_target(attrs.evolve(found, problem=smaller))
+    bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path, "--min-speedup", "100")
     assert (answer.exit_code, answer.stdout.count("OTHER SIZE")) == (0, 2)
 

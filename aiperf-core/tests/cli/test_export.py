@@ -205,5 +205,6 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_bytes(file.read_bytes()[:-100])
     found = export(bundle.path, "--format", "csv")
-    assert (found.exit_code, found.stdout) == (1, "")
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert found.stderr.count("\n") == 1
     assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 4")

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.measurements import Estimate
+    from aiperf_core.results.address import Address
     from aiperf_core.stats.compare import Compared, Comparison
 
 
@@ -21,8 +23,8 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 
 
 @click.command("compare")
-@click.argument("left", metavar="LEFT")
-@click.argument("right", metavar="RIGHT")
+@click.argument("left", type=ADDRESS, metavar="LEFT")
+@click.argument("right", type=ADDRESS, metavar="RIGHT")
 @click.option(
     "--floor",
     type=float,
@@ -31,7 +33,8 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
     help="The smallest difference that matters. [default: the runs' own, 0.01]",
 )
 @json_option()
-def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCode:
+@verified("left", "right", samples=lambda given: given["left"].implementation is not None)
+def compare(left: "Address", right: "Address", floor: float | None, as_json: bool) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
@@ -41,15 +44,15 @@ def compare(left: str, right: str, floor: float | None, as_json: bool) -> ExitCo
     LEFT is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
     """
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.results import address, jsontext
+    from aiperf_core.results import jsontext
     from aiperf_core.stats.compare import compare as compared
 
-    found = compared(address.find(left), address.find(right), floor)
+    found = compared(left, right, floor)
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps(_document(left, right, found)))
+        out.write(jsontext.dumps(_document(str(left), str(right), found)))
     else:
-        _print(out, left, right, found)
+        _print(out, str(left), str(right), found)
     if found.regressions:
         return ExitCode.BELOW_EXPECTATION
     if found.distrusted:

@@ -9,6 +9,7 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.cli.bundles import ADDRESS, PATTERN_OR_ADDRESS, Seals, verified
 from aiperf_core.cli.goals import declarations
 from aiperf_core.cli.measuring import TIERS, device_option, quiet_option, seconds_option, together
 from aiperf_core.cli.tables import print_table
@@ -31,12 +32,12 @@ def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> floa
     return value
 
 
-def _options(
-    about: str, default: float | None = None, what: str = "BUNDLE[:TARGET[:IMPLEMENTATION]]"
-) -> Callable[[Any], Any]:
+def _options(about: str, default: float | None = None, *, patterns: bool = False) -> Callable[[Any], Any]:
     """The options of the three subcommands; `about` is the help of `--min-speedup`."""
+    kind = PATTERN_OR_ADDRESS if patterns else ADDRESS
+    metavar = "PATTERN|BUNDLE[:TARGET...]" if patterns else "BUNDLE[:TARGET[:IMPLEMENTATION]]"
     return together(
-        click.argument("what", metavar=what),
+        click.argument("what", type=kind, metavar=metavar),
         click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: that of the run]"),
         click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
         click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Use this expectations file."),
@@ -74,6 +75,7 @@ class _Group:
 
 @expectations.command("check")
 @_with_threshold
+@verified("what")
 @click.pass_obj
 def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
     """Check a run against its expectations. Exit code 4: a row is below. Unknown hardware passes with a message."""
@@ -86,6 +88,7 @@ def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
 
 @expectations.command("report")
 @_with_threshold
+@verified("what")
 @click.pass_obj
 def report(plugins: Plugins, /, **asked: Any) -> None:
     """Show a run beside its expectations. The exit code is always 0."""
@@ -93,7 +96,7 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 
 
 @expectations.command("write")
-@_options("Rows whose interval is not above this get no threshold.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
+@_options("Rows whose interval is not above this get no threshold.", default=1.05, patterns=True)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @device_option("Device to measure on. [default: the GPU, if the target supports it]")
 @click.option("--tier", type=TIERS, default="standard", show_default=True, help="Tier to measure in.")
@@ -102,7 +105,7 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 @click.pass_obj
 def write(
     plugins: Plugins,
-    what: str,
+    what: "Address | str",
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -123,16 +126,14 @@ def write(
     interval that is too wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
     sources are not in git or differ from the measured sources.
     """
-    from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
-    folder, _ = address.split(what)
-    if Path(folder).is_dir() or "/" in folder:
-        found = [address.find(what)]
-        rows = [result for group in _groups(plugins, found[0], hardware, goal, file) for result in group.results]
-        rules.refuse_rows(rows, min_speedup)
-        _write(plugins, found, hardware, goal, file, min_speedup, dry_run)
-        return ExitCode.OK
+    if not isinstance(what, str):
+        with Seals([what]) as seals:
+            rows = [result for group in _groups(plugins, what, hardware, goal, file) for result in group.results]
+            rules.refuse_rows(rows, min_speedup)
+            _write(plugins, [what], hardware, goal, file, min_speedup, dry_run)
+        return seals.code or ExitCode.OK
     from aiperf_core.cli.narrowing import Narrowing
 
     measured = Narrowing(plugins, device, tier, budget, min_speedup, quiet=quiet)
@@ -221,13 +222,17 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
 
 
 def _report(
-    plugins: Plugins, what: str, hardware: str | None, goal: str | None, file: Path | None, min_speedup: float | None
+    plugins: Plugins,
+    what: "Address",
+    hardware: str | None,
+    goal: str | None,
+    file: Path | None,
+    min_speedup: float | None,
 ) -> list["Checked"]:
-    from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
     rows = []
-    for group in _groups(plugins, address.find(what), hardware, goal, file):
+    for group in _groups(plugins, what, hardware, goal, file):
         page = rules.read(group.path)
         if page is None:
             click.echo(

@@ -1,11 +1,11 @@
 """`aiperf run`: measure targets and check their results."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
+from aiperf_core.cli.bundles import BUNDLE, Seals
 from aiperf_core.cli.measuring import (
     Measuring,
     executor_option,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.targets import Selection
 
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
-@click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
+@click.option("--resume", type=BUNDLE, metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option(
     "--profile",
     "profiler",
@@ -54,7 +56,7 @@ def run(
     patterns: tuple[str, ...],
     sizes: tuple[str, ...],
     variants: tuple[str, ...],
-    resume: Path | None,
+    resume: "Address | None",
     profiler: str | None,
     executor: str | None,
     nnodes: int,
@@ -88,9 +90,11 @@ def run(
     screen, err = consoles()
     view = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume, view)
+        resumed = _resumed(context, server, plugins, resume.bundle, view)
         if resumed is None:
-            return ExitCode.OK
+            with Seals([resume]) as seals:
+                click.echo(f"{words(str(resume))} is complete; there is nothing to resume.", err=True)
+            return seals.code or ExitCode.OK
         planned = resumed
     elif not patterns:
         raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
@@ -107,17 +111,14 @@ def run(
 
 
 def _resumed(
-    context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
+    context: click.Context, server: "ForkServer", plugins: Plugins, bundle: "Bundle", view: "RunReporter"
 ) -> "BundleRun | None":
-    """The run to continue. None for a complete run, with a message."""
+    """The run to continue; None for a complete run."""
     from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.results.bundle import Bundle
 
-    bundle = Bundle.open(path)
     request = resolved(context, plugins, bundle)
     if request is None:
-        click.echo(f"{words(str(path))} is complete; there is nothing to resume.", err=True)
         return None
     return BundleRun(
         server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle

@@ -24,6 +24,7 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget
@@ -354,7 +355,7 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
     found = recheck(bundle)
     if not found.holds:
         one = found.differences[0]
-        raise BundleError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
+        raise SealError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
 
 
 def refuse_parts(bundle: Bundle, results: Iterable[TargetResult]) -> None:
