@@ -24,6 +24,7 @@ _COMMANDS = {
     "report": "Write a run as a report in HTML, Markdown or PDF.",
     "page": "Write the targets of a package as a page to publish.",
     "export": "Export results for other programs.",
+    "schema": "Print the JSON Schema of the files in a bundle.",
     "ceilings": "Measure the peak rates of this machine.",
     "roofline": "Draw results on the machine's roofline.",
     "judge": "Benchmark untrusted code in a sandbox.",

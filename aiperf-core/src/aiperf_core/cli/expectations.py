@@ -1,6 +1,7 @@
 """`aiperf expectations`: check for regressions against stored results."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import GOALS
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import TargetResult
     from aiperf_core.stats.expectations import Change, Checked, GoalFigure, Page, Source
+
+
+# Outcomes of variants of which nothing is expected.
+UNEXPECTED = ("NEW", "OTHER SIZE")
+# The outcome of a variant that was stored without a threshold, since it is not surely better.
+NO_THRESHOLD = "NO THRESHOLD"
 
 
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -75,15 +83,34 @@ class _Group:
 
 @expectations.command("check")
 @_with_threshold
+@click.option("--require", is_flag=True, help="Fail if a variant, or the hardware, has no expectation.")
 @verified("what")
 @click.pass_obj
-def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
-    """Check a run against its expectations. Exit code 4: a row is below. Unknown hardware passes with a message."""
-    rows = _report(plugins, **asked)
+def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
+    """Check a run against its expectations. Exit code 4: a row is below.
+
+    Variants without an expectation pass: of unknown hardware, of another size, or not stored yet. They are counted.
+    With --require the exit code is 4 for them too. Variants that are stored without a threshold always pass.
+    """
+    rows, unknown = _report(plugins, **asked)
     below = [row for row in rows if row.outcome == "BELOW"]
-    known = [row for row in rows if row.at_least is not None]
-    click.echo(f"{len(below)} of {len(known)} below expectation" if known else "these rows have no expectations")
+    click.echo(_summary(rows, unknown))
+    if require and (unknown or not rows or any(row.outcome in UNEXPECTED for row in rows)):
+        click.echo("--require: every variant needs an expectation. To store them: aiperf expectations write", err=True)
+        return ExitCode.BELOW_EXPECTATION
     return ExitCode.BELOW_EXPECTATION if below else ExitCode.OK
+
+
+def _summary(rows: list["Checked"], unknown: int) -> str:
+    """How many variants were held against a threshold, and how many against nothing."""
+    outcomes = Counter(row.outcome for row in rows)
+    held = outcomes["MET"] + outcomes["BELOW"] + outcomes["UNCLEAR"]
+    nothing = unknown + sum(outcomes[one] for one in (*UNEXPECTED, NO_THRESHOLD))
+    skipped = f", {outcomes['SKIPPED']} skipped" if outcomes["SKIPPED"] else ""
+    return (
+        f"{plural('variant', held)} held against a threshold ({outcomes['BELOW']} below), {nothing} held against "
+        f"nothing{skipped}"
+    )
 
 
 @expectations.command("report")
@@ -228,30 +255,41 @@ def _report(
     goal: str | None,
     file: Path | None,
     min_speedup: float | None,
-) -> list["Checked"]:
+) -> tuple[list["Checked"], int]:
+    """Print the rows with their expectations. Also return the number of variants for which there is no file."""
     from aiperf_core.stats import expectations as rules
 
-    rows = []
-    for group in _groups(plugins, what, hardware, goal, file):
+    rows: list[Checked] = []
+    unknown: list[TargetResult] = []
+    for group in _groups(plugins, what, hardware, goal, file, unknown):
         page = rules.read(group.path)
         if page is None:
             click.echo(
                 f"no expectations for '{group.key}' ({words(str(group.path))}). "
                 "To store them: aiperf expectations write"
             )
+            unknown += group.results
             continue
         _belongs(group, page)
         found = [row for result in group.results for row in rules.check(result, page, min_speedup)]
         click.echo(f"{group.key}  {words(str(group.path))}")
         _print_rows(found)
         rows += found
-    return rows
+    return rows, sum(row.role == "variant" for result in unknown for row in result.rows)
 
 
 def _groups(
-    plugins: Plugins, address: "Address", hardware: str | None, goal: str | None, file: Path | None
+    plugins: Plugins,
+    address: "Address",
+    hardware: str | None,
+    goal: str | None,
+    file: Path | None,
+    omitted: "list[TargetResult] | None" = None,
 ) -> Iterator[_Group]:
-    """The bundle's results by expectations file. Without `--file`, prints and omits targets that are not installed."""
+    """The bundle's results by expectations file.
+
+    Without `--file`, targets that are not installed are printed, and put into `omitted`.
+    """
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
@@ -267,6 +305,8 @@ def _groups(
         source = rules.source_of(installed[result.target]) if result.target in installed else None
         if source is None and file is None:
             click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)
+            if omitted is not None:
+                omitted.append(result)
             continue
         path = file or rules.place(source, key)  # type: ignore[arg-type]  # without `file` there is a source
         group = groups.setdefault((path, key), _Group(path, key))

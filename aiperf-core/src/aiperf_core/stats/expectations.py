@@ -125,8 +125,8 @@ class Page:
 class Checked:
     """A row compared with its expectation.
 
-    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or
-        `OTHER SIZE`.
+    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no
+        expectation), `NO THRESHOLD` (stored without a threshold) or `OTHER SIZE`.
     reason: why a row without a figure is below, or that an interval is too wide.
     """
 
@@ -294,8 +294,10 @@ def check(result: TargetResult, page: Page, min_speedup: float | None = None) ->
         if row.role != "variant":
             continue
         found = figure(result, row)
-        if expected is None or expected.at_least is None:
+        if expected is None:
             yield Checked(name, None, found, "NEW")
+        elif expected.at_least is None:
+            yield Checked(name, None, found, "NO THRESHOLD")
         elif expected.sizes != result.problem.params:
             yield Checked(name, expected.at_least, found, "OTHER SIZE")
         else:
