@@ -63,7 +63,7 @@ def make(path, package, factors=SURE, interrupted=False, **changes):
     found = measured.result(factors=factors)
     found = attrs.evolve(found, target="lesson.memory_access", rows=found.rows[:-1], complete=not interrupted)
     made = Bundle.create_at(path)
-    made.write_target(attrs.evolve(found, rows=measured.scored(found)))
+    made.write_target(measured.counted(attrs.evolve(found, rows=measured.scored(found))))
     source = hashlib.sha256((package / "memory_access.py").read_bytes()).hexdigest()
     facts = {"files": {"aiperf_lesson.memory_access": source}, "git": "0" * 40, "skipped": [], "exit_code": 0}
     made.write_manifest(attrs.evolve(measured.manifest(), **{**facts, **changes}))

@@ -5,7 +5,8 @@ The *seal* shows any change of a file after the bundle was closed, unless the bu
 the code of the run. This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU,
 no network, no torch and none of the packages that were measured.
 
-Samples cannot prove why a row is INVALID, what a check saw or what the machine was; a recheck takes these as recorded.
+Samples cannot prove why a row is INVALID, what a check saw or what the machine was. A recheck takes these as recorded,
+unless they contradict other fields of the record (`stats.contradictions`).
 """
 
 import functools
@@ -40,6 +41,7 @@ from aiperf_core.results.models import (
     Verdict,
 )
 from aiperf_core.results.seal_check import Difference
+from aiperf_core.stats.contradictions import contradictions
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
@@ -184,6 +186,7 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
         where = f"{result.target}:{row.name}"
         yield from _of_row(where, row, new, same_draws=same_draws)
         yield from _of_light(where, row.speed_of_light, new.speed_of_light)
+    yield from contradictions(result, again, manifest)
 
 
 def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
