@@ -1,4 +1,4 @@
-"""The page of a chapter: what people write of it, and what its code and its expectations files say.
+"""The pages of chapters: what people write of them, and what their code and their expectations files say.
 
 A page of `docs/` with the mark `<!-- generated: chapter NAME -->` has its introduction before the mark. After it stand
 notes on targets, each under a heading with the target's name, and other sections in any order. The site puts the notes
@@ -6,22 +6,29 @@ behind what is generated of their targets, and the other sections at the end.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
 from aiperf_core.render import svg
-from aiperf_core.render.lesson import contents, lesson
+from aiperf_core.render.lesson import contents, lesson, stored
 from aiperf_core.render.svg import Picture
+from aiperf_core.stats import expectations
 from aiperf_core.targets import InstalledTarget
 
+HERE = Path(__file__).parent
+OVERVIEW = "<!-- generated: lessons -->\n"
 MARK = re.compile(r"<!-- generated: chapter (?P<name>\w+) -->\n*")
 SECTION = re.compile(r"^## (?=\S)", re.MULTILINE)
 NOTES = re.compile(r"`(?P<name>\w+)`\n")
 
 
 def page(source: str) -> str:
-    """The page of a chapter with its generated parts; any other page as it is. Raises ValueError for lost notes."""
+    """A page with its generated parts; a page without any as it is. Raises ValueError for lost notes."""
+    if OVERVIEW in source:
+        return source.replace(OVERVIEW, overview())
     mark = MARK.search(source)
     if not mark:
         return source
@@ -30,6 +37,22 @@ def page(source: str) -> str:
     generated = [part for one in targets for part in [*lesson(one, load_benchmark(one), figure), notes.get(one.name)]]
     parts = [source[: mark.start()].rstrip(), style(), contents(targets), *generated, *others]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def overview() -> str:
+    """A table of the chapters: the number of their targets, and how many have measured figures on which machine."""
+    rows = ["| chapter | targets | measured |", "| --- | --- | --- |"]
+    targets = load_plugins().targets
+    for file in sorted(HERE.glob("*.md")):
+        source = file.read_text()
+        mark = MARK.search(source)
+        if mark:
+            ours = [one for one in targets if one.group == mark["name"]]
+            machines = Counter(found.hardware for one in ours for found in stored(one, expectations.source_of(one)))
+            measured = ", ".join(f"{count} on `{machine}`" for machine, count in sorted(machines.items()))
+            title = source.partition("\n")[0].removeprefix("# ")
+            rows.append(f"| [{title}]({file.name}) | {len(ours)} | {measured} |")
+    return "\n".join(rows) + "\n"
 
 
 def sections(text: str, targets: list[InstalledTarget]) -> tuple[dict[str, str], list[str]]:

@@ -56,7 +56,7 @@ def test_pitfalls_on_a_gpu() -> None:
 def test_a_gpu_that_is_not_there(command: str) -> None:
     result = ch01(command, "--device", "cuda")
     assert result.exit_code == 2
-    assert result.stderr.startswith("aiperf: 'cuda' was asked for, and there is no CUDA GPU here.")
+    assert result.stderr.startswith("aiperf: 'cuda' was requested, but this machine has no CUDA GPU.")
 
 
 def test_mean_median_and_spread() -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from aiperf_ch02 import hardware_info, topology
 from aiperf_ch02.cli import ch02
 from aiperf_core.devices.nvml import Nvml, NvmlMissingError
+from aiperf_core.testing import advised, made_up_machine
 
 
 def invoke(*arguments: str) -> Result:
@@ -81,10 +82,8 @@ def without_driver() -> Iterator[Nvml]:
 
 def test_links_through_switches_direct_links_and_none(tmp_path: Path) -> None:
     board = Board(4, {0: [None, None], 1: [None, address(2)], 2: [address(1)]})
-    place = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
-    place.mkdir(parents=True)
-    (place / "numa_node").write_text("1\n")
-    (place / "local_cpulist").write_text("8-15\n")
+    place = "sys/bus/pci/devices/0000:01:00.0"
+    made_up_machine(tmp_path, {f"{place}/numa_node": "1", f"{place}/local_cpulist": "8-15"})
     found = topology.topology(tmp_path, made_up(board))
     assert [(one.nvlinks, one.node, one.cpus) for one in found.gpus] == [
         (2, None, ""),
@@ -127,7 +126,7 @@ def test_what_hardware_info_says_of_a_gpu(tmp_path: Path) -> None:
     assert values["GPU 0: clock of multiprocessors, at most"] == "1,980 MHz"
     assert values["GPU 0: ECC"] == "on"
     assert values["GPU 0: PCI Express"] == "generation 1 of 5, 8 of 16 lanes"
-    assert [one.name for one in settings if one.advice] == ["GPU 0: PCI Express"]
+    assert list(advised(settings)) == ["GPU 0: PCI Express"]
 
 
 def test_what_hardware_info_says_without_a_driver(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The budgets of `ch04.grad_compression` need feedback, and its kernels are right when interpreted."""
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,5 @@ def test_a_budget_refuses_what_forgets_what_it_left_out(name: str, feedback: boo
     assert (error < BUDGETS[name]) is feedback, error
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_sums_of_eight_bits_are_right_when_interpreted() -> None:
     assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == "sums of 8 bits are right\n"

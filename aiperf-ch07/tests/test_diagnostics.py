@@ -76,7 +76,10 @@ def test_widths_fails_for_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sass.PROMISES, "vectorized_copy", {"scalar": ("LDG.128",)})
     result = invoke("widths", "ch07.vectorized_copy")
     assert result.return_value == 1
-    assert "  promised and not there: LDG.128\n" in result.output
+    head, *rows = result.output.splitlines()
+    assert head.split() == ["TARGET", "KERNEL", "INSTRUCTIONS", "MISSING"]
+    (broken,) = (row for row in rows if row.endswith(" LDG.128") and row.split()[1] == "scalar")
+    assert broken.startswith("ch07.vectorized_copy  scalar")
 
 
 def test_widths_says_how_to_get_nvdisasm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +143,16 @@ def test_stride_sweep_on_the_cpu() -> None:
     assert [(one["width_bytes"], one["stride"]) for one in points[:3]] == [(4, 1), (4, 2), (4, 4)]
     assert len(points) == 21
     assert all(one["bytes_per_s"] > 0 for one in points)
+
+
+def test_stride_sweep_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert json.loads(invoke("stride-sweep", "--mib", "1", "--json").output)["device"] == "cpu"
+    result = invoke("stride-sweep", "-d", "cuda")
+    assert isinstance(result.exception, SkipError)
+    assert str(result.exception) == (
+        "--device cuda needs a GPU, and torch finds none. To measure the processor: --device cpu"
+    )
 
 
 @pytest.mark.gpu

@@ -1,9 +1,5 @@
 """What `pytest --aiperf` does not test of the targets."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -11,23 +7,15 @@ import pytest
 
 from aiperf_ch09 import norm_fusion
 from aiperf_core.errors import SkipError
+from aiperf_core.testing import interpreted
 
 INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
 KERNELS = "row_in_registers several_rows tile"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_triton_kernels_are_right_when_interpreted() -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(INTERPRETED)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
     said = "".join(f"{name} is right\n" for name in KERNELS.split())
-    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    assert interpreted(INTERPRETED) == said
 
 
 def test_a_row_too_long_for_a_program_is_skipped() -> None:

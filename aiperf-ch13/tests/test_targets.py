@@ -1,7 +1,6 @@
 """What is computed again is the same, and less is kept; `pytest --aiperf` tests every target at the smallest and at awkward sizes."""
 
 import contextlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +107,6 @@ def test_recomputed_keeps_no_logits() -> None:
     assert kept[0] > logits_bytes > 5 * kept[1]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_the_fused_kernel_is_right_when_interpreted() -> None:
     assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == "loss_and_slope is right\n"
 

@@ -16,7 +16,6 @@ INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 
 
-@needs_triton
 def test_right_when_interpreted() -> None:
     said = "one_block is right\nonline is right\npersistent is right\n"
     assert interpreted(INTERPRETED) == said

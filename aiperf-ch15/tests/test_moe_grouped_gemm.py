@@ -1,9 +1,5 @@
 """The forms that need a GPU are right where it can be tested without one; `pytest --aiperf` tests the others."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +8,7 @@ import torch
 
 from aiperf_ch15 import moe_grouped_gemm
 from aiperf_core.benchmark import call_with
+from aiperf_core.testing import interpreted
 
 SIZES: dict[str, Any] = {"tokens": 96, "experts": 7, "chosen": 3, "width": 64, "hidden": 48, "bits": 16, "skew": 1.0}
 
@@ -27,17 +24,8 @@ def error(out: torch.Tensor, right: torch.Tensor) -> float:
     return float((out.double() - right.double()).norm() / right.double().norm())
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_the_kernels_are_right_when_interpreted() -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted_experts.py"))],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert (done.returncode, done.stdout) == (0, "the experts are right\n"), done.stderr
+    assert interpreted(Path(__file__).with_name("interpreted_experts.py")) == "the experts are right\n"
 
 
 @pytest.mark.parametrize("sizes", [{}, {"tokens": 1}, {"experts": 67, "tokens": 2}])

@@ -1,9 +1,5 @@
 """What `pytest --aiperf` does not test of the targets: kernels under Triton's interpreter, and wrong sizes."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +9,7 @@ import torch
 from aiperf_ch18 import flash_decode, kv_block_allocator, mini_engine, rope_kv_append
 from aiperf_core.benchmark import call_with
 from aiperf_core.errors import SkipError, UsageError
+from aiperf_core.testing import interpreted
 
 HERE = Path(__file__).parent
 INTERPRETED = {
@@ -22,19 +19,10 @@ INTERPRETED = {
 }
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 @pytest.mark.parametrize("target", INTERPRETED)
 def test_kernels_are_right_when_interpreted(target: str) -> None:
-    # In a process of its own: a kernel is interpreted or compiled for as long as its process lives.
-    done = subprocess.run(
-        [sys.executable, str(HERE / f"interpreted_{target}.py")],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
     said = [f"{name} is right" for name in INTERPRETED[target].split()]
-    assert (done.returncode, done.stdout.splitlines()) == (0, said), done.stderr
+    assert interpreted(HERE / f"interpreted_{target}.py").splitlines() == said
 
 
 @pytest.mark.parametrize("length", [1, 63, 64, 65, 8191, 65536])

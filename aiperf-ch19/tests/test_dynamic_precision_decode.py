@@ -1,9 +1,5 @@
 """Doubts are verified, four bits alone lose too much, and the packed product is right."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +8,7 @@ import torch
 
 from aiperf_ch19 import dynamic_precision_decode as decode
 from aiperf_core.benchmark import bind, call_with
+from aiperf_core.testing import interpreted
 
 BENCH = decode.bench
 SIZES: dict[str, Any] = {**BENCH.task.presets["cpu"], "width": 256, "hidden": 512, "steps": 150, "easy": 0.6}
@@ -72,13 +69,5 @@ def test_the_packed_product_is_that_of_its_codes(rows: int, columns: int) -> Non
     torch.testing.assert_close(packed(x), x @ wide.t(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_right_when_interpreted() -> None:
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted_four_bits.py"))],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert (done.returncode, done.stdout) == (0, "product is right\n"), done.stderr
+    assert interpreted(Path(__file__).with_name("interpreted_four_bits.py"), timeout_s=600) == "product is right\n"

@@ -1,9 +1,5 @@
 """What is tuned, how often, and that the model of `pruned` keeps good tiles."""
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +8,7 @@ import torch
 
 from aiperf_ch19 import kernel_autotune_dispatch as dispatch
 from aiperf_core.benchmark import call_with
+from aiperf_core.testing import interpreted
 
 SIZES: dict[str, Any] = {"width": 64, "hidden": 96, "tokens": 64, "rounds": 2, "bits": 32}
 
@@ -72,13 +69,5 @@ def test_all_tiles_fit_and_few_are_kept() -> None:
     assert 0.15 * min(len(dispatch.CPU_TILES), len(dispatch.CUDA_TILES)) >= dispatch.KEPT
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 def test_right_when_interpreted() -> None:
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("interpreted_product.py"))],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert (done.returncode, done.stdout) == (0, "product is right\n"), done.stderr
+    assert interpreted(Path(__file__).with_name("interpreted_product.py"), timeout_s=600) == "product is right\n"

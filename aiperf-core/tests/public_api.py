@@ -32,6 +32,7 @@ OFFERED = {
     "aiperf_core.launches": ("launch", "loop", "blocks"),
     "aiperf_core.goal": ("Goal",),
     "aiperf_core.models": (),
+    "aiperf_core.models.experts": (),
     "aiperf_core.simulation": (),
     "aiperf_core.serving": ("Request", "Desk"),
     "aiperf_core.loading": ("load_benchmark",),

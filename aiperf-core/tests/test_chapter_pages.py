@@ -46,6 +46,17 @@ def test_a_page_has_generated_parts_and_notes_of_each_target(chapters):
     assert page.count("<style>") == 1
 
 
+def test_the_overview_has_every_chapter_with_its_targets_and_measured_results(chapters):
+    rows = [
+        line for line in chapters.page((DOCS / "lessons.md").read_text()).splitlines() if re.match(r"\| \[.*ch\d", line)
+    ]
+    assert len(rows) == len(GROUPS)
+    (row,) = [line for line in rows if "(ch07.md)" in line]
+    count = sum(one.group == "ch07" for one in load_plugins().targets)
+    assert row.startswith(f"| [Chapter 7: how accesses meet the memory system](ch07.md) | {count} | ")
+    assert re.search(r"\d+ on `nvidia-h200-x1`", row)
+
+
 def test_the_pictures_of_the_site_have_a_dark_scheme_and_leave_others_alone(chapters):
     rules = chapters.style().splitlines()
     assert any(rule.startswith('body[data-theme="dark"] { --page: #14181d') for rule in rules)

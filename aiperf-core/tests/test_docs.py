@@ -5,6 +5,7 @@ A comment in the line before a block says what it is besides:
     <!-- not run: needs a GPU -->     left out, for one of the reasons below
     <!-- file: src/x.py -->           written to that file; `add to:` appends to it
     <!-- exit: 0 or 4 -->             each of its commands ends with one of these codes
+    <!-- printed: by the last command -->   a part of its output from another run: same words, other figures
 """
 
 import contextlib
@@ -47,6 +48,11 @@ BLOCK = re.compile(
 TRIES = 3
 # What differs from run to run in what a command prints.
 VARIABLE = re.compile(r"\b(?:[0-9a-f]{12,}|\d[\d,.:+-]*)")
+# What differs besides in a table: units, and verdicts on times.
+MEASURED = re.compile(r"\b(?:[nmu]?s|[KMGT]i?B|[KMGT]?B/s|FASTER|SLOWER|SAME|INCONCLUSIVE)(?!\w)")
+WORD = re.compile(r"[^\W\d_][\w.]*")
+# The folder of a session, as pages show it.
+SHOWN_FOLDER = "/home/you"
 
 
 @frozen
@@ -67,6 +73,11 @@ def blocks(text):
         yield Block(line, (kind, value), match["language"], match["text"])
 
 
+def words(text):
+    """The words of an output, without what differs from run to run."""
+    return WORD.findall(MEASURED.sub(" ", VARIABLE.sub(" ", text)))
+
+
 def name(page):
     return page.relative_to(ROOT).as_posix()
 
@@ -76,7 +87,8 @@ class Session:
 
     def __init__(self, environment, folder, home):
         self.environment = environment
-        self.folder = folder
+        self.folder = self.root = folder
+        self.printed = ""
         self.home = home
 
     def do(self, block):
@@ -90,6 +102,10 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("w" if kind == "file" else "a") as file:
                 file.write(block.text)
+        elif kind == "printed":
+            assert block.language == "text", "what a command printed is text"
+            missing = [word for word in words(block.text) if word not in words(self.printed)]
+            assert not missing, f"not printed by the last command: {missing}\n{self.printed}"
         elif block.language == "console":
             assert kind in ("", "exit"), f"a mark that is not known: {kind!r}"
             self._run(block.text, {int(code) for code in (value or "0").split(" or ")})
@@ -103,7 +119,7 @@ class Session:
         assert not first, f"a line to be run starts with '$ ': {first!r}"
         for part in parts:
             command, _, shown = part.replace("\\\n", " ").partition("\n")
-            told = self._line(command, codes)
+            told = self.printed = self._line(command, codes).replace(str(self.root), SHOWN_FOLDER)
             printed = {VARIABLE.sub("N", line.strip()) for line in told.splitlines()}
             missing = [one for one in shown.splitlines() if VARIABLE.sub("N", one.strip()) not in {"", "...", *printed}]
             assert not missing, f"not printed by {command!r}: {missing}\n{told}"
@@ -162,7 +178,7 @@ def test_a_mark_is_seen_where_a_reader_of_the_source_puts_it():
     """A comment that looks like a mark and stands before no block would be overlooked."""
     for page in PAGES:
         text = page.read_text()
-        marks = re.findall(r"^<!-- (?:not run|file|add to|exit): ", text, re.MULTILINE)
+        marks = re.findall(r"^<!-- (?:not run|file|add to|exit|printed): ", text, re.MULTILINE)
         assert len(marks) == sum(1 for one in blocks(text) if one.mark[0]), name(page)
 
 
@@ -179,6 +195,8 @@ def test_a_block_that_fails_is_red(offline, home, tmp_path):
             session.do(block)
 
     do("```console\n$ echo 17 rows\n12 rows\n```\n")
+    do("```console\n$ echo wide 7.1x FASTER 3 ms $PWD/a.c\nwide 7.1x FASTER 3 ms /home/you/a.c\n```\n")
+    do("<!-- printed: by the last command -->\n```text\nwide  2 us   SLOWER\n```\n")
     do("<!-- exit: 2 -->\n```console\n$ aiperf show nothing\n```\n")
     do("<!-- file: a/b.txt -->\n```text\nx\n```\n<!-- add to: a/b.txt -->\n```text\ny\n```\n")
     assert (tmp_path / "a/b.txt").read_text() == "x\ny\n"
@@ -186,6 +204,7 @@ def test_a_block_that_fails_is_red(offline, home, tmp_path):
         "```console\n$ false\n```\n",
         "```console\n$ echo 17 rows\n12 columns\n```\n",
         "<!-- exit: 2 -->\n```console\n$ true\n```\n",
+        "```console\n$ echo wide\n```\n<!-- printed: by the last command -->\n```text\nwider\n```\n",
         "<!-- not run: it fails -->\n```console\n$ false\n```\n",
         "<!-- nor run: needs a GPU -->\n```console\n$ false\n```\n",
         "<!-- add to: c.txt -->\n```text\nx\n```\n",
@@ -206,10 +225,25 @@ def test_the_table_of_exit_codes_is_complete():
 
 def test_every_page_is_in_the_table_of_contents():
     """The strict build says so too; this says it where there is no generator."""
-    index = (ROOT / "docs" / "index.md").read_text()
-    entries = re.findall(r"^([][a-z0-9*-]+)$", index, re.MULTILINE)
-    listed = {path.stem for entry in entries for path in (ROOT / "docs").glob(f"{entry}.md")}
-    assert {path.stem for path in (ROOT / "docs").rglob("*.md")} == listed | {"index"}
+    listed, new = set(), {"index"}
+    while new:
+        listed |= new
+        new = {entry for page in new for entry in entries(page)} - listed
+    assert {path.stem for path in (ROOT / "docs").rglob("*.md")} == listed
+
+
+def entries(page):
+    """The pages in the tables of contents of a page."""
+    tables = re.findall(
+        r"^```{toctree}\n(.*?)^```$", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    names = [name for table in tables for name in re.findall(r"^([][a-z0-9*-]+)$", table, re.MULTILINE)]
+    return {path.stem for name in names for path in (ROOT / "docs").glob(f"{name}.md")}
+
+
+def test_chapters_and_their_measured_results_are_one_group_of_the_navigation():
+    assert {"ch07", "labs", "goals", "headline-figures"} <= entries("lessons")
+    assert {page for page in entries("index") if page.startswith("ch") and page != "changelog"} == set()
 
 
 def test_pages_outside_the_site_link_to_what_is_there():

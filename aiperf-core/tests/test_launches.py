@@ -10,7 +10,7 @@ import torch
 
 from aiperf_core import Benchmark
 from aiperf_core.benchmark import bind, call_with
-from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.errors import CompileError, KernelError, SkipError
 from aiperf_core.kernels import host_source
 from aiperf_core.launches import blocks, launch, loop
 
@@ -92,6 +92,15 @@ def test_a_parameter_that_nothing_is_named_after(module):
         match=r"test_launches.py:\d+ \(scaled\): the kernel 'scaled' has a parameter 'by', and nothing has that name; there are a, n, out\.",
     ):
         called(loop(module.host, out="a")("scaled"), a=torch.ones(2), n=2)
+
+
+def test_a_file_that_does_not_compile_comes_before_its_implementation(module, tmp_path):
+    (tmp_path / "work.c").write_text("\nvoid broken(float* out) { out[0] = b; }\n")
+    with pytest.raises(CompileError) as error:
+        called(loop(module.host, out="a")("broken"), a=torch.ones(2))
+    first, *_, last = str(error.value).splitlines()
+    assert first.startswith(f"{tmp_path}/work.c:2: error: 'b' undeclared")
+    assert re.fullmatch(r"  implementation: 'broken' at .*test_launches.py:\d+", last)
 
 
 def test_a_wrong_number_of_arguments_names_the_file(module):

@@ -123,7 +123,8 @@ BROKEN = {
     ),
     "returns commands as targets": (
         "@hookimpl\ndef aiperf_targets(): yield Command('a', 'b', 'c:d')",
-        "'aiperf_targets' returned Command Command(name='a', summary='b', load='c:d'); expected an iterable of Target",
+        "'aiperf_targets' returned Command Command(name='a', summary='b', load='c:d', section='Packages; "
+        "expected an iterable of Target",
     ),
     "raises while it is asked": (
         "@hookimpl\ndef aiperf_commands():\n    yield Command('a', 'b', 'c:d')\n    raise OSError('disk on fire')",

@@ -85,8 +85,8 @@ def test_facts_of_every_kind_are_recorded(facts):
         "aiperf_core.errors.KernelError is a AiperfError",
         "hook aiperf_progress is given progress: Progress",
         "hook aiperf_targets -> Iterable[Target]",
-        "aiperf run --tier takes audit",
-        "aiperf run --tier = 'quick'",
+        "aiperf run -t/--tier takes audit",
+        "aiperf run -t/--tier = 'quick'",
         "aiperf judge <candidate> required",
         "aiperf results rm <bundles> repeated",
     } <= set(facts)

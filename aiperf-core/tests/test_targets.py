@@ -5,14 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiperf_core.errors import UsageError
-from aiperf_core.targets import InstalledTarget, Selection, Target, UnknownTarget, is_group, is_name, nearest, select
+from aiperf_core.targets import (
+    InstalledTarget,
+    Selection,
+    Target,
+    TargetFilter,
+    UnknownTarget,
+    is_group,
+    is_name,
+    nearest,
+    select,
+)
 
 
-def target(name, *tags):
+def target(name, *tags, summary="a lesson"):
     return InstalledTarget(
         name=name,
         module=f"aiperf_{name}",
-        summary="a lesson",
+        summary=summary,
         goal="speed",
         devices=("cpu",),
         tags=tags,
@@ -23,7 +33,7 @@ def target(name, *tags):
 
 TARGETS = (
     target("ch01.batched_gemm", "gemm", "launch"),
-    target("ch01.fused_relu", "launch"),
+    target("ch01.fused_relu", "launch", summary="ReLU in one kernel"),
     target("ch07.memory_access", "memory", "cuda-cpp"),
     target("ch07.bank_conflicts", "cuda-cpp"),
     target("launchers.plain", "ch07"),
@@ -50,6 +60,13 @@ def names(*patterns):
         ("memory", ["ch07.memory_access"]),
         ("ch0[17].*c*", ["ch01.batched_gemm", "ch07.memory_access", "ch07.bank_conflicts"]),
         ("*gemm", ["ch01.batched_gemm"]),
+        ("memory_access", ["ch07.memory_access"]),
+        ("bank", ["ch07.bank_conflicts"]),
+        ("bank:padded", ["ch07.bank_conflicts"]),
+        ("cuda", ["ch07.memory_access", "ch07.bank_conflicts"]),
+        ("ReLU", ["ch01.fused_relu"]),
+        ("relu in", ["ch01.fused_relu"]),
+        ("launch", ["ch01.batched_gemm", "ch01.fused_relu"]),
     ],
 )
 def test_a_pattern_chooses(pattern, expected):
@@ -60,7 +77,7 @@ def test_a_pattern_chooses(pattern, expected):
     ("pattern", "message"),
     [
         ("ch07.memory_acess", "'ch07.memory_acess' is not a target. Did you mean 'ch07.memory_access'?"),
-        ("memory_access", "'memory_access' is not a target. Did you mean 'ch07.memory_access'?"),
+        ("memory_acess", "'memory_acess' is not a target. Did you mean 'ch07.memory_access'?"),
         ("ch7", "'ch7' is not a target. Did you mean 'ch07'?"),
         ("ch20", "'ch20' is not a target: ch20 is not installed. Get it: pip install aiperf-ch20"),
         ("ch02.numa", "'ch02.numa' is not a target: ch02 is not installed. Get it: pip install aiperf-ch02"),
@@ -83,6 +100,43 @@ def test_a_pattern_chooses(pattern, expected):
 def test_a_pattern_that_chooses_nothing_says_so(pattern, message):
     with pytest.raises(UsageError) as caught:
         select([pattern], TARGETS)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        (TargetFilter("gemm"), ["ch01.batched_gemm"]),
+        (TargetFilter("relu in"), ["ch01.fused_relu"]),
+        (TargetFilter("cuda"), ["ch07.memory_access", "ch07.bank_conflicts"]),
+        (TargetFilter(exclude=("ch01", "tag:memory")), ["ch07.bank_conflicts", "launchers.plain"]),
+        (TargetFilter("launch", ("launchers.plain",)), ["ch01.batched_gemm", "ch01.fused_relu"]),
+    ],
+)
+def test_a_filter_keeps_some_of_the_selected_targets(only, expected):
+    assert [one.target.name for one in select(["all"], TARGETS, only)] == expected
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        (
+            TargetFilter("gemm", ("ch01",)),
+            "-k gemm --exclude ch01 leaves none of 2 selected targets. See them: aiperf list",
+        ),
+        (
+            TargetFilter(exclude=("ch01.batched_gem",)),
+            "'ch01.batched_gem' is not a target. Did you mean 'ch01.batched_gemm'?",
+        ),
+        (
+            TargetFilter(exclude=("ch01.fused_relu:x",)),
+            "--exclude takes targets, and 'ch01.fused_relu:x' names an implementation. Give 'ch01.fused_relu'.",
+        ),
+    ],
+)
+def test_a_filter_that_keeps_nothing_or_knows_no_target_says_so(only, message):
+    with pytest.raises(UsageError) as caught:
+        select(["ch01"], TARGETS, only)
     assert str(caught.value) == message
 
 

@@ -49,4 +49,4 @@ def test_another_tolerance_needs_its_reason(reason: str) -> None:
 def test_budgets_that_cannot_be(rel_l2: float) -> None:
     with pytest.raises(BenchmarkError) as caught:
         Tolerance(rel_l2, "because")
-    assert str(caught.value) == f"a tolerance of {rel_l2!r} was asked for; accepted is a number from 0 up to 1"
+    assert str(caught.value) == f"a tolerance of {rel_l2!r} was requested; accepted is a number from 0 up to 1"

@@ -117,6 +117,7 @@ def test_span(value, text):
         (Estimate(0.99999, 0.9961, 1.0039), "1.000 s", "[0.996, 1.004]"),
         (Estimate(100.0, 50.0, 200.0), "100 s", "[50, 200]"),
         (Estimate(1.2e-6, -0.3e-6, 2.7e-6), "1.20 µs", "[-0.30, 2.70]"),
+        (Estimate(2.81e-3, 21e-6, 421.2e-3), "2.81 ms", "[0.0210, 421]"),
     ],
 )
 def test_time_estimate(estimate, value, interval):

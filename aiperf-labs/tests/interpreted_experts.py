@@ -3,6 +3,7 @@
 import torch
 
 from aiperf_core.benchmark import bind, call_with
+from aiperf_core.models.experts import expert_tiles
 from aiperf_labs import moe_ladder
 
 task = moe_ladder.bench.task
@@ -16,9 +17,8 @@ for tokens, experts, chosen, width, hidden in ((5, 7, 2, 24, 40), (150, 3, 1, 33
         implementation = kind()
         call_with(implementation.prepare, given)
         # As on a GPU.
-        implementation.on_gpu, rows = True, 16 if tokens < 100 else 64
-        implementation.tiles = tokens * chosen // rows + experts
-        implementation.size = {"ROWS": rows, "DEPTH": 32, "EXPERTS": 1 << (experts - 1).bit_length()}
+        implementation.on_gpu = True
+        implementation.tiles, implementation.size = expert_tiles(tokens * chosen, experts)
         error = float((bind(implementation.run, given)() - right).norm() / right.norm())
         assert error < 1e-5, (sizes, kind, error)
 print("the experts are right")

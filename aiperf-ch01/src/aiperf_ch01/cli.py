@@ -14,7 +14,7 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.results import Address
 
 DEVICE = click.option(
-    "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
+    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
 AT_LEAST_ONE = click.IntRange(min=1)
@@ -22,16 +22,19 @@ AT_LEAST_ONE = click.IntRange(min=1)
 
 @click.group("ch01", context_settings={"help_option_names": ["-h", "--help"]})
 def ch01() -> None:
-    """Studies of chapter 1: measuring, goodput and scaling."""
+    """Study ways of timing, goodput and scaling."""
 
 
 @ch01.command("pitfalls")
 @DEVICE
 @click.option("--samples", type=click.IntRange(min=3), default=50, show_default=True, help="Calls timed in each way.")
-@click.option("--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
+@click.option("-s", "--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
 @JSON
 def pitfalls(device: str | None, samples: int, size: int | None, as_json: bool) -> None:
-    """Time one matrix product in ways that are often taken for the same, and show how far they are apart."""
+    """Time one matrix product in several common ways.
+
+    The ways are often taken for the same. The table shows how far their times are apart.
+    """
     from aiperf_ch01 import pitfalls as study
 
     found = study.measure(device, samples, size)
@@ -69,11 +72,11 @@ def _way(one: Any) -> dict[str, Any]:
 def goodput_report(
     plugins: Plugins, bundle: Address, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
 ) -> None:
-    """Show the useful work of each result in BUNDLE: units a second, against the ceilings, by energy and by price.
+    """Show the rate, goodput, energy and price of results.
 
-    Units are what a target's cost declares: samples, requests or tokens, and calls where it declares none. Goodput is
-    the time that the work needs at least at this machine's ceilings, as a part of the time that it took. Energy was
-    counted by the device while the benchmark ran (tiers standard and audit); without it there is no price of energy.
+    A unit is what a target's cost declares: a sample, request or token; a call where the cost declares none. Goodput is
+    the SOL time of the work at this machine's ceilings, as a fraction of the measured time. Energy was counted by the
+    device during the run (tiers standard and audit); without it there is no price of energy.
     """
     from aiperf_ch01 import goodput
 
@@ -103,10 +106,11 @@ def goodput_report(
 @click.option("--steps", type=click.IntRange(min=3), default=30, show_default=True, help="Steps that are timed.")
 @JSON
 def scaling(device: str | None, ranks: str, width: int | None, samples: int | None, steps: int, as_json: bool) -> None:
-    """Train on several ranks with an all-reduce of the gradients, and show how well that scales.
+    """Show how data-parallel training scales, weak and strong.
 
-    Weak: each rank has as many samples as one alone. Strong: all ranks together have as many. A step takes as long as
-    it does on its slowest rank, measured within the ranks. More ranks than there are GPUs are left out, and named.
+    Weak scaling: each rank has the samples of a single rank. Strong scaling: all ranks together have them. The time of
+    a step is that of its slowest rank, measured within the ranks. Numbers of ranks above the number of GPUs are
+    omitted, with a message.
     """
     from aiperf_ch01 import scaling as study
 

@@ -60,7 +60,7 @@ def measure(device: str | None, samples: int, rows: int | None = None) -> Pitfal
     """Time a product on `cpu` or `cuda` (the GPU, if there is one). Raises `UsageError` where there is no GPU."""
     name = device or ("cuda" if has_cuda_device() else "cpu")
     if name == "cuda" and not has_cuda_device():
-        raise UsageError("'cuda' was asked for, and there is no CUDA GPU here. Measure the processor: --device cpu")
+        raise UsageError("'cuda' was requested, but this machine has no CUDA GPU. Measure the processor: --device cpu")
     on_gpu = name == "cuda"
     rows = rows or (2048 if on_gpu else 512)
     dtype = torch.bfloat16 if on_gpu else torch.float32

@@ -73,4 +73,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's studies, which are no benchmarks."""
-    yield Command("ch01", "Studies of chapter 1: measuring, goodput and scaling.", "aiperf_ch01.cli:ch01")
+    yield Command("ch01", "Study ways of timing, goodput and scaling.", "aiperf_ch01.cli:ch01")

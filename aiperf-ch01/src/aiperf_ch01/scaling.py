@@ -56,7 +56,7 @@ def measure(device: str | None, ranks: list[int], width: int | None, samples: in
     """Train on each number of ranks that this machine has devices for. Raises `UsageError` where it has none."""
     on_gpu = has_cuda_device() if device is None else device == "cuda"
     if on_gpu and not has_cuda_device():
-        raise UsageError("'cuda' was asked for, and there is no CUDA GPU here. Measure processes: --device cpu")
+        raise UsageError("'cuda' was requested, but this machine has no CUDA GPU. Measure processes: --device cpu")
     most = torch.cuda.device_count() if on_gpu else len(os.sched_getaffinity(0))
     what = "GPUs" if on_gpu else "processors"
     fitting = [one for one in ranks if one <= most]

@@ -14,7 +14,7 @@ ACCESS = {True: "yes", False: "no", None: "unknown"}
 
 @click.group("ch02", context_settings={"help_option_names": ["-h", "--help"]})
 def ch02() -> None:
-    """Look at the hardware of this machine."""
+    """Show the hardware of this machine and the links of its GPUs."""
 
 
 @ch02.command("hardware-info")
@@ -29,7 +29,9 @@ def hardware_info(as_json: bool) -> None:
 @ch02.command("topology")
 @JSON
 def topology(as_json: bool) -> None:
-    """Show how the GPUs reach each other: NVLink, PCIe, peer access, and the processors near each.
+    """Show the links between GPUs, and the processors near each.
+
+    Links are NVLink, PCIe and peer access.
 
     NV18 is 18 NVLinks. Without NVLink, PIX, PXB, PHB, NODE and SYS say where the paths over PCIe meet, from near to
     far.

@@ -38,4 +38,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics, as one command with two subcommands."""
-    yield Command("ch02", "Look at the hardware of this machine.", "aiperf_ch02.cli:ch02")
+    yield Command("ch02", "Show the hardware of this machine and the links of its GPUs.", "aiperf_ch02.cli:ch02")

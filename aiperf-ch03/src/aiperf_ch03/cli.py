@@ -9,13 +9,13 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object
 
 @click.group("ch03", context_settings={"help_option_names": ["-h", "--help"]})
 def ch03() -> None:
-    """Audit the operating system, and bind commands to CPUs and memory."""
+    """Audit the operating system; bind commands to CPUs and memory."""
 
 
 @ch03.command("host-audit")
 @JSON
 def host_audit(as_json: bool) -> None:
-    """Show settings of the operating system that cost performance, with advice. Changes nothing."""
+    """Show slow settings of the operating system. Changes nothing."""
     from aiperf_ch03.host_audit import audit
 
     print_audit(audit(), as_json)
@@ -24,7 +24,10 @@ def host_audit(as_json: bool) -> None:
 @ch03.command("numa-audit")
 @JSON
 def numa_audit(as_json: bool) -> None:
-    """Show the NUMA nodes, the devices at each, and what this process may use, with advice. Changes nothing."""
+    """Show the NUMA nodes and their devices, with advice.
+
+    Also shows the nodes that this process may use. Changes nothing.
+    """
     from aiperf_ch03.numa_audit import audit
 
     print_audit(audit(), as_json)
@@ -33,7 +36,7 @@ def numa_audit(as_json: bool) -> None:
 @ch03.command("container-audit")
 @JSON
 def container_audit(as_json: bool) -> None:
-    """Show the limits of the container of this process, with advice. Changes nothing."""
+    """Show the limits of this process's container, with advice. Changes nothing."""
     from aiperf_ch03.container_audit import audit
 
     print_audit(audit(), as_json)
@@ -51,7 +54,7 @@ def container_audit(as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the placement, and run nothing.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def bind(node: int | None, cpus: str | None, memory: str | None, dry_run: bool, command: tuple[str, ...]) -> None:
-    """Run COMMAND on chosen CPUs, with its memory from chosen nodes.
+    """Run COMMAND on chosen CPUs and memory nodes.
 
     The command replaces this process, so its exit code is that of COMMAND.
     """

@@ -19,4 +19,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics, as one command with four subcommands."""
-    yield Command("ch03", "Audit the operating system, and bind commands to CPUs and memory.", "aiperf_ch03.cli:ch03")
+    yield Command("ch03", "Audit the operating system; bind commands to CPUs and memory.", "aiperf_ch03.cli:ch03")

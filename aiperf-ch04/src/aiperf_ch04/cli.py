@@ -9,28 +9,36 @@ from attrs import asdict
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
 DEVICE = click.option(
-    "--device", type=click.Choice(("cpu", "cuda")), help="Where. [default: the GPUs, if there are any]"
+    "-d",
+    "--device",
+    type=click.Choice(("cpu", "cuda")),
+    help="Device to measure. [default: GPUs, if there are any]",
 )
 RANKS = click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
 
 
 @click.group("ch04", context_settings={"help_option_names": ["-h", "--help"]})
 def ch04() -> None:
-    """Look at how ranks talk to each other."""
+    """Diagnose communication: collectives, stragglers, NCCL, plans."""
 
 
 @ch04.command("comm-sweep")
 @DEVICE
 @RANKS
 @click.option(
-    "--collective", "names", type=click.Choice(COLLECTIVES), multiple=True, help="Only these; may be given often."
+    "--collective",
+    "names",
+    type=click.Choice(COLLECTIVES),
+    metavar="NAME",
+    multiple=True,
+    help=f"Only this: {', '.join(COLLECTIVES)}. May be repeated.",
 )
 @click.option(
     "--max-bytes", type=click.IntRange(min=1024), help="The largest message. [default: 4 MiB, 256 MiB on GPUs]"
 )
 @JSON
 def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes: int | None, as_json: bool) -> None:
-    """Time collectives against the size of their message, and fit what a call costs beside its bytes.
+    """Time collectives by message size, and fit a cost model.
 
     Times are those of the slowest rank, by its own clock. ALG is the message over the time; BUS is what a link carries,
     to be compared with the link. ALPHA is what a call costs without bytes, RATE what each further byte costs, inverted.
@@ -56,7 +64,7 @@ def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes
 @ch04.command("nccl-env")
 @JSON
 def nccl_env(as_json: bool) -> None:
-    """Show NCCL's settings as the ranks of a run get them, where each comes from, and what it does."""
+    """Show NCCL's settings in a run, their sources and effects."""
     from aiperf_ch04 import nccl_env as study
 
     found, version = study.settings(), study.nccl_version()
@@ -73,7 +81,7 @@ def nccl_env(as_json: bool) -> None:
 @RANKS
 @JSON
 def comm_init(device: str | None, ranks: int, as_json: bool) -> None:
-    """Time what a communicator costs: joining, its first collective, a further group, leaving.
+    """Time the start and end of a communicator and its groups.
 
     Times are those of the slowest rank, the median of a few repeats.
     """
@@ -95,7 +103,10 @@ def comm_init(device: str | None, ranks: int, as_json: bool) -> None:
 @click.option("--slow-by-ms", type=click.FloatRange(min=0), default=20.0, show_default=True, help="With --slow.")
 @JSON
 def straggler(device: str | None, ranks: int, slow: int | None, slow_by_ms: float, as_json: bool) -> None:
-    """Find the rank that the others wait for: time equal work and an all-reduce on each."""
+    """Find the rank for which the others wait.
+
+    Each rank is timed on equal work and an all-reduce.
+    """
     from aiperf_ch04 import straggler as study
 
     found = study.ranks_of(device, ranks, slow, slow_by_ms / 1e3)
@@ -114,7 +125,7 @@ def straggler(device: str | None, ranks: int, slow: int | None, slow_by_ms: floa
 @ch04.command("doctor")
 @JSON
 def doctor(as_json: bool) -> None:
-    """Show what ranks on this machine talk over, and what to mend."""
+    """Show the transports between ranks, with advice."""
     from aiperf_ch04 import doctor as study
 
     found = study.findings()
@@ -140,7 +151,7 @@ def doctor(as_json: bool) -> None:
 @click.option("--link-rate", type=click.FloatRange(min=1), required=True, help="Measured, bytes per second one way.")
 @JSON
 def plan(gpus: int, memory: float, flop_rate: float, link_rate: float, as_json: bool, **of_model: float) -> None:
-    """List the splits of a training run over GPUs that fit, the fastest first.
+    """List splits of a training run over GPUs, fastest first.
 
     Data, tensor and pipeline parallelism; ZeRO stage 1; 1F1B. Memory as by Rajbhandari et al. (2020) and Korthikanti et
     al. (2022), times as by Shoeybi et al. (2019) and Narayanan et al. (2021), without any overlap.

@@ -179,8 +179,13 @@ class Overlapped(WhileBackward):
 
 
 class OnStreams(WhileBackward):
-    """Reduces buckets on streams of their own; `reduce` does it, and `sums` are the results by bucket."""
+    """Reduces buckets on streams of their own.
 
+    reduce(gradient, number): adds a bucket up over the ranks. Each implementation has its own.
+    sums: the results by bucket.
+    """
+
+    reduce: Any
     sums: list[torch.Tensor]
 
     def prepare(self, weights, bucket_bytes):
@@ -188,9 +193,6 @@ class OnStreams(WhileBackward):
         # Waits of a bucket shall not hold up those of the one before.
         self.streams = [torch.cuda.Stream(priority=-1) for _ in range(STREAMS)]
         self.sizes = [sum(one.numel() for one in bucket.parameters) for bucket in self.buckets]
-
-    def reduce(self, gradient, number):
-        raise NotImplementedError
 
     def send(self, number):
         gradient, stream = self.buckets[number].pack().view(-1), self.streams[number % STREAMS]

@@ -14,6 +14,8 @@ Breaks     Fast links: the passes over memory that encoding takes cost more than
            Each variant is lossy; its error of the totals stands beside its time. `--size drift` has 20 rounds.
 """
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 
@@ -69,7 +71,12 @@ bench.reach(of="speedup", at_least=1.7, implementation="bf16_chunked")
 
 
 class Totals:
-    """Adds the means up, round after round; how a round's sum is made is up to those below."""
+    """Adds the means up, round after round.
+
+    summed(gradient): the sum of a round over the ranks. Implementations that do not have it have an `add` of their own.
+    """
+
+    summed: Any
 
     def prepare(self, gradients, world_size):
         # Behind row 0, the total before the first round, are those after each.
@@ -82,9 +89,6 @@ class Totals:
 
     def clear(self):
         pass
-
-    def summed(self, gradient):
-        raise NotImplementedError
 
     def add(self, gradient, before, after):
         """Write the total after a round."""
@@ -134,12 +138,14 @@ class Bf16Chunked(Totals):
 
 
 class EightBits(Totals):
-    """Blocks of numbers of 8 bits, with a scale each; what rounding left out is added to the next round."""
+    """Blocks of numbers of 8 bits, with a scale each; what rounding left out is added to the next round.
+
+    largest: the largest number of the 8-bit type.
+    rounded(values): the values in that type.
+    """
 
     largest: float
-
-    def rounded(self, values):
-        raise NotImplementedError
+    rounded: Any
 
     def set_up(self, gradient):
         self.n = gradient.numel()

@@ -147,8 +147,11 @@ class Stage:
     """A rank's pieces of the model, the passes through them and the messages to other ranks.
 
     Backward passes are written out, in two halves: what the stage before waits for, and the gradients of the weights.
+
+    order(rank, ranks, chunks, micro): the passes of a rank, in order. Each implementation has its own.
     """
 
+    order: Any
     inputs_first = False
 
     def prepare(self, weights, chunks, micro, rows, width, rank, world_size):
@@ -161,10 +164,6 @@ class Stage:
         )
         orders = [self.order(one, world_size, int(chunks), int(micro)) for one in range(world_size)]
         self.slots = slots(orders, self.stages)
-
-    def order(self, rank, ranks, chunks, micro):
-        """The passes of a rank, in order."""
-        raise NotImplementedError
 
     def run(self, x, upstream):
         self.x, self.upstream = x, upstream

@@ -108,6 +108,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics."""
-    yield Command(
-        "ch04", "Diagnostics of chapter 4: collectives, stragglers, NCCL's settings, plans.", "aiperf_ch04.cli:ch04"
-    )
+    yield Command("ch04", "Diagnose communication: collectives, stragglers, NCCL, plans.", "aiperf_ch04.cli:ch04")

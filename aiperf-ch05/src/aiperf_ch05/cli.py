@@ -17,14 +17,16 @@ PLACE = click.argument("path", type=click.Path(path_type=Path), required=False)
 
 @click.group("ch05", context_settings={"help_option_names": ["-h", "--help"]})
 def ch05() -> None:
-    """Audit storage, and report on datasets and loaders."""
+    """Audit storage, datasets and data loaders."""
 
 
 @ch05.command("io-audit")
 @PLACE
 @JSON
 def io_audit(path: Path | None, as_json: bool) -> None:
-    """Show the storage under PATH with advice: file system, disk, page cache. Changes nothing.
+    """Show the file system, disk and page cache of PATH.
+
+    Changes nothing.
 
     PATH is a file or a folder, by default the folder of temporary files. Direct reads are tried on a file only.
     """
@@ -37,7 +39,10 @@ def io_audit(path: Path | None, as_json: bool) -> None:
 @PLACE
 @JSON
 def gds_check(path: Path | None, as_json: bool) -> None:
-    """Show whether reads under PATH can go to a GPU directly (GPUDirect Storage), and what is lacking."""
+    """Show whether GPUDirect Storage works under PATH.
+
+    With it, reads go to a GPU directly. What is missing is listed.
+    """
     from aiperf_ch05.gds_check import check
 
     print_audit(check(path or Path(tempfile.gettempdir())), as_json)
@@ -51,7 +56,7 @@ def gds_check(path: Path | None, as_json: bool) -> None:
 @click.option("--context", type=click.IntRange(min=1), default=2048, show_default=True, help="The longest sequence.")
 @JSON
 def dataset_report(path: Path, field: str, unit: str, batch: int, context: int, as_json: bool) -> None:
-    """Report lengths, exact duplicates and padding of the documents in PATH.
+    """Report lengths, duplicates and padding of documents.
 
     PATH ends in .jsonl or .json and has a JSON object on each line, or it is text with a document on each line. A
     document is a text, or a list of tokens.

@@ -19,4 +19,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics, as one command with four subcommands."""
-    yield Command("ch05", "Audit storage, and report on datasets and loaders.", "aiperf_ch05.cli:ch05")
+    yield Command("ch05", "Audit storage, datasets and data loaders.", "aiperf_ch05.cli:ch05")

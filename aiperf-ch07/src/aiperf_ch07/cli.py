@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.group("ch07")
 def ch07() -> None:
-    """Look at how kernels meet the memory system."""
+    """Show how kernels access memory."""
 
 
 @ch07.command("widths")
@@ -22,10 +23,12 @@ def ch07() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def widths(plugins: Plugins, patterns: tuple[str, ...], arch: str, as_json: bool) -> ExitCode:
-    """Show which memory instructions the compiler made, and whether they are those that the lessons speak of.
+    """Show the memory instructions of compiled kernels.
 
-    Needs no GPU. A PATTERN is as in `aiperf list`; without one, all targets of the chapter. Exits with 1 where an
-    instruction that was promised is missing. Promises are those for sm_90.
+    MISSING are instructions that a target promises for sm_90 and its machine code lacks. Needs no GPU. A PATTERN is as
+    in 'aiperf list'. [default: ch07]
+
+    Exit code 1: an instruction is missing.
     """
     from attrs import asdict
 
@@ -36,29 +39,38 @@ def widths(plugins: Plugins, patterns: tuple[str, ...], arch: str, as_json: bool
     if as_json:
         _print_json({"arch": arch, "kernels": [asdict(one) for one in kernels]})
     else:
-        for one in kernels:
-            counts = ", ".join(f"{count} {name}" for name, count in one.counts.items())
-            click.echo(f"{one.target}  {one.kernel}: {counts or 'none'}")
-            if one.missing:
-                click.echo(f"  promised and not there: {', '.join(one.missing)}")
+        rows = [(one.target, one.kernel, _counted(one.counts), ", ".join(one.missing)) for one in kernels]
+        # MISSING only where the machine code breaks a promise.
+        width = 4 if any(one.missing for one in kernels) else 3
+        print_table(("TARGET", "KERNEL", "INSTRUCTIONS", "MISSING")[:width], [row[:width] for row in rows])
     return ExitCode.FAILED if any(one.missing for one in kernels) else ExitCode.OK
 
 
-@ch07.command("stride-sweep")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), default="cuda", show_default=True)
-@click.option("--mib", type=click.IntRange(min=1), help="How much to read. [default: 256 on a CPU, 1024 on a GPU]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def stride_sweep(device: str, mib: int | None, as_json: bool) -> None:
-    """Measure bandwidth against the stride of accesses and their width.
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
 
-    Every byte is read once, whatever the stride: what falls is the part of each line, or sector, that is used while it
-    is there.
+
+@ch07.command("stride-sweep")
+@click.option(
+    "-d",
+    "--device",
+    type=click.Choice(("cpu", "cuda")),
+    help="Device to measure. [default: the GPU, if there is one]",
+)
+@click.option("--mib", type=click.IntRange(min=1), help="MiB to read at a time. [default: 256 on a CPU, 1024 on a GPU]")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def stride_sweep(device: str | None, mib: int | None, as_json: bool) -> None:
+    """Measure bandwidth by the stride and width of accesses.
+
+    Every byte is read once at every stride. With a larger stride, less of each cache line or sector is used before the
+    line is evicted, so the bandwidth falls.
     """
     from attrs import asdict
 
     from aiperf_ch07.stride_sweep import STRIDES, WIDTHS, sweep
 
     points = list(sweep(device, mib and mib << 20))
+    device = points[0].device
     if as_json:
         _print_json({"device": device, "points": [asdict(one) for one in points]})
         return
@@ -75,10 +87,10 @@ def stride_sweep(device: str, mib: int | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def access_report(plugins: Plugins, target_pattern: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Count sectors per request, cache hits and bank conflicts of a target's kernels, with Nsight Compute.
+    """Count sectors, cache hits and bank conflicts of kernels.
 
-    Prints the predicted sectors beside the counted ones. The prediction comes from the addresses of a warp at the
-    default sizes. Needs a GPU, `ncu`, and the right to read the GPU's counters. Clocks are left as they are.
+    Prints the predicted sectors per request beside the counted sectors. The prediction comes from the addresses of a
+    warp at the default sizes. Needs a GPU, 'ncu', and the right to read the GPU's counters. Clocks are not locked.
     """
     from attrs import asdict
 

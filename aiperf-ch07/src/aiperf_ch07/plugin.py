@@ -71,4 +71,4 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the chapter's diagnostics, as one command with three subcommands."""
-    yield Command("ch07", "Look at how kernels meet the memory system.", "aiperf_ch07.cli:ch07")
+    yield Command("ch07", "Show how kernels access memory.", "aiperf_ch07.cli:ch07")

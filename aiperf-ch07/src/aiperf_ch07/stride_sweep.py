@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from attrs import frozen
 
+from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
 
 device_code = cuda_source("stride_sweep.cu")
@@ -30,8 +31,14 @@ class Point:
     bytes_per_s: float
 
 
-def sweep(device: str, size_bytes: int | None = None) -> Iterator[Point]:
-    """Measure every width and stride. Raises `SkipError` where there is no GPU or no compiler."""
+def sweep(device: str | None, size_bytes: int | None = None) -> Iterator[Point]:
+    """Measure every width and stride; None for the GPU, or the CPU where there is none.
+
+    Raises `SkipError` where there is no GPU or no compiler.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SkipError("--device cuda needs a GPU, and torch finds none. To measure the processor: --device cpu")
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     size = size_bytes or BYTES[device]
     find = device_code.kernel if device == "cuda" else host_code.function
     kernels: dict[int, Any] = {width: find(f"sweep{width}") for width in WIDTHS}

@@ -88,7 +88,7 @@ softmax = launch(device_code, kernel="in_cluster", out="x", block=THREADS, grid=
 
 
 def in_cluster(blocks):
-    """The implementation with a cluster of so many blocks for each row."""
+    """The implementation with a cluster of `blocks` blocks for each row."""
     return softmax(
         f"cluster_{blocks}",
         grid=lambda rows: (blocks, rows),

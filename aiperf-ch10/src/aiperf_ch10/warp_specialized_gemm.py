@@ -23,7 +23,7 @@ from aiperf_core.launches import launch
 bench = Benchmark(
     goal="speed",
     clock="device",
-    no_gain_on={"cuda": "four stages under way keep the tensor cores busy, whoever asks for the operands"},
+    no_gain_on={"cuda": "four stages under way keep the tensor cores busy, whichever warps ask for the operands"},
 )
 cuda = bench.on("cuda", requires="sm_90a")
 device_code = cuda_source("warp_specialized_gemm.cu", archs=("sm_90a",))
@@ -69,7 +69,7 @@ def product_like(a, b):
 
 
 def stage_bytes(rows, count):
-    """The shared memory of stages for tiles of so many rows."""
+    """The shared memory of `count` stages for tiles of `rows` rows."""
     return 2 * (rows + BN) * BK * count
 
 
@@ -89,7 +89,7 @@ def resident(kernel, rows, count):
 
 
 def rows_map(matrix, rows):
-    """The tensor map for boxes of so many rows of a step."""
+    """The tensor map for boxes of `rows` rows and the columns of a step."""
     return tensor_map(matrix, (rows, BK), swizzle_bytes=SWIZZLE_BYTES)
 
 

@@ -17,6 +17,7 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -135,7 +136,12 @@ class CopyStream(Copied):
 
 
 class Read:
-    """Chunks of a file, and places for two in memory."""
+    """Chunks of a file, and places for two in memory.
+
+    stream(file): reads and uses all chunks. Each implementation has its own.
+    """
+
+    stream: Any
 
     def prepare(self, x, w, folder):
         self.path, self.bytes = Path(folder) / "x", x[0].nbytes
@@ -164,10 +170,6 @@ class Read:
         finally:
             os.close(file)
         return self.out
-
-    def stream(self, file):
-        """Read and use all chunks."""
-        raise NotImplementedError
 
 
 @cpu.baseline(kind="reasonable")

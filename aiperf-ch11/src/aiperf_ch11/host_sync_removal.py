@@ -16,6 +16,7 @@ Breaks     Steps that take far longer than what the host does between two of the
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 
@@ -169,7 +170,12 @@ class Unread(Steps):
 
 
 class Queued:
-    """The steps of a processor: a thread is the device, and this one the host."""
+    """The steps of a processor: a thread is the device, and this one the host.
+
+    steps(device, weights, batch, width): takes all steps on a thread, and returns what the host has read of each.
+    """
+
+    steps: Any
 
     def prepare(self, x, y, weights, batch, width):
         self.metrics, self.slope, self.z = torch.empty(len(x), 2), torch.empty(width), torch.empty_like(x)
@@ -182,10 +188,6 @@ class Queued:
         with ThreadPoolExecutor(1) as device:
             read = self.steps(device, weights, batch, width)
         return {"metrics": torch.tensor(read), "weights": weights}
-
-    def steps(self, device, weights, batch, width):
-        """Take all steps on a thread, and return what the host has read of each."""
-        raise NotImplementedError
 
 
 @cpu.baseline(kind="naive", name="read_each_step")

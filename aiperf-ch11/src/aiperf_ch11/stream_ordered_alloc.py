@@ -14,6 +14,7 @@ Breaks     Rounds that take far longer than an allocation. A pool keeps what nob
 """
 
 import os
+from typing import Any
 
 import torch
 
@@ -64,7 +65,12 @@ def factor(number):
 
 
 class Rounds:
-    """Two kernels a round on each stream; the streams take turns, so that all are busy."""
+    """Two kernels a round on each stream; the streams take turns, so that all are busy.
+
+    take(place, stream): the address of memory for a round. Each implementation has its own.
+    """
+
+    take: Any
 
     def prepare(self, x, streams, n):
         self.driver, self.bytes = cuda_driver(), 4 * n
@@ -92,10 +98,6 @@ class Rounds:
         for stream in self.streams:
             caller.wait_stream(stream)
         return self.totals
-
-    def take(self, place, stream):
-        """The address of memory for a round."""
-        raise NotImplementedError
 
     def give_back(self, scratch, stream):
         """Called when the round's kernels are launched."""

@@ -192,7 +192,7 @@ class Server:
         return list(range(len(wanted)))
 
     def admits(self, free):
-        """Whether requests are admitted now that so many slots are free."""
+        """Whether requests are admitted while this number of slots is free."""
         return free == self.slots
 
     @torch.inference_mode()

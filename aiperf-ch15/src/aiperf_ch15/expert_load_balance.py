@@ -1,4 +1,4 @@
-"""Where experts lie: the rank with the most tokens is the one that all wait for.
+"""Where experts lie: all ranks wait for the rank with the most tokens.
 
 Workload   A layer of experts, spread over ranks: each token goes through one expert, two products with gelu between.
            Some experts are chosen far more often than others, by a power law. Each rank has tokens of its own, and
@@ -19,6 +19,7 @@ from torch.nn.functional import gelu
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.distributed import all_gather, reduce_scatter
+from aiperf_core.models.experts import expected_experts, popularity
 
 bench = Benchmark(goal="throughput", clock="wall")
 both, cpu, cuda = bench.on(("cpu", "cuda")), bench.on("cpu"), bench.on("cuda", requires="gpus:2")
@@ -65,26 +66,26 @@ in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activ
     },
 )
 def inputs(tokens, width, experts, skew, shuffled, bits, world_size, device, generator):
-    asked = popularity(world_size * experts, skew, shuffled).to(device)
+    asked = asked_for(world_size * experts, skew, shuffled).to(device)
     return {
         "x": torch.randn(tokens, width, device=device, generator=generator).to(DTYPES[bits]),
         "routes": torch.multinomial(asked, tokens, replacement=True, generator=generator),
     }
 
 
-def popularity(experts, skew, shuffled):
+def asked_for(experts, skew, shuffled):
     """The probability of each expert."""
-    falling = torch.arange(1, experts + 1, dtype=torch.float64) ** -skew
+    likely = popularity(experts, skew)
     if shuffled:
-        falling = falling[torch.randperm(experts, generator=torch.Generator().manual_seed(SHUFFLE))]
-    return falling / falling.sum()
+        likely = likely[torch.randperm(experts, generator=torch.Generator().manual_seed(SHUFFLE))]
+    return likely
 
 
 @bench.static
 def layer(experts, width, hidden, skew, shuffled, bits, world_size, device, generator):
     up = torch.randn(experts, width, hidden, device=device, generator=generator) / width**0.5
     down = torch.randn(experts, hidden, width, device=device, generator=generator) / hidden**0.5
-    asked = popularity(world_size * experts, skew, shuffled).to(device)
+    asked = asked_for(world_size * experts, skew, shuffled).to(device)
     earlier = torch.multinomial(asked, HISTORY, replacement=True, generator=generator)
     seen = torch.bincount(earlier, minlength=world_size * experts)
     return {"up": up.to(DTYPES[bits]), "down": down.to(DTYPES[bits]), "seen": seen}
@@ -105,8 +106,8 @@ def reference(x, routes, up, down):
 
 @bench.cost
 def cost(tokens, width, hidden, experts, spare, bits, skew, world_size):
-    asked = popularity(world_size * experts, skew, 0)
-    active = float((1 - (1 - asked) ** (world_size * tokens)).sum())
+    asked = popularity(world_size * experts, skew)
+    active = expected_experts(asked, world_size * tokens)
     # A token of an expert that is not on its rank goes there and comes back. No rank has more than the most asked ones.
     elsewhere = float(asked[experts + spare :].sum())
     element = bits // 8
@@ -120,7 +121,7 @@ def cost(tokens, width, hidden, experts, spare, bits, skew, world_size):
     )
 
 
-# A token and an expert a rank; as many copies as there can be; experts that nobody asks; three ranks; float32.
+# A token and an expert a rank; as many copies as there can be; experts without tokens; three ranks; float32.
 bench.awkward(
     {"tokens": 1, "experts": 1, "spare": 0},
     {"tokens": 31, "width": 17, "hidden": 13, "experts": 1, "spare": 3, "bits": 32},

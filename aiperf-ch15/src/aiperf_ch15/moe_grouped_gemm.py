@@ -11,58 +11,39 @@ Variants   `padded` (cuda): all experts in one batched product, as if each had a
            (cuda): its tiles of gate and up meet in registers.  `fp8` (cuda): operands of the grouped product are
            rounded to 8 bits, with a scale for each row and column.
            `in_cache` (cpu): one call in C for all experts; a block of rows stays in the cache for both products.
-Breaks     So many tokens for each expert that single products fill the machine. An even routing, which hardly pads.
+Breaks     Enough tokens for each expert that single products fill the machine. An even routing, which hardly pads.
            Few tokens: then reading the weights takes all the time, and only fp8 reads less.
 """
-
-import math
 
 import torch
 from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import host_source, triton_ahead, triton_source
+from aiperf_core.kernels import host_source
+from aiperf_core.models.experts import (
+    TILE_COLUMNS,
+    combined,
+    expected_experts,
+    expert_kernels,
+    expert_tiles,
+    expert_weights,
+    popularity,
+    router_logits,
+    sorted_by_expert,
+    swiglu,
+    to_slots,
+)
 
 bench = Benchmark(goal="speed", clock="device")
 both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
 cuda = bench.on("cuda", requires="sm_80")
 
 DTYPES = {16: torch.bfloat16, 32: torch.float32}
-# A tile of the Triton kernels; its rows are at most this many, and fewer where experts have fewer.
-ROWS, COLUMNS, DEPTH, STAGES = 128, 128, 64, 3
-HALF = COLUMNS // 2  # of gate and of up each, where a program has both
-LEAST_ROWS = 16  # of a tensor core's product
 FP8, FP8_LARGEST = torch.float8_e4m3fn, 448.0
 in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
 
-
-def ahead(kernel, rows, **constants):
-    pointers = dict.fromkeys(("x_ptr", "weights_ptr", "out_ptr"), "*bf16:16")
-    indices = {"order_ptr": "*i64:16", "ends_ptr": "*i32:16"}
-    sizes = {"experts": "i32:16", "chosen": "i32", "depth": "i32:16", "columns": "i32:16"}
-    return triton_ahead(
-        kernel,
-        signature=pointers | indices | sizes,
-        constants={"ROWS": rows, "COLUMNS": COLUMNS, "DEPTH": DEPTH, "EXPERTS": 64, **constants},
-        num_warps=warps_of(rows),
-        num_stages=STAGES,
-    )
-
-
-def warps_of(rows):
-    return 8 if rows > 64 else 4
-
-
 host_code = host_source("moe_grouped_gemm.c", options=("-fno-math-errno", "-fno-trapping-math"))
-kernels = triton_source(
-    "moe_grouped_gemm_triton.py",
-    ahead("gathered", ROWS, GATHER=True),
-    ahead("gathered", LEAST_ROWS, GATHER=False),
-    ahead("gathered_swiglu", ROWS, COLUMNS=HALF),
-    ahead("gathered_swiglu", LEAST_ROWS, COLUMNS=HALF),
-    archs=("sm_80", "sm_90"),
-)
 
 ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 16, "skew": 0.25}
 
@@ -75,32 +56,18 @@ ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 1
     prefill={"tokens": 16384, **ON_A_GPU},
 )
 def inputs(tokens, experts, chosen, width, bits, skew, device, generator):
-    # The `chosen` largest of log p plus Gumbel noise are as many draws by p without putting back.
-    uniform = torch.rand(tokens, experts, dtype=torch.float64, device=device, generator=generator).clamp_min_(1e-12)
-    order = torch.randperm(experts, device=device, generator=generator)
-    liked = popularity(experts, skew).log().to(device)[order]
-    found = (liked - (-uniform.log()).log()).topk(chosen, -1).indices
+    logits = router_logits(popularity(experts, skew), tokens, device, generator)
     draw = {"device": device, "generator": generator}
     return {
         "x": torch.randn(tokens, width, **draw).to(DTYPES[bits]),
-        "routes": found,
+        "routes": logits.topk(chosen, -1).indices,
         "shares": torch.softmax(torch.randn(tokens, chosen, **draw), -1),
     }
 
 
 @bench.static
 def parameters(experts, width, hidden, bits, device, generator):
-    def matrices(rows, columns):
-        drawn = torch.randn(experts, rows, columns, device=device, generator=generator)
-        return drawn.div_(math.sqrt(rows)).to(DTYPES[bits])
-
-    return {"gate_up": matrices(width, 2 * hidden), "down": matrices(hidden, width)}
-
-
-def popularity(experts, skew):
-    """The probability of each expert, falling with its rank to the power of `skew`."""
-    weight = torch.arange(1, experts + 1, dtype=torch.float64) ** -skew
-    return weight / weight.sum()
+    return expert_weights(experts, width, hidden, device, DTYPES[bits], generator)
 
 
 @bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
@@ -115,8 +82,7 @@ def reference(x, routes, shares, gate_up, down):
 
 @bench.cost
 def cost(tokens, experts, chosen, width, hidden, bits, skew):
-    # Draws that are put back reach fewer experts, so at least so many are read.
-    active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
+    active = expected_experts(popularity(experts, skew), tokens * chosen)
     element = bits // 8
     return Cost(
         bytes_read=element * (tokens * width + 3 * active * width * hidden) + 12 * tokens * chosen,
@@ -127,7 +93,7 @@ def cost(tokens, experts, chosen, width, hidden, bits, skew):
     )
 
 
-# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+# A single token; widths that fill no tile; a single expert; experts without tokens; float32.
 bench.awkward(
     {"tokens": 1, "experts": 3, "chosen": 3},
     {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
@@ -137,29 +103,6 @@ bench.awkward(
 cuda.reach(of="MM:bf16", at_least=0.70, size="prefill")
 cuda.reach(of="RBW", at_least=0.75, size="decode")
 cpu.reach(of="speedup", at_least=1.3)
-
-
-def sorted_by_expert(routes, experts):
-    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
-    found = routes.flatten().sort(stable=True)
-    every = torch.arange(experts, device=routes.device)
-    return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)
-
-
-def swiglu(wide):
-    gate, up = wide.chunk(2, -1)
-    return functional.silu(gate) * up
-
-
-def combined(slots, shares):
-    """The weighted sum of the results of each token, which lie side by side in `slots`."""
-    tokens, chosen = shares.shape
-    return torch.bmm(shares.to(slots.dtype)[:, None], slots.view(tokens, chosen, -1))[:, 0]
-
-
-def to_slots(results, order):
-    """Results in sorted order, each put into its slot."""
-    return torch.empty_like(results).index_copy_(0, order, results)
 
 
 @both.baseline(kind="reasonable")
@@ -235,12 +178,8 @@ class Gathered:
     def prepare(self, x, routes, gate_up, down):
         experts, slots = len(down), routes.numel()
         self.results = x.new_empty(slots, x.shape[1])
-        self.rows = min(ROWS, max(LEAST_ROWS, 1 << (slots // experts).bit_length()))
-        self.tiles = slots // self.rows + min(experts, slots)
-        self.size = {"ROWS": self.rows, "DEPTH": DEPTH}
-        self.size |= {"EXPERTS": 1 << (experts - 1).bit_length()}
-        self.size |= {"num_warps": warps_of(self.rows), "num_stages": STAGES}
-        self.product = kernels.kernel("gathered")
+        self.tiles, self.size = expert_tiles(slots, experts)
+        self.kernels = {name: expert_kernels.kernel(name) for name in TILE_COLUMNS}
         self.find_first(x, slots, gate_up.shape[2] // 2)
 
     def find_first(self, x, slots, hidden):
@@ -250,18 +189,18 @@ class Gathered:
         order, ends = sorted_by_expert(routes, len(down))
         chosen = routes.shape[1]
         hidden = self.first(x, gate_up, order, ends, chosen)
-        self.launch(self.product, hidden, down, order, ends, self.results, chosen, COLUMNS, GATHER=False)
+        self.launch("gathered", hidden, down, order, ends, self.results, chosen, GATHER=False)
         return combined(self.results, shares)
 
     def first(self, x, gate_up, order, ends, chosen):
-        self.launch(self.product, x, gate_up, order, ends, self.wide, chosen, COLUMNS, GATHER=True)
+        self.launch("gathered", x, gate_up, order, ends, self.wide, chosen, GATHER=True)
         return swiglu(self.wide)
 
-    def launch(self, kernel, left, weights, order, ends, out, chosen, block, **constants):
-        experts, columns = len(weights), out.shape[1]
+    def launch(self, name, left, weights, order, ends, out, chosen, **constants):
+        experts, columns, block = len(weights), out.shape[1], TILE_COLUMNS[name]
         grid = (self.tiles * -(-columns // block),)
         sizes = (experts, chosen, weights.shape[1], columns)
-        kernel[grid](left, weights, order, ends, out, *sizes, COLUMNS=block, **constants, **self.size)
+        self.kernels[name][grid](left, weights, order, ends, out, *sizes, COLUMNS=block, **constants, **self.size)
 
 
 @cuda.variant(
@@ -272,11 +211,10 @@ class Gathered:
 )
 class Fused(Gathered):
     def find_first(self, x, slots, hidden):
-        self.gated = kernels.kernel("gathered_swiglu")
         self.hidden = x.new_empty(slots, hidden)
 
     def first(self, x, gate_up, order, ends, chosen):
-        self.launch(self.gated, x, gate_up, order, ends, self.hidden, chosen, HALF)
+        self.launch("gathered_swiglu", x, gate_up, order, ends, self.hidden, chosen)
         return self.hidden
 
 

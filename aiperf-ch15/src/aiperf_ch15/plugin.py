@@ -32,7 +32,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "expert_load_balance",
-        "The rank with the most tokens is the one that all wait for",
+        "All ranks wait for the rank with the most tokens",
         goal="throughput",
         devices=("cpu", "cuda"),
         tags=("moe", "distributed", "inference", "technique-89", "technique-91"),

@@ -236,7 +236,7 @@ class Greedy:
         done, end = begin, begin + self.answer
         while done < end:
             self.next()
-            # Without guesses each round says one token, and nobody has to ask.
+            # Without guesses each round says one token: the host need not read `last`.
             done = int(self.last) + 1 if self.ahead else done + 1
         return {"tokens": self.text[begin:end], "scores": self.scores[begin:end]}
 
@@ -245,7 +245,7 @@ class Greedy:
         self.target.states(tokens, places)
 
     def guess(self):
-        """The tokens that may follow the last one."""
+        """The tokens that may follow the last token."""
         return self.text[:0]
 
     def round(self):

@@ -18,20 +18,21 @@ Breaks     A loose `tpot_s`: all that counts is that no GPU is idle, and one tha
 """
 
 import math
+from typing import Any
 
 import torch
 from attrs import define, field
 from simpy import Resource
 
-from aiperf_ch17.paced import Paced
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.simulation import trace
+from aiperf_core.simulation import Simulation, trace
 
 bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
 
-# A step of a GPU reads all weights, while it computes so many tokens a second, and then the cache of each text.
+# Of a step of a GPU: the time to read all weights, in which it also computes, the tokens that it computes in a second,
+# and the time to read the cache of a text.
 WEIGHTS_S, TOKENS_PER_S, TEXT_S = 0.015, 20_000, 0.00015
 KV_BYTES = 1 << 17  # of a token
 CHUNK = 256
@@ -139,7 +140,7 @@ class Gpu:
         self.here = 0
 
     def prefill(self, simulation, request, chunk):
-        """Prefill a request in pieces of up to so many tokens."""
+        """Prefill a request in pieces of up to `chunk` tokens."""
         text = request.about
         with self.prompt.request() as turn:
             yield turn
@@ -157,7 +158,12 @@ class Gpu:
 
 
 class Plan:
-    """Finds the goodput of a plan, and serves the trace at that rate."""
+    """Finds the goodput of a plan, and serves the trace at that rate.
+
+    serve(simulation, gpus, request): the way of a request, as a process of the simulation. Each plan has its own.
+    """
+
+    serve: Any
 
     def prepare(self, prompts, outputs, gaps_us, gpus, ttft_s, tpot_s, link_bytes_per_s, pace):
         self.prompts, self.outputs = prompts.tolist(), outputs.tolist()
@@ -196,7 +202,7 @@ class Plan:
 
     def simulate(self, words, rate, pace):
         """All texts after the trace was served."""
-        simulation = Paced(pace)
+        simulation = Simulation(pace=pace)
         gpus = [Gpu(simulation, f"gpu {number}") for number in range(self.gpus)]
         texts = [Text(*row) for row in zip(self.prompts, self.outputs, words, strict=True)]
         times = trace(one / 1e6 / rate for one in self.arrivals_us)
@@ -204,13 +210,9 @@ class Plan:
         self.figures = simulation.run()
         return texts
 
-    def serve(self, simulation, gpus, request):
-        """The way of a request, as a process of the simulation."""
-        raise NotImplementedError
-
     def run(self, words):
         texts = self.simulate(words.tolist(), self.rate, self.pace)
-        # When each arrived, by the clock of the simulation, at a rate of one a second.
+        # When each arrived, by the clock of the simulation, at a rate of one request a second.
         arrived_us = [round(1e6 * self.rate * request.arrival_s) for request in self.figures.requests]
         kept = self.good(texts) >= GOOD
         return torch.tensor([kept * (text.state + us) for text, us in zip(texts, arrived_us, strict=True)])

@@ -9,7 +9,7 @@ Variants   `gathered`: all pages are copied together, sent in one message, and c
            each group, still without a copy.  `puts` (cuda): the receiver sends its table ahead, and one kernel writes
            every page where it belongs in the memory of the peer.
 Breaks     Pages of a megabyte: a message for each reaches the bandwidth of the link. Groups of one page, `run=1`: there
-           are no neighbours. Large groups waste what a short prompt leaves of its last one.
+           are no neighbours. Large groups waste what a short prompt leaves of its last group.
 """
 
 import torch
@@ -31,7 +31,7 @@ def inputs(groups, run, page_bytes, device, generator):
     draw = {"device": device, "generator": generator}
 
     def scattered(count):
-        """The pages of `groups` groups out of so many, in random order of the groups."""
+        """The pages of `groups` groups out of `count` groups, in random order of the groups."""
         first = run * torch.randperm(count, **draw)[:groups, None]
         return (first + torch.arange(run, device=device)).flatten()
 
@@ -81,7 +81,7 @@ class Handing:
 
     def prepare(self, cache, held, run, rank, world_size):
         self.after, self.before = (rank + 1) % world_size, (rank - 1) % world_size
-        self.alone, self.run_pages = world_size == 1, int(run)
+        self.run_pages = int(run)
         self.shape = len(held), cache.shape[1]
         self.make_memory(cache)
 
@@ -91,13 +91,10 @@ class Handing:
 
     def hand(self, sent, received):
         """Start to send to the rank after and to receive from the rank before."""
-        if self.alone:
-            received.copy_(sent)
-            return []
         return exchange({self.after: sent}, {self.before: received})
 
     def in_messages(self, cache, held, wanted, pages):
-        """So many pages a message, from where they are to where they belong."""
+        """Send messages of `pages` pages, from where they are to where they belong."""
         works = []
         for source, place in zip(held[::pages].tolist(), wanted[::pages].tolist(), strict=True):
             works += self.hand(cache[source : source + pages], self.pool[place : place + pages])

@@ -11,24 +11,24 @@ Variants   `round_robin`: every worker gets as many turns as any other; no repor
            of two random workers, by the same report.  `affinity`: the worker that a hash of the session's name gives,
            which has all its turns.  `estimated`: the worker with the least estimated time to the first token, from what
            the router has sent it and what it knows to be cached.
-Breaks     A single turn a session: nothing is cached. Fewer sessions than workers: nobody waits, and `affinity` is as
+Breaks     A single turn a session: nothing is cached. Fewer sessions than workers: no turn waits, and `affinity` is as
            good as an estimate. Fresh reports (`telemetry_s=0`): the baseline is then as good as
            round robin.
 """
 
 import random
+from typing import Any
 
 import torch
 from attrs import define, field
 
-from aiperf_ch17.paced import Paced
 from aiperf_core import Benchmark, Cost, exact
-from aiperf_core.simulation import trace
+from aiperf_core.simulation import Simulation, trace
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
 cpu = bench.on("cpu")
 
-# A worker prefills so many tokens a second, and begins a turn in so many seconds.
+# The tokens that a worker prefills in a second, and the seconds in which it begins a turn.
 TOKENS_PER_S = 20_000
 BEGIN_S = 0.002
 MODULUS = 1_000_003
@@ -59,7 +59,7 @@ def reference(tokens, words, names, starts_us, tools_us):
     for word in words.unbind(1):
         state = (31 * state + word) % MODULUS
         states.append(state)
-    # By the clock of the simulation: nobody starts early, and no tool is cut short.
+    # By the clock of the simulation: no session starts early, and no tool is cut short.
     own_us = starts_us[:, None] + tools_us.cumsum(1)
     return {"answers": torch.stack(states, 1), "context": tokens.cumsum(1), "own_us": own_us}
 
@@ -122,13 +122,18 @@ def prefill_s(tokens):
 
 
 class Router:
-    """Serves all sessions. `choose` names the worker of a turn."""
+    """Serves all sessions.
+
+    choose(session): the number of the worker for the session's present turn. Each policy has its own.
+    """
+
+    choose: Any
 
     def prepare(self, workers, telemetry_s, pace):
         self.count, self.telemetry_s, self.pace = int(workers), telemetry_s, pace
 
     def run(self, tokens, words, names, starts_us, tools_us):
-        self.simulation = Paced(self.pace)
+        self.simulation = Simulation(pace=self.pace)
         self.now = lambda: self.simulation.environment.now
         self.workers = [Worker() for _ in range(self.count)]
         stations = [
@@ -164,10 +169,6 @@ class Router:
 
     def begin(self):
         """Called once for a trace."""
-
-    def choose(self, session):
-        """The number of the worker for the session's present turn."""
-        raise NotImplementedError
 
 
 @cpu.baseline(kind="naive")

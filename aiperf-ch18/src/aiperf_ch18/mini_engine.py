@@ -76,7 +76,7 @@ def inputs(requests, rows, vocabulary, shared, shortest, longest, least, most, d
 
 
 def spread(count, least, most, power):
-    """So many whole numbers from `least` to `most`; the higher the power, the fewer large ones."""
+    """`count` whole numbers from `least` to `most`; the higher the power, the fewer large ones."""
     return [least + round((most - least) * (i / max(1, count - 1)) ** power) for i in range(count)]
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
-from aiperf_core.models import ModelConfig, Transformer, config, planted
+from aiperf_core.models import ModelConfig, Transformer, config, planted, rms_norm, rotate
 
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
 both = bench.on(("cpu", "cuda"))
@@ -197,7 +197,7 @@ class Compacted(FullDepth):
 
     def logits(self, stream):
         """The head's, of the stream of one token a row."""
-        return self.model.logits(functional.rms_norm(stream[:, 0], stream.shape[-1:], self.model.norm, EPSILON))
+        return self.model.logits(rms_norm(stream[:, 0], self.model.norm))
 
     def go_on(self, stream, rows, turns, out):
         """Take these rows through the other layers, and write their logits."""
@@ -215,9 +215,9 @@ class Compacted(FullDepth):
         """Write the keys and values that these rows have in the layers that they skip."""
         width, place = states.shape[-1], self.cache.length
         for layer in self.deep:
-            x = functional.rms_norm(states, (width,), layer.attention_norm, EPSILON)
+            x = rms_norm(states, layer.attention_norm)
             key, value = functional.linear(x, layer.qkv[width:]).view(len(rows), 2, -1, self.head_width).unbind(1)
-            self.cache.keys[layer.number, rows, :, place] = rotated(key, turns)
+            self.cache.keys[layer.number, rows, :, place] = rotate(key, turns)
             self.cache.values[layer.number, rows, :, place] = value
 
     @property
@@ -226,13 +226,6 @@ class Compacted(FullDepth):
 
 
 EPSILON = 1e-5  # of the norms of `aiperf_core.models`
-
-
-def rotated(key, turns):
-    """Keys of one place, turned as `aiperf_core.models` turns them."""
-    cosine, sine = turns
-    first, second = key.to(cosine.dtype).chunk(2, -1)
-    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(key.dtype)
 
 
 @both.variant(
@@ -252,5 +245,5 @@ class FusedFill(Compacted):
         both = functional.linear(x, self.projection).view(len(rows), len(self.deep), 2, -1, self.head_width)
         key, value = both.transpose(0, 1).unbind(2)  # a layer, a row, a head
         skipped, place = len(self.first), self.cache.length
-        self.cache.keys[skipped:, rows, :, place] = rotated(key, turns)
+        self.cache.keys[skipped:, rows, :, place] = rotate(key, turns)
         self.cache.values[skipped:, rows, :, place] = value

@@ -16,9 +16,9 @@ Breaks     Few GPUs: an hour is then short, and every interval near the best is 
 """
 
 import math
+from typing import Any
 
 import torch
-from simpy.rt import RealtimeEnvironment
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import UsageError
@@ -90,14 +90,14 @@ def expected_s(work_s, interval_s, write_s, restart_s, failure_s):
 
 
 class Job:
-    """The job, as a process of the simulation."""
+    """The job, as a process of the simulation.
 
+    interval_s(): the seconds of work between two checkpoints. Each implementation has its own.
+    """
+
+    interval_s: Any
     replace_s = REPLACE_S
     states: list[int]
-
-    def interval_s(self):
-        """The seconds of work between two checkpoints."""
-        raise NotImplementedError
 
     def prepare(self, units, unit_s, gpus, mtbf_h, write_s, pace):
         self.units, self.unit_s, self.write_s, self.pace = int(units), unit_s, write_s, pace
@@ -105,9 +105,7 @@ class Job:
         self.interval = max(1, round(self.interval_s() / unit_s))
 
     def run(self, words, gaps, kinds):
-        self.simulation = Simulation()
-        if self.pace:
-            self.simulation.environment = RealtimeEnvironment(factor=self.pace, strict=False)
+        self.simulation = Simulation(pace=self.pace)
         self.words, self.kinds = words.tolist(), kinds.tolist()
         self.failures_s = (gaps.cumsum(0) * self.failure_s).tolist()
         self.states, self.spent_s = [], {"work": 0.0, "copy": 0.0, "wait": 0.0, "restart": 0.0}

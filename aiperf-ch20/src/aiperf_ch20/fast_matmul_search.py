@@ -107,7 +107,7 @@ def widened(x, n):
 
 
 class Product:
-    """By a scheme of so many levels, in C."""
+    """By a scheme of `levels` levels, in C."""
 
     levels, scheme = 0, STRASSEN
 
@@ -164,7 +164,7 @@ class ThreeLevels(Product):
 
 
 @cpu.variant(
-    adds=("searched scheme", "recursion"), why="seven products too, by a scheme that nobody has written down here"
+    adds=("searched scheme", "recursion"), why="seven products too, by a scheme that is not written in this file"
 )
 class Searched(ThreeLevels):
     def prepare(self, a, bits):

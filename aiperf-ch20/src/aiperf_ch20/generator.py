@@ -152,7 +152,7 @@ def search(rows: int, columns: int, trials: int, seed: int) -> tuple[Genes, list
     draw = random.Random(seed)
     best = PLAIN
     tried: list[tuple[Genes, float | None]] = [(PLAIN, seconds(compiled(PLAIN), rows, columns))]
-    # Not every change is a new candidate, and there are only so many.
+    # Not every change is a new candidate, and the number of candidates is limited.
     for _ in range(20 * trials):
         if len(tried) > trials:
             break

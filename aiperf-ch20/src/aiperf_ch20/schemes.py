@@ -46,7 +46,7 @@ def tensor(scheme: Scheme) -> list[int]:
 
 
 def search(seed: int, rank: int = 7) -> Scheme:
-    """A scheme of so many products, by random flips from the definition (Kauers and Moosbauer, Flip graphs, 2022).
+    """A scheme of `rank` products, by random flips from the definition (Kauers and Moosbauer, Flip graphs, 2022).
 
     Two terms with a common factor are changed so that their sum is the same: x y z + x y' z' = x (y + y') z +
     x y' (z' - z). When a factor becomes zero, its term is gone, and with it a product. Coefficients stay -1, 0 and 1.

@@ -10,41 +10,55 @@ from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import ISSUES
 
+# By section and name, in the order in which a new user needs them.
 _COMMANDS = {
-    "list": "List the installed benchmarks.",
-    "run": "Measure benchmarks and check their results.",
-    "profile": "Explain with a profiler why an implementation is fast.",
-    "show": "Show the results of a run, or what a target declares.",
-    "results": "List, show, sign and remove stored results.",
-    "compare": "Compare two runs, or two implementations.",
-    "recheck": "Recompute a run's verdicts from its samples.",
-    "reproduce": "Repeat a stored run and compare the verdicts.",
-    "expectations": "Check for regressions against stored results.",
-    "goals": "Show what targets are to reach, and what they reached.",
-    "report": "Write a run as a report in HTML, Markdown or PDF.",
-    "page": "Write the targets of a package as a page to publish.",
-    "export": "Export results for other programs.",
-    "schema": "Print the JSON Schema of the files in a bundle.",
-    "ceilings": "Measure the peak rates of this machine.",
-    "roofline": "Draw results on the machine's roofline.",
-    "judge": "Benchmark untrusted code in a sandbox.",
-    "lint": "Test whether benchmarks reject wrong answers.",
-    "validity": "List validity issues, and the checks that guard against them.",
-    "selftest": "Attack the harness, and show which attacks it detects.",
-    "kernels": "Compile the kernels of the installed benchmarks.",
-    "completion": "Print a shell completion script.",
-    "new": "Create a package of benchmarks.",
-    "plugins": "List loaded and skipped plugins.",
-    "doctor": "Show what this machine can run, and what is missing.",
+    "Measure": {
+        "list": "List the installed benchmarks.",
+        "tags": "List the tags of benchmarks.",
+        "run": "Measure benchmarks and check their results.",
+        "judge": "Benchmark untrusted code in a sandbox.",
+        "profile": "Explain with a profiler why an implementation is fast.",
+        "reproduce": "Repeat a stored run and compare the verdicts.",
+        "ceilings": "Measure the peak rates of this machine.",
+    },
+    "Look at results": {
+        "results": "List, show, sign and remove stored results.",
+        "show": "Show the results of a run, or what a target declares.",
+        "sweep": "Show a sweep of parameters as a table and a picture.",
+        "compare": "Compare two runs, or two implementations.",
+        "report": "Write a run as a report in HTML, Markdown or PDF.",
+        "roofline": "Draw results on the machine's roofline.",
+        "export": "Export results for other programs.",
+        "schema": "Print the JSON Schema of the files in a bundle.",
+        "goals": "Show the goals of targets and the measured values.",
+    },
+    "Write benchmarks": {
+        "new": "Create a package of benchmarks, or add a benchmark.",
+        "kernels": "Compile the kernels of the installed benchmarks.",
+        "lint": "Test whether benchmarks reject wrong answers.",
+        "page": "Write the targets of a package as a page to publish.",
+    },
+    "Check": {
+        "expectations": "Check for regressions against stored results.",
+        "recheck": "Recompute a run's verdicts from its samples.",
+        "validity": "List validity issues and the checks that guard against them.",
+        "selftest": "Attack the harness, and show which attacks it detects.",
+    },
+    "This installation": {
+        "doctor": "Show what this machine can run, and what is missing.",
+        "plugins": "List loaded and skipped plugins.",
+        "completion": "Print a shell completion script.",
+    },
 }
 
 
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
-    """Contribute the built-in commands, in the order in which a new user needs them."""
-    for name, summary in _COMMANDS.items():
-        attribute = "list_targets" if name == "list" else name
-        yield Command(name, summary, f"aiperf_core.cli.{name}:{attribute}")
+    """Contribute the built-in commands."""
+    for section, commands in _COMMANDS.items():
+        for name, summary in commands.items():
+            attribute = "list_targets" if name == "list" else name
+            yield Command(name, summary, f"aiperf_core.cli.{name}:{attribute}", section=section)
 
 
 @hookimpl

@@ -38,6 +38,10 @@ class KernelError(AiperfError):
     """A kernel could not be compiled, loaded or launched."""
 
 
+class CompileError(KernelError):
+    """A kernel does not compile. The message begins with the file, the line and the compiler's first error."""
+
+
 class SkipError(AiperfError):
     """This machine cannot run an implementation. The message is the reason in the result."""
 

@@ -22,7 +22,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from aiperf_core.benchmark import Params, bind, call_with
-from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.errors import CompileError, KernelError, SkipError
 from aiperf_core.kernels import CudaSource, HostSource, TritonSource
 
 # A value, or a function that takes inputs, sizes and made values by name.
@@ -118,6 +118,8 @@ class ReadyImplementation:
         """Make what a call needs, and find the kernel; `run` gets a signature with the inputs that it passes on."""
         try:
             self._prepare(available)
+        except CompileError as error:
+            raise CompileError(f"{error}\n  implementation: {self.declared_name!r} at {self.declared_at}") from None
         except KernelError as error:
             raise KernelError(f"{self.declared_at} ({self.declared_name}): {error}") from None
 

@@ -9,12 +9,20 @@ import unicodedata
 # A colour sequence goes as a whole: without its escape character the rest would remain as text.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 
+# Of a message in a terminal: a compiler's log may be longer.
+MOST_LINES = 16
+
 
 def words(content: str) -> str:
     """A foreign text on one line, without control characters."""
     if not (content.isascii() and content.isprintable()):
         content = "".join(map(_visible, _SEQUENCE.sub("", content)))
     return " ".join(content.split())
+
+
+def lines(content: str) -> str:
+    """A foreign text on at most `MOST_LINES` lines, without control characters. The last line takes the rest."""
+    return "\n".join(filter(None, map(words, content.split("\n", MOST_LINES - 1))))
 
 
 def _visible(character: str) -> str:

@@ -30,7 +30,7 @@ from aiperf_core.errors import UsageError
 from aiperf_core.executor import Executor
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
 from aiperf_core.profiler import MetricSet, Profiler
-from aiperf_core.targets import InstalledTarget, Selection, UnknownTarget, select
+from aiperf_core.targets import NO_FILTER, InstalledTarget, Selection, TargetFilter, UnknownTarget, select
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
@@ -93,13 +93,14 @@ class Plugins:
         """Executors by name."""
         return {name: one.record for name, one in self.executors.items()}
 
-    def select(self, patterns: Iterable[str]) -> tuple[Selection, ...]:
+    def select(self, patterns: Iterable[str], only: TargetFilter = NO_FILTER) -> tuple[Selection, ...]:
         """Choose targets by patterns (see `aiperf_core.targets`), in the order of the patterns.
 
-        Raises `UsageError` for a pattern without a match, with the reason if its plugin was skipped.
+        only: keeps some of them. Raises `UsageError` for a pattern without a match, with the reason if its plugin was
+        skipped.
         """
         try:
-            return select(patterns, self.targets)
+            return select(patterns, self.targets, only)
         except UnknownTarget as unknown:
             group = unknown.name.partition(".")[0]
             for skipped in self.set_aside:

@@ -8,8 +8,10 @@
 | `ch07.memory_access:coalesced` | this implementation of the target, and its baseline |
 | `tag:memory` | the targets with a tag; `memory` works too, unless a group has that name |
 | `ch0[17].*gemm*` | a glob over whole names |
+| `transpose` | a word without a dot that is none of these: the targets with it in their name, tags or summary |
 
-`:implementation` may follow any of them. Names are case-sensitive. This module imports neither torch nor any benchmark.
+`:implementation` may follow any of them. Names are case-sensitive; a word in lower case is found in any case. This
+module imports neither torch nor any benchmark.
 """
 
 import keyword
@@ -21,6 +23,7 @@ from attrs import Attribute, field, frozen
 
 from aiperf_core.contributed import as_names, named, one_line
 from aiperf_core.errors import UsageError
+from aiperf_core.sweep import Point, point_name
 
 GOALS = ("speed", "latency", "throughput", "memory")
 # The core's own devices; plugins add others.
@@ -136,17 +139,58 @@ class InstalledTarget:
 
 @frozen
 class Selection:
-    """A selected target, and the selected implementations; empty for all of them."""
+    """A selected target.
+
+    implementations: the selected implementations; empty for all of them.
+    point: the values of the swept parameters; empty without a sweep.
+    """
 
     target: InstalledTarget
     implementations: frozenset[str] = frozenset()
+    point: Point = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the result: the target's, or that of a sweep's point, such as `ch07.memory_access@n=1000000`."""
+        return point_name(self.target.name, dict(self.point))
 
 
-def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple[Selection, ...]:
+@frozen
+class TargetFilter:
+    """What `-k` and `--exclude` keep of the targets that patterns select.
+
+    keyword: text in the name, the tags or the summary; empty for any.
+    exclude: patterns of targets to omit.
+    """
+
+    keyword: str = ""
+    exclude: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        keyword = [f"-k {self.keyword}"] if self.keyword else []
+        return " ".join([*keyword, *(f"--exclude {pattern}" for pattern in self.exclude)])
+
+    def kept(self, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
+        """The targets that pass. Raises `UnknownTarget` for an excluded pattern that matches none of `targets`."""
+        excluded = set()
+        for pattern in self.exclude:
+            body, implementation = _split(pattern)
+            if implementation:
+                raise UsageError(f"--exclude takes targets, and {pattern!r} names an implementation. Give {body!r}.")
+            excluded.update(target.name for target in _matching(body, targets))
+        return [one for one in targets if one.name not in excluded and _mentions(one, self.keyword)]
+
+
+NO_FILTER = TargetFilter()
+
+
+def select(
+    patterns: Iterable[str], targets: Sequence[InstalledTarget], only: TargetFilter = NO_FILTER
+) -> tuple[Selection, ...]:
     """Select each matching target once, in the order of the first match.
 
     A target that matches both as a whole and by implementation is selected as a whole. Raises `UnknownTarget`, with the
-    nearest name, for a pattern without a match.
+    nearest name, for a pattern without a match, and `UsageError` if `only` keeps no selected target.
     """
     chosen: dict[str, Selection] = {}
     for pattern in patterns:
@@ -158,7 +202,17 @@ def select(patterns: Iterable[str], targets: Sequence[InstalledTarget]) -> tuple
             whole = not asked or (before is not None and not before.implementations)
             names = frozenset() if whole else asked | (before.implementations if before else frozenset())
             chosen[target.name] = Selection(target, names)
-    return tuple(chosen.values())
+    kept = {target.name for target in only.kept(targets)}
+    found = tuple(selection for name, selection in chosen.items() if name in kept)
+    if chosen and not found:
+        raise UsageError(f"{only} leaves none of {len(chosen)} selected targets. See them: aiperf list")
+    return found
+
+
+def _mentions(target: InstalledTarget, word: str) -> bool:
+    """Whether a word is in the name, the tags or the summary. A word in lower case is found in any case."""
+    texts = (target.name, *target.tags, target.summary)
+    return any(word in (text.lower() if word == word.lower() else text) for text in texts)
 
 
 def nearest(word: str, candidates: Collection[str]) -> str:
@@ -203,12 +257,14 @@ def _matching(body: str, targets: Sequence[InstalledTarget]) -> list[InstalledTa
 
 
 def _named(word: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
-    """The targets of a word without glob characters: a target, a group or a tag."""
+    """The targets of a word without glob characters: a target, a group, a tag or a part of one."""
     grouped = [target for target in targets if word in (target.name, target.group)]
     tagged = [target for target in targets if word in target.tags]
     if grouped and tagged:
         raise UsageError(f"{word!r} is both a group and a tag. Say which: '{word}.*' or 'tag:{word}'.")
-    return grouped or tagged
+    if grouped or tagged or "." in word or _CHAPTER.fullmatch(word):
+        return grouped or tagged
+    return [target for target in targets if _mentions(target, word)]
 
 
 def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:

@@ -33,7 +33,7 @@ class Tolerance:
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.rel_l2 < 1:
-            raise BenchmarkError(f"a tolerance of {self.rel_l2!r} was asked for; accepted is a number from 0 up to 1")
+            raise BenchmarkError(f"a tolerance of {self.rel_l2!r} was requested; accepted is a number from 0 up to 1")
         if not self.reason.strip():
             known = ", ".join(TOLERANCES)
             raise BenchmarkError(

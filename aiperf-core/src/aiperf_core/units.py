@@ -23,7 +23,7 @@ SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @frozen
 class Shown:
-    """An estimate in print: `value` with its unit, and `interval` in the same unit with the same decimals."""
+    """An estimate in print: `value` with its unit, and `interval` in the same unit."""
 
     value: str = ""
     interval: str = ""
@@ -145,9 +145,16 @@ def _digits(estimate: Estimate) -> int:
 
 
 def _with_interval(estimate: Estimate, digits: int) -> tuple[str, str]:
-    decimals = _decimals(estimate.value, digits)
-    value, low, high = (f"{one:,.{decimals}f}" for one in (estimate.value, estimate.low, estimate.high))
+    value = number(estimate.value, digits)
+    low, high = (_bound(end, estimate.value, digits) for end in (estimate.low, estimate.high))
     return value, f"[{low}, {high}]"
+
+
+def _bound(end: float, value: float, digits: int) -> str:
+    """An end of an interval: with the decimals of the value, or with digits of its own where it is far from it."""
+    if end and abs(_exponent(end, DIGITS) - _exponent(value, DIGITS)) > 1:
+        return number(end)
+    return f"{end:,.{_decimals(value, digits)}f}"
 
 
 def _decimals(value: float, digits: int) -> int:

@@ -12,7 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from aiperf_core.cli.completion import SHELLS, WORDS, implementations, teach
+from aiperf_core.cli.completion import SHELLS, WORDS, teach
+from aiperf_core.cli.declared_in import declarations
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
 from aiperf_core.plugins import Installed, Plugins, load_plugins
@@ -181,9 +182,10 @@ def test_implementations_are_read_from_the_file(site):
     site.write("aiperf_acme/__init__.py", "")
     site.write("aiperf_acme/x.py", BENCHMARK)
     site.write("aiperf_acme/bad.py", "def (")
-    assert implementations(target("aiperf_acme.x")) == ["plain", "in_one_go"]
+    assert list(declarations(target("aiperf_acme.x")).lines) == ["plain", "in_one_go"]
     for module in ("aiperf_acme.bad", "aiperf_acme.none", "no_such_package.x", "aiperf_acme"):
-        assert implementations(target(module)) == []
+        found = declarations(target(module))
+        assert found is None or found.lines == {}
 
 
 def test_the_commands_of_plugins_are_taught_by_their_metavars():

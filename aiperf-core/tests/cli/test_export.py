@@ -9,6 +9,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from aiperf_core.cli.export import FORMATS
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
@@ -208,3 +209,25 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     assert (found.exit_code, found.stdout) == (3, "")
     assert found.stderr.count("\n") == 1
     assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--format is missing; accepted: csv, markdown, html, json, parquet. See: aiperf export --help"),
+        (
+            ("--format", "xlsx"),
+            "Invalid value for '--format': 'xlsx' is not one of 'csv', 'markdown', 'html', 'json', 'parquet'. "
+            "See: aiperf export --help",
+        ),
+    ],
+)
+def test_a_format_that_is_missing_or_unknown(bundle, arguments, message):
+    found = export(bundle.path, *arguments)
+    assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"aiperf: {message}\n")
+
+
+def test_the_help_says_what_each_format_is_for():
+    text = " ".join(CliRunner().invoke(Shell(load_plugins([])), ["export", "--help"]).stdout.split())
+    for name, use in FORMATS.items():
+        assert f"{name}: {use}" in text

@@ -100,3 +100,31 @@ def test_skipped_plugins_are_told_on_stderr(site):
     assert result.stderr == (
         "skipped plugin aiperf-bolt 0.3: its import raised ModuleNotFoundError: No module named 'no_such_module'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["gath"], ["acme.gather"]),
+        (["memo"], ["acme.gather"]),
+        (["launch"], ["acme.graph"]),
+        (["-k", "kernels"], ["acme.graph"]),
+        (["acme", "--exclude", "tag:memory"], ["acme.graph"]),
+        (["--exclude", "acme.graph", "--exclude", "acme.nothing*"], None),
+    ],
+)
+def test_a_word_and_the_options_of_patterns_choose(site, arguments, names):
+    site.install("aiperf-acme", PLUGIN)
+    result = listed(site.load(), "--json", *arguments)
+    if names is None:
+        message = "aiperf: 'acme.nothing*' matches no target. See them all: aiperf list\n"
+        assert (result.exit_code, result.stderr) == (2, message)
+        return
+    assert [target["name"] for target in json.loads(result.stdout)] == names
+
+
+def test_a_filter_that_leaves_nothing(site):
+    site.install("aiperf-acme", PLUGIN)
+    result = listed(site.load(), "-k", "transpose")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "aiperf: -k transpose leaves none of 2 selected targets. See them: aiperf list\n"

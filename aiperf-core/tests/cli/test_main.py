@@ -43,7 +43,7 @@ Options:
   --version   Show the version.
   -h, --help  Show this message and exit.
 
-Commands:
+Packages:
   tea  Make tea.
 """
 
@@ -174,7 +174,7 @@ def into_a_closed_pipe(*arguments):
 @pytest.mark.parametrize("command", [["--help"], ["list"], ["plugins", "--json"]])
 def test_a_closed_pipe_is_quiet(command):
     done = into_a_closed_pipe("-m", "aiperf_core", *command)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 # A plain print is written when Python ends, which is too late for an error to be handled.
@@ -190,4 +190,4 @@ Shell(Plugins(commands={"tea": Installed(tea, "aiperf-acme", "0.3")})).main(["te
 
 def test_a_closed_pipe_is_quiet_for_a_command_that_prints():
     done = into_a_closed_pipe("-c", PRINTS)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -146,14 +146,26 @@ def test_a_run_profiles_what_it_measured(plugins: Plugins, tmp_path: Path) -> No
     assert CliRunner().invoke(Shell(plugins), ["recheck", str(out), "--seal-only"]).exit_code == 0
 
 
+def test_a_run_whose_profiler_is_missing_measures_nothing(plugins: Plugins, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ["practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.01", "--quiet"]
+    result = CliRunner().invoke(Shell(plugins), ["run", *arguments, "--out", str(out), "--profile", "never"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "aiperf: 'never' cannot profile 'practice.softmax' here: it looks at no cpu; use another. "
+        "Nothing was measured. To measure without profiles, omit --profile.\n"
+    )
+    assert not out.exists()
+
+
 def test_what_cannot_be_profiled_costs_a_run_nothing(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise SkipError("'never' cannot profile 'a.b' here: install it.")
 
     monkeypatch.setattr("aiperf_core.profiling.passes.profile_target", refuse)
     run, said = SimpleNamespace(plugins=plugins, bundle=SimpleNamespace(path=Path())), io.StringIO()
-    after = profiling(run, "never", None, Screen(said), quiet=True)  # type: ignore[arg-type]
-    after(SimpleNamespace(name="a.b", device="cpu"), SimpleNamespace(hardware_of=lambda device: None))  # type: ignore[arg-type]
+    profiling(run, "never", None, Screen(said), quiet=True)  # type: ignore[arg-type]
+    run.after(SimpleNamespace(name="a.b", device="cpu"), SimpleNamespace(hardware_of=lambda device: None))  # type: ignore[arg-type]
     assert said.getvalue() == "no profile of a.b: 'never' cannot profile 'a.b' here: install it.\n"
 
 

@@ -29,10 +29,10 @@ HOSTILE = (
 VOID = {"meta", "circle", "line", "path", "br"}
 TAGS = (
     "html head title style body header main section h1 h2 h3 p a b code pre ul li dl dt dd div span table caption thead "
-    "tbody tr th td figure figcaption svg g text"
+    "tbody tr th td figure figcaption svg g text desc"
 )
 ATTRIBUTES = (
-    "aria-label aria-labelledby charset class content cx cy d height href http-equiv id lang name r role scope tabindex "
+    "aria-label aria-labelledby charset class content cx cy d data-label height href http-equiv id lang name r role scope tabindex "
     "text-anchor transform viewbox width x x1 x2 xmlns y y1 y2"
 )
 
@@ -164,7 +164,8 @@ class Page(HTMLParser):
         self.attributes |= found.keys()
         self.ids += [found["id"]] if "id" in found else []
         self.links |= {found["href"]} if "href" in found else set()
-        self.images += [found.get("aria-label")] if tag == "svg" else []
+        self.images += [["", ""]] if tag == "svg" and found.get("role") == "img" else []
+        assert tag != "svg" or found.get("role") == "img"
         self.policy = found["content"] if "http-equiv" in found else self.policy
         if tag not in VOID:
             self.open.append(tag)
@@ -180,6 +181,8 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] == "style":
             self.style += data
+        elif self.open[-2:] in (["svg", "title"], ["svg", "desc"]):
+            self.images[-1][self.open[-1] == "desc"] += data
         else:
             self.text.append(" ".join(data.split()))
 
@@ -193,7 +196,7 @@ def checked(text):
     assert page.links == {link for link in page.links if link.startswith("#")}
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert len(page.ids) == len(set(page.ids))
-    assert all(page.images)
+    assert all(title and message for title, message in page.images)
     assert not re.search(r"url\(|@import|expression", page.style)
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -212,10 +215,10 @@ def test_html(bundle):
     assert "strided takes 5.213 ms, wide 601.3 µs: 8.67x [8.64, 8.70]." in page.text
     assert "1,900 MHz (1,200 to 1,980)" in page.text
     assert bundle.manifest.hashes["manifest.json"] in page.text
-    # Two strips, a roofline, and three pictures a target.
-    assert len(page.images) == 2 + 1 + 2 * 3
-    assert page.images[0] == "speedup 8.67x [8.64, 8.70]"
-    assert any("clocks were held down in" in one for one in page.images)
+    # Two strips and their axis, a roofline in two widths, and three pictures a target.
+    assert len(page.images) == 1 + 2 + 2 + 2 * 3
+    assert page.images[1] == ["speedup of ch07.again", "FASTER: 8.67x [8.64, 8.70]"]
+    assert any("clocks were held down in" in message for _, message in page.images)
 
 
 def test_a_browser_is_told_to_load_and_run_nothing(bundle):
@@ -227,6 +230,46 @@ def test_a_browser_is_told_to_load_and_run_nothing(bundle):
     assert page.policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
+def rules(style, media):
+    """The rules of a style sheet within a media query, by selector."""
+    found = "".join(style.split(f"@media {media} {{")[1:])
+    depth, end = 1, 0
+    while depth:
+        depth += {"{": 1, "}": -1}.get(found[end], 0)
+        end += 1
+    body = re.sub(r"/\*.*?\*/", "", found[: end - 1])
+    made = {}
+    for selectors, properties in re.findall(r"([^{}]+){([^{}]*)}", body):
+        for selector in selectors.split(","):
+            made[selector.strip()] = made.get(selector.strip(), "") + properties
+    return made
+
+
+def test_a_telephone_keeps_speedup_and_verdict_in_view(bundle):
+    """At 400 pixels each row of results is a block, whose first line ends with the speedup and the verdict."""
+    text = report(bundle.path).stdout
+    narrow = rules(checked(text).style, "(max-width: 34rem)")
+    assert "display: flex" in narrow["table.stack tr"]
+    orders = [re.search(r"order: (\d)", narrow[f"table.stack td.{name}"])[1] for name in ("speedup", "judged", "strip")]
+    assert orders == ["1", "2", "3"]
+    assert "flex: 1 1 0" in narrow["table.stack tbody th"], "a long name breaks, and pushes nothing into the next line"
+    assert "attr(data-label)" in narrow["table.stack td[data-label]::before"]
+    assert "position: sticky" in narrow[".wide tbody th"]
+    for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+        if "verdict</th>" in table:
+            assert table.startswith('<table class="stack')
+            for row in re.findall(r"<tr.*?</tr>", table.partition("<tbody")[2], re.DOTALL):
+                assert re.search(r'<td class="n speedup">.*<td class="judged">', row, re.DOTALL)
+
+
+def test_a_dark_page_has_dark_pictures(bundle):
+    style = checked(report(bundle.path).stdout).style
+    dark = rules(style, "screen and (prefers-color-scheme: dark)")[":root"]
+    for name in ("page", "ink", "good", "s0"):
+        assert re.search(rf"--{name}: #\w+", dark)
+        assert f"var(--{name}" in style
+
+
 def test_hostile_text_is_only_text_in_html(hostile):
     found = report(hostile.path)
     assert (found.exit_code, found.stderr) == (0, "")
@@ -235,7 +278,7 @@ def test_hostile_text_is_only_text_in_html(hostile):
     # Every field reached the page.
     told = sum(text.count("<script>alert(1)</script>") for text in page.text)
     assert told > 60
-    assert all("<script" not in one or "alert(1)" in one for one in page.images)
+    assert all("<script" not in one or "alert(1)" in one for image in page.images for one in image)
 
 
 def test_hostile_text_is_only_text_in_markdown(hostile):
@@ -305,7 +348,7 @@ def test_the_same_bundle_makes_the_same_bytes(bundle, kind):
     assert report(bundle.path, "--format", kind).stdout == report(bundle.path, "--format", kind).stdout
 
 
-@pytest.mark.parametrize(("plots", "pictures"), [("none", 2), ("0", 2), ("1", 6), ("all", 9)])
+@pytest.mark.parametrize(("plots", "pictures"), [("none", 3), ("0", 3), ("1", 8), ("all", 11)])
 def test_how_many_targets_have_pictures(bundle, plots, pictures):
     assert len(checked(report(bundle.path, "--plots", plots).stdout).images) == pictures
 
@@ -319,9 +362,13 @@ def test_a_target_of_a_bundle(bundle):
     assert "At a glance" not in page.text
 
 
-def test_few_samples_make_no_picture(tmp_path):
+def test_three_samples_make_pictures_and_none_make_none(tmp_path):
     made = Bundle.create_at(tmp_path / "few")
     made.write_target(example.result())
+    made.write_manifest(attrs.evolve(example.manifest(), ceilings={}))
+    assert len(checked(report(made.path).stdout).images) == 3
+    rows = [attrs.evolve(row, samples=Samples()) for row in example.rows()]
+    made.write_target(attrs.evolve(example.result(), rows=rows))
     made.write_manifest(attrs.evolve(example.manifest(), ceilings={}))
     assert checked(report(made.path).stdout).images == []
 

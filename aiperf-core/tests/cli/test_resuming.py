@@ -244,7 +244,7 @@ def test_without_the_device_nothing_is_run(before, monkeypatch):
     done = aiperf("reproduce", "before", "--quiet", "--out", "after")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        "aiperf: 'acme.one' was measured on a GPU, and there is none here. Go to a machine with one, or name a target that "
+        "aiperf: 'acme.one' was measured on a GPU, and this machine has none. Use a machine with a GPU, or name a target that "
         "was measured on a processor. See what is missing with: aiperf doctor\n"
     )
     assert not Path("after").exists()

@@ -161,9 +161,17 @@ def test_many_targets_one_of_which_cannot_be_imported(acme):
 
 
 def test_a_target_for_another_device_is_skipped_and_no_success(acme):
-    code, out, _ = run(acme, "acme.elsewhere", CUDA_VISIBLE_DEVICES="")
+    code, out, err = run(acme, "acme.elsewhere", CUDA_VISIBLE_DEVICES="")
     assert code == 1
-    assert "has no implementation for cpu; it runs on cuda" in out
+    assert (out + err).count("has no implementation for cpu; it runs on cuda") == 1
+    assert out.startswith("acme.elsewhere  SKIPPED\nhas no implementation for cpu; it runs on cuda\n")
+
+
+def test_the_reasons_of_several_skipped_targets_stand_once(acme):
+    code, out, err = run(acme, "acme.elsewhere", "acme.broken", CUDA_VISIBLE_DEVICES="")
+    assert code == 1
+    assert (out + err).count("has no implementation for cpu; it runs on cuda") == 1
+    assert " ".join(out.split()).count("'acme.broken' cannot be used") == 1
 
 
 @pytest.mark.parametrize(
@@ -194,7 +202,7 @@ def test_what_cannot_be_asked_for(acme, arguments, message):
 def test_a_device_that_is_not_there(acme):
     code, _, err = run(acme, "acme.scale", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
     assert code == 2
-    assert err.startswith("aiperf: The device 'cuda' was asked for, but there is none here: ")
+    assert err.startswith("aiperf: The device 'cuda' was requested, but this machine has none: ")
     assert len(err.splitlines()) == 1
     assert not (acme[1] / "artifacts").exists()
 

@@ -1,12 +1,19 @@
+import contextlib
 import fcntl
+import io
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aiperf_core.cli.tables import print_tables
 
 PROGRAM = """
 from aiperf_core.cli.tables import print_table
@@ -47,21 +54,78 @@ def test_a_terminal_gets_lines_that_fit_and_lose_nothing(columns):
     assert "ch01.short" in shown
 
 
-def test_a_terminal_wraps_the_last_column_only():
+def test_a_long_first_column_stands_on_a_line_of_its_own():
     assert in_terminal(80, NO_COLOR="1") == (
-        "NAME                                           COUNT  SUMMARY\n"
-        "chapter_twenty.a_rather_long_name_of_a_target      7  Forty tiny products are\n"
-        "                                                      [forty] launches, Forty\n"
-        "                                                      tiny products are [forty]\n"
-        "                                                      launches, Forty tiny\n"
-        "                                                      products are [forty]\n"
-        "                                                      launches,\n"
-        "ch01.short                                        12  One line\n"
+        "NAME\n"
+        "  COUNT  SUMMARY\n"
+        "chapter_twenty.a_rather_long_name_of_a_target\n"
+        "      7  Forty tiny products are [forty] launches, Forty tiny products are\n"
+        "         [forty] launches, Forty tiny products are [forty] launches,\n"
+        "ch01.short\n"
+        "     12  One line\n"
     )
 
 
-def test_too_narrow_a_terminal_is_left_to_break_the_lines_itself():
-    assert in_terminal(60, NO_COLOR="1") == piped()
+def test_where_that_takes_more_lines_only_the_last_column_is_wrapped():
+    rows = [(f"ch{number:02}.target", "speed", "A summary of a few words") for number in range(5)]
+    assert drawn(60, ("NAME", "GOAL", "SUMMARY"), [*rows, ("ch09.target", "speed", "word " * 9)]) == [
+        "NAME         GOAL   SUMMARY",
+        *("  ".join(row) for row in rows),
+        "ch09.target  speed  word word word word word word word word",
+        "                    word",
+    ]
+
+
+def test_in_a_narrow_terminal_a_row_is_a_list():
+    heads = ("target", "left", "ratio", "95 % interval", "verdict")
+    rows = [("ch07.memory_access_with_a_long_name", "23.9 ms", "1.00x", "[0.37, 2.68]", "INCONCLUSIVE")]
+    assert drawn(30, heads, rows) == [
+        "ch07.memory_access_with_a_",
+        "long_name",
+        "  left           23.9 ms",
+        "  ratio          1.00x",
+        "  95 % interval  [0.37, 2.68]",
+        "  verdict        INCONCLUSIVE",
+    ]
+
+
+def test_tables_of_one_output_are_laid_out_alike():
+    tables = {"first": [("a", "b")], "second": [("a_longer_name", "b")]}
+    assert drawn(80, ("NAME", "WHAT"), tables) == [
+        "first",
+        "NAME           WHAT",
+        "a              b",
+        "",
+        "second",
+        "NAME           WHAT",
+        "a_longer_name  b",
+    ]
+
+
+FIGURES = st.sampled_from(["23.9 ms", "[0.379, 129.01]", "1.00x", "", "-", "12 %"])
+TEXTS = st.text(alphabet="ab_. ", max_size=60).map(lambda text: " ".join(text.split()))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(TEXTS, FIGURES, TEXTS, st.integers(0, 10**6), TEXTS), max_size=6), st.integers(40, 140))
+def test_any_table_fits_and_loses_nothing(rows, width):
+    lines = drawn(width, ("target", "time", "why", "count", "more"), rows)
+    assert max(map(len, lines), default=0) <= width
+    shown = re.sub(r"\s+", "", "".join(lines))
+    for row in rows:
+        for cell in row:
+            assert all(character in shown for character in str(cell).replace(" ", ""))
+        for cell in (row[1], str(row[3])):
+            assert any(cell in line for line in lines)
+
+
+def drawn(width, heads, rows):
+    """The lines of a table, or of tables by title, where COLUMNS is this width."""
+    tables = rows if isinstance(rows, dict) else {"": rows}
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as stream:
+        patch.setenv("COLUMNS", str(width))
+        print_tables(heads, tables)
+    return stream.getvalue().splitlines()
 
 
 def test_a_terminal_gets_a_bold_head_unless_no_color_is_set():

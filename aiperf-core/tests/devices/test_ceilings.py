@@ -148,14 +148,16 @@ def test_other_processes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
 def test_kernels_of_the_core_compile(file: Path, arch: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
-    from aiperf_core.kernels.resources import resources_of
+    from aiperf_core.kernels.archs import parse_arch
+    from aiperf_core.kernels.resources import resources_of, spills_in
 
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
     source = CudaSource(file)
-    used = resources_of(source.compile(arch))
+    code, log = source.compile_with_log(arch)
+    used = resources_of(code, parse_arch(arch), spills_in(log))
     assert used.keys() == set(source.names())
     # A register that is spilled would make a ceiling too low.
-    assert all(one.stack_bytes == 0 for one in used.values())
+    assert all(one.stack_bytes == one.spill_bytes == 0 for one in used.values())
 
 
 @pytest.mark.gpu

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+import torch
 
 from aiperf_core.distributed import exchange, world_group
 from aiperf_core.errors import BenchmarkError
@@ -33,6 +34,9 @@ found["sums"] = share.tolist()
 received = torch.empty(3)
 wait_all(exchange({1 - rank: torch.full((3,), float(rank))}, {1 - rank: received}))
 found["received"] = received.tolist()
+ring = [torch.empty(1) for _ in range(2)]
+wait_all(exchange({to: torch.tensor([10.0 * rank + to]) for to in range(2)}, dict(enumerate(ring))))
+found["own"] = [float(one) for one in ring]
 print(json.dumps(found))
 dist.destroy_process_group()
 """
@@ -66,8 +70,18 @@ def test_messages_cross(found: list[dict[str, Any]]) -> None:
     assert [one["received"] for one in found] == [[1.0] * 3, [0.0] * 3]
 
 
+def test_a_message_to_itself_is_there_beside_that_of_the_other_rank(found: list[dict[str, Any]]) -> None:
+    assert [one["own"] for one in found] == [[0.0, 10.0], [1.0, 11.0]]
+
+
 def test_no_message_is_no_work() -> None:
     assert exchange({}, {}) == []
+
+
+def test_a_process_without_ranks_sends_to_itself() -> None:
+    received = torch.zeros(2, 3)
+    assert exchange({0: torch.arange(6)}, {0: received}) == []
+    assert received.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_a_process_without_ranks_has_no_group() -> None:

@@ -34,6 +34,7 @@ FAILED = {
     "killed": "its process was killed by SIGKILL during 'sample'",
     "allocates": "ran out of memory",
     "unprepared": "raised ValueError: not today",
+    "uncompiled": "/uncompiled.c:1: error: 'two' undeclared",
 }
 
 
@@ -76,6 +77,8 @@ def test_processes_that_end_fail_alone(measure: Measure) -> None:
         assert message in rows[name].reason, name
     assert "about to raise" in rows["raises"].log
     assert rows["exits"].log[-1] == "leaving"
+    # The message has the compiler's error; a traceback through the harness would bury it.
+    assert rows["uncompiled"].log == []
     # One that was killed is there until its parent has taken notice.
     _, left = psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=5)
     assert left == []

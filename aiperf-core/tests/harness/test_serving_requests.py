@@ -84,8 +84,8 @@ def test_a_candidate_is_given_no_desk(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         planner.plan([Selection(TARGET)])
     assert str(caught.value) == (
-        "'tests.serving' hands out requests one by one; a candidate is given all inputs at once. "
-        "Judge it against another target: aiperf list"
+        "'tests.serving' serves requests one by one; a candidate receives all inputs at once. "
+        "Choose another target: aiperf list"
     )
 
 

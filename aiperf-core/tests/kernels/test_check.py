@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.errors import UsageError
-from aiperf_core.kernels import CudaSource, resources
+from aiperf_core.kernels import CudaSource
+from aiperf_core.kernels.archs import Arch
 from aiperf_core.kernels.check import Outcome, compile_all, sources_in
+from aiperf_core.kernels.resources import resources_of
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
 pytest.importorskip("triton", reason="needs triton")
 
-pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 
 CUDA = 'extern "C" __global__ void wide(float* a) { a[threadIdx.x] = 1; }\n'
 TRITON = """
@@ -92,7 +93,7 @@ def test_a_failure_leaves_the_rest(bench: Path) -> None:
     (bench / "lesson.c").write_text("broken\n")
     outcomes = list(compile_all(MODULES, ["sm_90"]))
     assert rows(outcomes) == [
-        ("lesson.cu", "sm_90a", "", "failed"),
+        ("lesson.cu", "sm_90", "", "failed"),
         ("lesson.c", "native", "", "failed"),
         ("lesson_triton.py", "sm_90", "fill", "ok"),
     ]
@@ -121,13 +122,13 @@ def test_a_module_that_cannot_be_imported_is_a_failure_of_its_own(bench: Path) -
 def test_machine_code_is_kept(bench: Path, tmp_path: Path) -> None:
     list(compile_all(MODULES, ["sm_90"], tmp_path / "kept/here"))
     assert sorted(path.name for path in (tmp_path / "kept/here").iterdir()) == [
-        "acme.bench.lesson.sm_90a.cubin",
+        "acme.bench.lesson.sm_90.cubin",
         "acme.bench.lesson_triton.fill.sm_90.cubin",
     ]
 
 
 def test_an_architecture_that_is_none(bench: Path) -> None:
-    with pytest.raises(UsageError, match="'hopper' is not an architecture"):
+    with pytest.raises(UsageError, match="--arch 'hopper' is not an architecture of this NVRTC; accepted: sm_"):
         list(compile_all(MODULES, ["hopper"]))
 
 
@@ -140,12 +141,34 @@ def test_a_missing_compiler_is_skipped(bench: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_resources_are_read_where_cuobjdump_is(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (source, *_) = sources_in("acme_kernels.bench")
+def test_resources_of_kernels_are_reported(bench: Path) -> None:
+    cuda, _, triton = compile_all(MODULES, ["sm_90a"])
+    assert list(cuda.resources) == ["wide"]
+    assert 0 < cuda.resources["wide"].registers < 256
+    assert list(triton.resources) == ["fill"]
+    assert 0 < triton.resources["fill"].registers < 256
+
+
+REDUCE = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def fill(a_ptr, BLOCK: tl.constexpr):
+    a = tl.load(a_ptr + tl.arange(0, BLOCK))
+    tl.store(a_ptr + tl.arange(0, BLOCK), tl.sort(a) + tl.sum(a))
+"""
+
+
+def test_the_shared_memory_of_a_triton_kernel_comes_from_its_metadata(bench: Path) -> None:
+    (bench / "lesson_triton.py").write_text(REDUCE.replace("64", "1024"))
+    (bench / "bench.py").write_text(BENCH.replace('"BLOCK": 64', '"BLOCK": 1024'))
+    *_, triton = compile_all(MODULES, ["sm_90"])
+    assert triton.resources["fill"].shared_bytes > 0
+
+
+@pytest.mark.parametrize("length", [0, 40, 300, 1500])
+def test_damaged_machine_code_has_no_resources(bench: Path, length: int) -> None:
+    source, *_ = sources_in("acme_kernels.bench")
     assert isinstance(source, CudaSource)
-    cubin = source.compile("sm_90a")
-    if resources._cuobjdump():
-        assert 0 < resources.resources_of(cubin)["wide"].registers < 256
-        assert resources.resources_of(b"no machine code") == {}
-    monkeypatch.setattr(resources, "_cuobjdump", lambda: None)
-    assert resources.resources_of(cubin) == {}
+    assert resources_of(source.compile("sm_90a")[:length], Arch(9, 0, "a"), {}) == {}

@@ -1,3 +1,4 @@
+import math
 import os
 import stat
 import threading
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from aiperf_core.errors import KernelError, SkipError, UsageError
+from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
 from aiperf_core.kernels import HostSource, cache, host_compiler
+from aiperf_core.kernels.headers import OWN_HEADERS
 
 MakeHost = Callable[..., HostSource]
 
@@ -96,17 +98,20 @@ def test_unknown_and_unfit_functions(make_host: MakeHost) -> None:
 
 def test_an_error_has_its_file_and_line(make_host: MakeHost) -> None:
     source = make_host("void f(float* a) {\n    a[0] = b;\n}\n")
-    with pytest.raises(KernelError) as error:
+    with pytest.raises(CompileError) as error:
         source.compile()
-    first, second = str(error.value).splitlines()[:2]
-    assert first.startswith("lesson.c does not compile with ")
-    assert second.startswith(f"  {source.path}:2: error: ")
-    assert "undeclared" in second
+    first, *others = str(error.value).splitlines()
+    assert first.startswith(f"{source.path}:2: error: ")
+    assert "undeclared" in first
+    assert others[0] == "  does not compile: lesson.c"
+    assert "-march=native" in others[1]
+    assert str(source.path) in others[1]
+    assert "undeclared" in Path(others[2].partition("whole log: ")[2]).read_text()
 
 
 def test_an_unresolved_symbol_says_so(make_host: MakeHost) -> None:
     with pytest.raises(
-        KernelError, match=r"(?s)lesson.c (was compiled, but could not be loaded|does not compile).*nowhere"
+        KernelError, match=r"(?s)lesson.c was compiled, but could not be loaded.*nowhere|nowhere.*does not compile"
     ):
         make_host("void nowhere(void);\nvoid f(void) { nowhere(); }", options=("-Wl,-z,now",)).call("f")
 
@@ -130,6 +135,27 @@ class TestCache:
             assert make_host(text).call("answer") == answer
         make_host(text, options=("-O0",)).call("answer")
         assert len(builds) == 3
+
+    def test_a_header_of_aiperf_is_found_and_counts(
+        self, make_host: MakeHost, builds: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        text = (
+            '#include <stdint.h>\n#include "aiperf/row_products.h"\n'
+            "void f(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) { product(a, b, c, m, n, k); }\n"
+            "float e(float x) { return exponential(x); }"
+        )
+        a, b, c = torch.randn(12, 5), torch.randn(5, 37), torch.full((12, 37), torch.nan)
+        source = make_host(text)
+        source.call("f", a, b, c, 11, 37, 5)  # 12 rows of memory, a multiple of PRODUCT_ROWS
+        torch.testing.assert_close(c[:11], (a @ b)[:11])
+        assert source.call("e", -3.5) == pytest.approx(math.exp(-3.5), rel=1e-6)
+        assert source.call("e", 12.25) == pytest.approx(math.exp(12.25), rel=1e-6)
+        own = tmp_path / "own" / "aiperf"
+        own.mkdir(parents=True)
+        (own / "row_products.h").write_text((OWN_HEADERS / "aiperf" / "row_products.h").read_text() + "// changed\n")
+        monkeypatch.setattr("aiperf_core.kernels.host.OWN_HEADERS", own.parent)
+        make_host(text).compile()
+        assert len(builds) == 2
 
     def test_another_processor_does(
         self, make_host: MakeHost, builds: list[str], monkeypatch: pytest.MonkeyPatch

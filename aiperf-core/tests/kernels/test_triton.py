@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.errors import KernelError, SkipError, UsageError
+from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
 from aiperf_core.kernels import TritonSource, triton_ahead
+from aiperf_core.kernels.triton import _compiled, triton_compile_error
 
 MakeTriton = Callable[..., TritonSource]
 
 pytest.importorskip("triton", reason="needs triton")
-
-# Triton warns once of a default that its next version changes.
-pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 
 LESSON = """
 import triton
@@ -41,6 +39,23 @@ def broken(a_ptr, BLOCK: tl.constexpr):
 
 def no_kernel():
     pass
+"""
+
+CALL = "tl.store(a_ptr + at, inner(at))"
+CALLED = f"""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def inner(at):
+    return at + missing
+
+
+@triton.jit
+def calls(a_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    {CALL}
 """
 SCALE = triton_ahead(
     "scale",
@@ -79,11 +94,39 @@ def test_a_tuned_kernel_is_compiled_for_the_constants_given(make_triton: MakeTri
 
 def test_an_error_has_its_file_and_line(make_triton: MakeTriton) -> None:
     source = make_triton(LESSON)
-    with pytest.raises(KernelError) as error:
+    with pytest.raises(CompileError) as error:
         source.compile(triton_ahead("broken", signature={"a_ptr": "*i32"}, constants={"BLOCK": 64}), "sm_90")
     line = LESSON.splitlines().index("    tl.store(b_ptr + at, at)") + 1
-    assert str(error.value).startswith(f"'broken' does not compile for sm_90:\n  {source.path}:{line}: error: ")
-    assert "b_ptr is not defined" in str(error.value)
+    first, *others = str(error.value).splitlines()
+    assert first.startswith(f"{source.path}:{line}: error: ")
+    assert "b_ptr is not defined" in first
+    assert others[0] == "  does not compile: kernel 'broken' in lesson_triton.py for sm_90"
+    assert others[1].endswith(" sm_90 'a_ptr=*i32' BLOCK=64 num_warps=4 num_stages=3")
+    assert "b_ptr + at" in Path(others[2].partition("whole log: ")[2]).read_text()
+
+
+def test_an_error_in_a_called_function_has_the_line_of_that_function(make_triton: MakeTriton) -> None:
+    source = make_triton(CALLED)
+    with pytest.raises(CompileError) as error:
+        source.compile(triton_ahead("calls", signature={"a_ptr": "*i32"}, constants={"BLOCK": 64}), "sm_90")
+    inner, outer = (CALLED.splitlines().index(line) + 1 for line in ("    return at + missing", f"    {CALL}"))
+    first, second = str(error.value).splitlines()[:2]
+    assert first.startswith(f"{source.path}:{inner}: error: ")
+    assert "missing is not defined" in first
+    assert second == f"  {source.path}:{outer}: called from here"
+
+
+def test_an_error_of_a_launch_is_read_as_one_of_compilation(make_triton: MakeTriton) -> None:
+    source = make_triton(CALLED)
+    ahead = triton_ahead("calls", signature={"a_ptr": "*i32"}, constants={"BLOCK": 64})
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # Triton's own, whose type is not imported here
+        _compiled(source.kernel("calls"), ahead, 90)
+    error = triton_compile_error(raised.value)
+    assert error is not None
+    inner = CALLED.splitlines().index("    return at + missing") + 1
+    assert str(error).startswith(f"{source.path}:{inner}: error: ")
+    assert "does not compile: kernel 'calls' in lesson_triton.py\n" in str(error)
+    assert triton_compile_error(ValueError("at 3:4:")) is None
 
 
 def test_names_must_be_the_kernels(make_triton: MakeTriton) -> None:

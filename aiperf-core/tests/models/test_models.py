@@ -164,7 +164,7 @@ def test_a_draft_model_says_what_it_was_told() -> None:
 def test_what_is_no_fraction_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         agreeing(successors(8, "cpu", generator()), 1.5, generator())
-    assert str(caught.value) == "an agreement of 1.5 was asked for; accepted is a number from 0 to 1"
+    assert str(caught.value) == "an agreement of 1.5 was requested; accepted is a number from 0 to 1"
 
 
 def test_successors_are_one_cycle() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiperf_core.names import words
+from aiperf_core.names import MOST_LINES, lines, words
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.results.models import Verdict
 
@@ -22,6 +22,11 @@ from aiperf_core.results.models import Verdict
 )
 def test_words_cannot_move_the_cursor(content, shown):
     assert words(content) == shown
+
+
+def test_lines_are_kept_up_to_a_number():
+    assert lines("a.c:1: error\n  cc \x1b[31m-O3\r\n\n") == "a.c:1: error\ncc -O3"
+    assert lines("x\n" * 100).split("\n")[MOST_LINES - 1 :] == [" ".join("x" * (101 - MOST_LINES))]
 
 
 @given(st.text())

@@ -5,11 +5,11 @@ from itertools import combinations
 
 import attrs
 import pytest
+from text_boxes import boxes_of
 
 from aiperf_core.render import roofline_plot
-from aiperf_core.render.labels import Box
 from aiperf_core.render.roofline import roofline as collect
-from aiperf_core.render.svg import Text, markup, text_width
+from aiperf_core.render.svg import Text, markup
 from aiperf_core.results import example
 from aiperf_core.results.models import DISBELIEVED
 
@@ -63,11 +63,11 @@ def test_one_target():
         "FLOP/s",
     ]
     assert marks(svg) == [
-        "mark hollow baseline",
-        "mark variant",
-        "mark best",
-        "mark variant",
-        "mark open yardstick",
+        "mark hollow s9",
+        "mark s0",
+        "mark s1",
+        "mark s2",
+        "mark open s6",
     ]
 
 
@@ -100,15 +100,14 @@ def test_of_many_marks_some_have_names(targets, named):
     assert len(marks(markup(roofline_plot.draw([found])))) == 5 * targets
 
 
-@pytest.mark.parametrize("count", [1, 3, 8])
-def test_words_lie_within_the_picture_and_cover_none_another(count):
-    found = roofline_plot.draw([panel(*many(count, rows=3))])
-    boxes = []
-    for text in (shape for shape in found.shapes if isinstance(shape, Text) and not shape.turned):
-        size = 10 if text.kind in ("tick", "note") else 11
-        width = text_width(text.content, size)
-        left = text.x - {"start": 0, "middle": width / 2, "end": width}[text.anchor]
-        boxes.append((text.content, Box(left, text.y - size * 0.75, left + width, text.y + 2)))
+@pytest.mark.parametrize(
+    ("count", "wide"),
+    [(1, roofline_plot.WIDE), (3, roofline_plot.WIDE), (8, roofline_plot.WIDE), (1, roofline_plot.NARROW)],
+)
+def test_words_lie_within_the_picture_and_cover_none_another(count, wide):
+    found = roofline_plot.draw([panel(*many(count, rows=3))], "a title " * 20, wide)
+    assert found.width == wide
+    boxes = boxes_of(found)
     for content, box in boxes:
         assert box.left >= 0, content
         assert box.right <= found.width, content
@@ -119,8 +118,9 @@ def test_words_lie_within_the_picture_and_cover_none_another(count):
 
 
 def test_the_alternative_text_names_the_first_marks():
+    assert roofline_plot.draw([panel()]).title == "roofline of NVIDIA H200"
     assert roofline_plot.draw([panel()]).alt.startswith(
-        "roofline of NVIDIA H200: ch07.memory_access:strided 103 GFLOP/s at 0.25 FLOP/B, 9.5 % of the speed of light; "
+        "ch07.memory_access:strided 103 GFLOP/s at 0.25 FLOP/B, SOL 9.5 %; "
     )
     assert roofline_plot.draw([panel(*many(5))]).alt.endswith("; and 1 more")
 

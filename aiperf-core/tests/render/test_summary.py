@@ -11,6 +11,7 @@ from aiperf_core.results import example
 from aiperf_core.results.models import SkippedTarget, Verdict
 
 PLAIN = Look(plain=True)
+SPEEDUPS = {Verdict.FASTER: 2.0, Verdict.SAME: 1.0, Verdict.INCONCLUSIVE: 0.99, Verdict.SLOWER: 0.9}
 SKIPPED = SkippedTarget("ch10.warp_specialized_gemm", Verdict.SKIPPED, "needs sm_90a (this machine has no CUDA GPU)")
 
 
@@ -22,7 +23,15 @@ def printed(results, width=80):
 
 
 def only(*verdicts):
-    rows = [attrs.evolve(example.rows()[1], name=verdict.lower(), verdict=verdict) for verdict in verdicts]
+    rows = [
+        attrs.evolve(
+            example.rows()[1],
+            name=verdict.lower(),
+            verdict=verdict,
+            speedup=example.estimate(SPEEDUPS.get(verdict, 99.0)),
+        )
+        for verdict in verdicts
+    ]
     return attrs.evolve(example.result(), rows=[example.rows()[0], *rows])
 
 
@@ -63,9 +72,7 @@ def test_a_target_without_variants():
 
 def test_headlines():
     assert headline(example.result(), PLAIN).plain == "ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED"
-    assert headline(SKIPPED, PLAIN).plain == (
-        "ch10.warp_specialized_gemm  SKIPPED  needs sm_90a (this machine has no CUDA GPU)"
-    )
+    assert headline(SKIPPED, PLAIN).plain == "ch10.warp_specialized_gemm  SKIPPED"
 
 
 def test_a_target_for_memory_is_headed_by_its_memory():

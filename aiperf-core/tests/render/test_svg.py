@@ -1,4 +1,6 @@
 import math
+import operator
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -47,11 +49,10 @@ def test_a_scale_may_run_upwards():
 
 def test_words_of_others_are_escaped_wherever_they_stand():
     bad = "\"><script>'\x1b[2J\nb"
-    found = svg.markup(Picture(10, 10, bad, [Text(1, 2, bad), Dot(1, 2, 3, "x", bad)]))
-    assert found.count("&lt;script&gt;") == 3
-    assert found.count("<") == 9  # svg, text, g, title and their ends, and a circle
+    found = svg.markup(Picture(10, 10, bad, bad, [Text(1, 2, bad), Dot(1, 2, 3, "x", bad)]))
+    assert found.count("&lt;script&gt;") == 4
+    assert found.count("<") == 13  # svg, its title and desc, text, g, title and their ends, and a circle
     assert "\x1b" not in found
-    assert '"&' not in found.replace('aria-label="&', "")
 
 
 def test_numbers_are_short():
@@ -96,10 +97,41 @@ def test_the_style_sheet_and_the_properties_of_a_shape_agree():
 
 
 def test_a_file_has_its_size_its_style_and_a_background():
-    text = svg.document(Picture(30, 20, "x", [svg.line(0, 0, 1, 1, "roof")]))
+    text = svg.document(Picture(30, 20, "what", "x", [svg.line(0, 0, 1, 1, "roof")]))
     assert text.startswith('<svg width="30" height="20" viewBox="0 0 30 20" ')
-    assert "<style>path {" in text
+    assert "><title>what</title><desc>x</desc><style>path {" in text
     assert '<rect class="paper" width="100%" height="100%"/><path class="roof"' in text
+
+
+def test_a_file_follows_the_colour_scheme_of_its_reader():
+    text = svg.document(Picture(30, 20, "x", "x", []))
+    light, dark = text.split("@media (prefers-color-scheme: dark) {")
+    for sheet, palette in ((light, svg.PALETTE), (dark, {**svg.PALETTE, **svg.DARK})):
+        for kind in ("best", "s0", "baseline"):
+            assert f"svg .{kind} {{ color: {palette[svg._COLOURS[kind]]} }}" in sheet
+        assert f"svg .paper {{ fill: {palette['page']} }}" in sheet
+        assert f"stroke: {palette['page']}; stroke-width: 3px" in sheet
+    assert "var(" not in text
+
+
+def linear(colour):
+    """The red, green and blue of a colour by their light."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+
+
+def lab(colour):
+    """A colour of sRGB in CIELAB, in which distances are what an eye sees."""
+    matrix = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    x, y, z = (sum(map(operator.mul, row, linear(colour))) for row in matrix)
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x / 0.95047, y, z / 1.08883))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("palette", [svg.PALETTE, {**svg.PALETTE, **svg.DARK}], ids=["light", "dark"])
+def test_colours_of_series_are_told_apart_and_stand_out_from_the_page(palette):
+    for one, other in combinations((*svg.SERIES, "page"), 2):
+        assert math.dist(lab(palette[one]), lab(palette[other])) > 22, (one, other)
 
 
 def test_a_legend_breaks_into_rows():

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
-from aiperf_core.render.table import rate_of, render, render_skipped
+from aiperf_core.render.row_columns import DEFAULT, View, rate_of
+from aiperf_core.render.table import render, render_skipped
 from aiperf_core.results import example
 from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
@@ -20,29 +21,29 @@ ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
 Neighbours in a warp should touch neighbours in memory
 device clock, cold cache, bit-exact
 
-implementation          median        speedup  verdict            rate    peak
-                 95 % interval  95 % interval                 of light  memory
-------------------------------------------------------------------------------
-strided               5.213 ms                                412 GB/s   1 GiB
-naive baseline  [5.198, 5.229]                                   9.5 %
+implementation               median          speedup  verdict               rate
+                      95 % interval    95 % interval  peak memory            SOL
+--------------------------------------------------------------------------------
+strided                    5.213 ms                                     412 GB/s
+naive baseline       [5.198, 5.229]                   1 GiB                9.5 %
 
-coalesced             652.3 us          7.99x  FASTER        3.29 TB/s   1 GiB
-                [650.3, 654.3]   [7.97, 8.02]                     76 %
+coalesced                  652.3 us            7.99x  FASTER           3.29 TB/s
+                     [650.3, 654.3]     [7.97, 8.02]  1 GiB                 76 %
 
-wide                  601.3 us          8.67x  FASTER        3.57 TB/s   1 GiB
-                [599.5, 603.1]   [8.64, 8.70]                     82 %
+wide                       601.3 us            8.67x  FASTER           3.57 TB/s
+                     [599.5, 603.1]     [8.64, 8.70]  1 GiB                 82 %
 
-prefetched             5.20 ms          1.00x  INCONCLUSIVE   413 GB/s   1 GiB
-                  [5.04, 5.36]   [0.97, 1.03]                    9.5 %
+prefetched                  5.20 ms            1.00x  INCONCLUSIVE      413 GB/s
+                       [5.04, 5.36]     [0.97, 1.03]  1 GiB                9.5 %
 
-remembered                                     INVALID
+remembered                                            INVALID
 
-swizzled                                       FAILED
+swizzled                                              FAILED
 
-tensor_memory                                  SKIPPED
-------------------------------------------------------------------------------
-memcpy                552.3 us                               3.89 TB/s   1 GiB
-yardstick       [550.6, 554.0]                                    90 %
+tensor_memory                                         SKIPPED
+--------------------------------------------------------------------------------
+memcpy                     552.3 us                                    3.89 TB/s
+yardstick            [550.6, 554.0]                   1 GiB                 90 %
 
 why           wide: four times the bytes in flight per thread, so that fewer
               warps fill the memory pipeline
@@ -56,16 +57,14 @@ FAILED        swizzled: its process was killed by signal 11
 
 SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
-step          wide over coalesced: 1.084x [1.081, 1.087]
-prepare       wide 23.0 ms; excluded from all timings
-warning       environment.virtualization_overhead: this machine runs under a
-              hypervisor (KVM)
-stopped       time budget spent
-              prefetched: the interval [0.97, 1.03] lies only partly within 1 %
-              of 1. A verdict needs about 15 times the samples: use a longer
+incremental   speedup of wide over coalesced: 1.084x [1.081, 1.087]
+setup         wide 23.0 ms; excluded from all timings
+stop reason   time budget spent
+              prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
+              around 1. A verdict needs about 15 times the samples: use a longer
               --budget.
-judged        60 timed samples against the reference, bit-exact
-harness       4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
+verified      60 timed samples against the reference, bit-exact
+overhead      4.08 ms a sample (input refresh 1.75 ms, verification 1.00 ms,
               rest 1.33 ms), excluded from all timings: 60 % of 8 s of sampling;
               2 s to start
 results       artifacts/runs/20261121-142530-ch07.memory_access
@@ -79,8 +78,8 @@ def printed(renderable, width, look=PLAIN):
     return "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
 
 
-def shown(result, width=80, look=PLAIN, where=None):
-    return printed(render(result, look, width, where), width)
+def shown(result, width=80, look=PLAIN, where=None, view=DEFAULT):
+    return printed(render(result, look, width, where, view), width)
 
 
 def with_rows(*rows):
@@ -91,14 +90,72 @@ def test_the_whole_at_80_columns():
     assert shown(example.result(), where=WHERE) == AT_80
 
 
-def test_the_table_is_the_same_at_100_columns():
-    figures = AT_80[: AT_80.index("why")]
-    assert shown(example.result(), 100)[: len(figures)] == figures
+@pytest.mark.parametrize("width", [76, 80, 100, 120])
+def test_all_targets_of_a_run_are_laid_out_alike(width):
+    """The heads of a wide and of a narrow target stand at the same places, so that a run reads as one table."""
+    narrow = attrs.evolve(example.result(), rows=[example.row("a", "baseline", Verdict.MEASURED, 1.0)])
+    slow = example.row("b" * 30, "variant", Verdict.INCONCLUSIVE, 1.1458, 129.0123, spread=0.3)
+    wide = attrs.evolve(example.result(), rows=[narrow.rows[0], slow])
+    heads = [next(line for line in shown(one, width).splitlines() if "median" in line) for one in (narrow, wide)]
+    assert heads[0] == heads[1]
+
+
+def test_at_120_columns_a_row_is_one_line_with_its_intervals():
+    lines = shown(example.result(), 120).splitlines()
+    row = next(line for line in lines if line.startswith("coalesced"))
+    figures = "652.3 us  [650.3, 654.3]  7.99x  [7.97, 8.02]  FASTER  3.29 TB/s  76 %  1 GiB"
+    assert re.sub(" {2,}", "  ", row) == f"coalesced  {figures}"
+
+
+def test_at_40_columns_a_row_is_a_list():
+    assert """
+wide  FASTER
+  median       601.3 us  [599.5, 603.1]
+  speedup      8.67x  [8.64, 8.70]
+  peak memory  1 GiB
+  rate         3.57 TB/s  SOL 82 %
+""" in shown(example.result(), 40)
+
+
+def test_chosen_columns():
+    text = shown(example.result(), 80, view=View(columns=("speedup", "min", "p95", "stddev", "samples")))
+    head = next(line for line in text.splitlines() if line.startswith("implementation"))
+    assert head.split() == ["implementation", "speedup", "min", "p95", "std", "dev", "samples"]
+    row = next(line for line in text.splitlines() if line.startswith("wide"))
+    assert row.split() == ["wide", "8.67x", "601", "us", "607", "us", "4.25", "us", "2"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"),
+    [
+        (
+            "declared",
+            ["strided", "coalesced", "wide", "prefetched", "remembered", "swizzled", "tensor_memory", "memcpy"],
+        ),
+        (
+            "speedup",
+            ["wide", "coalesced", "prefetched", "strided", "remembered", "swizzled", "tensor_memory", "memcpy"],
+        ),
+        ("time", ["wide", "coalesced", "prefetched", "strided", "remembered", "swizzled", "tensor_memory", "memcpy"]),
+        ("name", ["coalesced", "prefetched", "remembered", "strided", "swizzled", "tensor_memory", "wide", "memcpy"]),
+    ],
+)
+def test_the_order_of_rows(sort, names):
+    """Yardsticks stay below the rule."""
+    table = shown(example.result(), view=View(sort=sort)).partition("why  ")[0].splitlines()
+    found = [line.split()[0] for line in table if line.split() and line.split()[0] in {*names}]
+    assert found == names
+
+
+def test_sorting_by_time_has_a_row_without_a_time_last():
+    rows = [attrs.evolve(example.rows()[1], time_s=None, name="none"), example.rows()[2]]
+    table = shown(with_rows(*rows), view=View(sort="time"))
+    assert table.index("wide") < table.index("none")
 
 
 def test_in_a_terminal_only_the_characters_differ():
     fancy = shown(example.result(), look=Look(plain=False), where=WHERE)
-    assert "─" * 78 in fancy
+    assert "─" * 80 in fancy
     assert fancy.replace("─", "-").replace("·", "-").replace("│", "|").replace("µ", "u") == AT_80
 
 
@@ -131,7 +188,7 @@ def extreme_rows(count, time, speedup, verdict):
     ]
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("verdict", list(Verdict))
 @pytest.mark.parametrize(
     "time", [None, Estimate(1e-9, 0.9e-9, 1.1e-9), Estimate(100.0, 99.99, 100.01), Estimate(9999.0, 1.0, 99999.0)]
@@ -157,7 +214,7 @@ def test_extremes_are_complete_and_fit(width, verdict, time, speedup):
     st.lists(st.text(alphabet="abc_", min_size=1, max_size=40), min_size=1, max_size=6, unique=True),
     st.floats(1e-9, 1e2),
     st.floats(1e-4, 1e5),
-    st.sampled_from([80, 100]),
+    st.sampled_from([40, 80, 100, 120]),
 )
 def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
     rows = [example.row(name, "variant", Verdict.SAME, time, speedup, spread=0.0123) for name in names]
@@ -169,10 +226,10 @@ def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
     assert table.count("1 GiB") >= len(names)
 
 
-def test_without_ceilings_there_is_no_share_of_light():
+def test_without_ceilings_there_is_no_sol():
     rows = [attrs.evolve(row, speed_of_light=None) for row in example.rows()]
     table = shown(with_rows(*rows)).partition("why  ")[0]
-    assert "of light" not in table
+    assert "SOL" not in table
     assert " % " not in table.replace("95 % interval", "")
     assert "3.29 TB/s" in table
 
@@ -206,9 +263,8 @@ def test_the_rate_is_that_of_what_bounds(bound, rates, text):
 def test_yardsticks_stand_below_a_rule_wherever_they_were_declared():
     rows = example.rows()
     lines = shown(with_rows(rows[-1], *rows[:-1])).splitlines()
-    assert lines.index("remembered" + " " * 37 + "INVALID") < lines.index(
-        "yardstick       [550.6, 554.0]                                    90 %"
-    )
+    names = [line.split()[0] for line in lines if line.split()]
+    assert names.index("remembered") < names.index("memcpy")
     assert sum(set(line) == {"-"} for line in lines) == 2
 
 

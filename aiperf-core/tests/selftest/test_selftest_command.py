@@ -311,7 +311,7 @@ def test_the_counts_of_all_issues_add_up(monkeypatch):
         (["--category", "play.zeros"], "aiperf: 'play.zeros' is not a validity issue. Did you mean 'play.zeros'?\n"),
         (
             ["--device", "cuda"],
-            "aiperf: The device 'cuda' was asked for, but there is none here. Leave out --device to try what can be tried on "
+            "aiperf: The device 'cuda' was requested, but this machine has none. Leave out --device to try what can be tried on "
             "the CPU; see what is missing with: aiperf doctor\n",
         ),
     ],

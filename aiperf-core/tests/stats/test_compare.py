@@ -279,5 +279,5 @@ def test_an_interval_down_to_zero_has_no_ratio(tmp_path):
     rows = [attrs.evolve(row, time_s=Estimate(1.0, -1.0, 2.0)) if row.time_s else row for row in example.rows()]
     found = compare(make(tmp_path / "a"), make(tmp_path / "b", rows))
     assert {row.reason for row in found.rows if isinstance(row.left, Row) and row.left.time_s} == {
-        "an interval reaches beyond all measure"
+        "an interval has no finite bound"
     }

@@ -79,6 +79,22 @@ def test_an_interval_contains_its_ratio(top: Blocks, bottom: Blocks) -> None:
 
 
 @few
+@given(BLOCKS, BLOCKS)
+def test_an_interval_ends_near_the_samples(top: Blocks, bottom: Blocks) -> None:
+    time, ratio = of_median(top), estimated(top, bottom)
+    assert time.low >= top.times.min() / 2
+    assert time.high <= top.times.max() * 2
+    assert ratio.low >= top.times.min() / bottom.times.max() / 4 * (1 - 1e-12)
+    assert ratio.high <= top.times.max() / bottom.times.min() * 4 * (1 + 1e-12)
+
+
+def test_a_wild_sample_does_not_make_an_interval_without_end() -> None:
+    times = [42e-6, 51e-6, 45e-6, 12e-3, 30e-3, 25e-3]
+    found = of_median(Blocks.of(times, list(range(6))))
+    assert (found.low, found.high) == (21e-6, 60e-3)
+
+
+@few
 @given(BLOCKS, BLOCKS, st.integers(-20, 20))
 def test_units_change_nothing(top: Blocks, bottom: Blocks, power: int) -> None:
     scale = 2.0**power

@@ -182,7 +182,7 @@ def test_what_is_not_there_any_more_was_not_run(then, tmp_path):
     factors = {name: one for name, one in measured.FACTORS.items() if name != "coalesced"}
     found = judge(then, measured.bundle(tmp_path / "now", factors=factors), {})
     assert outcomes(found)["coalesced"] == "not run"
-    assert found.rows[1].compared.reason == "is not there any more"
+    assert found.rows[1].compared.reason == "no longer exists"
     assert found.exit_code(strict=False) == 1
 
 

@@ -115,7 +115,7 @@ def test_where_memory_is_the_goal_its_peak_decides(ours: int, said: Verdict) -> 
 def test_a_gain_of_memory_is_not_within_what_the_baseline_differs_from_itself() -> None:
     row = of_memory(97 * MIB, control=95 * MIB)
     assert row.verdict is Verdict.INCONCLUSIVE
-    assert row.reason == ("the difference of 3.1% is within what the baseline's peak differs from its own here, 5.3%")
+    assert row.reason == ("the difference of 3.1% is not above the A/A difference of the baseline's peak, 5.3%")
 
 
 def test_pages_of_the_host_are_no_gain_of_memory() -> None:
@@ -127,7 +127,7 @@ def test_pages_of_the_host_are_no_gain_of_memory() -> None:
 def test_memory_that_nobody_saw_proves_nothing(ours: int | None) -> None:
     row = of_memory(ours)
     assert (row.verdict, row.memory_gain) == (Verdict.INCONCLUSIVE, None)
-    assert row.reason == "no peak of its memory, or of the baseline's, was seen"
+    assert row.reason == "its peak memory, or that of the baseline, was not measured"
 
 
 def test_a_row_has_the_mechanisms_of_its_declaration() -> None:
@@ -152,8 +152,8 @@ def test_faster_than_light_is_invalid() -> None:
     assert (variant.speedup, variant.time_s, variant.speed_of_light) == (None, None, None)
     assert [one.issue for one in variant.findings] == ["timing.faster_than_light"]
     assert variant.reason == (
-        "0.004 s is 2.00 times as fast as this machine's memory allows (0.008 s); such a time is a mistake of the cost, of "
-        "the clock or of the implementation"
+        "0.004 s is 2.00 times as fast as this machine's memory allows (0.008 s); the cost, the clock or the "
+        "implementation is wrong"
     )
     assert plain.verdict is Verdict.MEASURED
 
@@ -181,7 +181,7 @@ def test_a_gain_within_what_the_baseline_differs_from_itself_is_refused() -> Non
     assert refused.verdict is Verdict.INCONCLUSIVE
     assert refused.reason is not None
     assert refused.reason.startswith(
-        "the difference of 5.3% is within what the baseline differs from itself here, up to "
+        "the difference of 5.3% is not above the A/A difference of the baseline here, up to "
     )
 
 
@@ -190,6 +190,16 @@ def test_without_a_trusted_baseline_nothing_is_compared() -> None:
     assert variant.verdict is Verdict.INCONCLUSIVE
     assert variant.reason == "there is no trusted baseline to compare with (plain: INVALID)"
     assert variant.time_s is not None
+
+
+def test_the_interval_of_a_time_begins_at_the_speed_of_light() -> None:
+    wild = [0.009, 0.030, 0.009, 0.031, 0.0085, 0.029] * 2
+    (row,) = scored(("plain", "baseline", wild))
+    assert row.time_s is not None
+    assert row.time_s.low == pytest.approx(0.008, rel=1e-6)
+    (without,) = scored(("plain", "baseline", wild), measured=(1e12,))
+    assert without.time_s is not None
+    assert without.time_s.low < 0.008
 
 
 def test_too_few_passes_are_said() -> None:
@@ -221,7 +231,7 @@ def test_interference_is_warned_of() -> None:
     (row,) = Scoring(observed, "wall", "cold", COST, "bit-exact", 0.01, lambda _: None).rows()
     assert row.verdict is Verdict.MEASURED
     assert [(one.issue, one.severity) for one in row.findings] == [("timing.interference", "warning")]
-    assert row.findings[0].message == "plain takes 100% more time when it takes turns with the others than alone"
+    assert row.findings[0].message == "plain takes 100% more time in alternation with the others than alone"
     assert row.isolated_s is not None
 
 

@@ -50,16 +50,16 @@ def message(check, evidence):
 @pytest.mark.parametrize(
     ("check", "evidence", "reason"),
     [
-        (machine, EMPTY, "nothing is known of the machine"),
+        (machine, EMPTY, "the properties of the machine were not recorded"),
         (
             machine,
             attrs.evolve(EMPTY, machine={"lacking": {"hypervisor": "no"}}),
-            "nothing is known of the machine",
+            "the properties of the machine were not recorded",
         ),
         (versions, EMPTY, "the libraries of the worker are not known"),
-        (self_check, EMPTY, "the harness kept no record of its own work"),
+        (self_check, EMPTY, "the self-check of the harness was not recorded"),
         (ranks, EMPTY, "one process, no ranks"),
-        (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks kept no record"),
+        (ranks, attrs.evolve(EMPTY, world_size=2), "the ranks recorded no work"),
         (seeds_check, EMPTY, "the seeds of this run were not kept"),
         (seeds_check, variant(checked={"seeds": []}), "the seeds of this run were not kept"),
         (cupti_ledger, EMPTY, "CUPTI did not record calls of this row"),
@@ -175,7 +175,7 @@ def test_nodes():
 
 def test_overcommit():
     found = message(machine, on({"committed_bytes": 600 * GIB, "swap_total_bytes": 8 * GIB}))
-    assert found == "the kernel promised 600.0 GiB of memory, of which there are 520.0"
+    assert found == "the kernel committed 600.0 GiB of memory; the machine has 520.0"
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_ranks_that_work():
 def test_a_rank_of_which_nothing_came():
     found = told(ranks, pair({}, size=3, beside=({},)))
     assert found[0] == "distributed.rank_skipping"
-    assert found[1] == "of 3 ranks, nothing came from rank 1, 2"
+    assert found[1] == "of 3 ranks, no record came from rank 1, 2"
 
 
 def test_a_rank_that_has_nothing_to_do_in_the_baseline_either():
@@ -349,7 +349,7 @@ def test_how_little_is_no_work(work_s, idle):
     found = told(ranks, pair({"work_s": work_s}, {}, {}, most, beside=({}, {}, {}, most), time_s=8e-2))
     assert (found is not None) is idle
     if found:
-        assert found == ("distributed.rank_skipping", "of 4 ranks, rank 0 did as good as no work")
+        assert found == ("distributed.rank_skipping", "of 4 ranks, rank 0 did almost no work")
 
 
 @pytest.mark.parametrize(
@@ -468,6 +468,14 @@ def test_buckets_of_reductions(ours, theirs, seen):
             "distributed.gradient_bucketing_mismatch",
             "rank 0, 1 reduces in buckets of 150 bytes, and that of the baseline in buckets of 50, 100 bytes",
         )
+
+
+def test_buckets_of_one_size_are_counted():
+    found = told(ranks, pair({"buckets": (4, 8, 8, 8)}, beside=({"buckets": (14, 14)},)))
+    assert found is not None
+    assert (
+        found[1] == "rank 0 reduces in buckets of 4, 3 x 8 bytes, and that of the baseline in buckets of 2 x 14 bytes"
+    )
 
 
 def test_ranks_of_a_baseline_have_nothing_to_be_compared_with():

@@ -138,7 +138,7 @@ def test_many_changes_of_a_kind_are_one_finding():
     after = {"clock": {"time": {**dict.fromkeys(map(str, range(1, 6)), "b")}}}
     (seen,) = global_state.look(of(state_before=before, state_after=after))
     assert seen.message == (
-        "functions that tell the time were replaced, after the calls: time.0 is gone; time.1 is b, not a; "
+        "clock functions were replaced, after the calls: time.0 is gone; time.1 is b, not a; "
         "time.2 is b, not a; time.3 is b, not a and 2 more"
     )
     assert len(seen.evidence) == 6

@@ -107,6 +107,20 @@ def test_one_implementation_at_two_sizes(acme: Any) -> None:
     assert result.return_value == 3
 
 
+def test_a_kernel_that_does_not_compile_is_told_by_its_file_and_line(acme: Any) -> None:
+    declared = "by_row = loop(host_source('rows.c'), out='a')\nbench.variant(device='cpu', why='-')(by_row('rows'))\n"
+    imported = "from aiperf_core.kernels import host_source\nfrom aiperf_core.launches import loop\n"
+    source = acme.folder / "aiperf_acme"
+    acme.write("aiperf_acme/sound.py", imported + (source / "sound.py").read_text() + declared)
+    acme.write("aiperf_acme/rows.c", "\nvoid rows(float* out) { out[0] = missing; }\n")
+    result = invoke(acme, "acme.sound:rows", "--json")
+    (target,) = json.loads(result.stdout)["targets"]
+    (problem,) = [one for one in target["outcomes"] if one["verdict"] == "problem"]
+    assert (problem["test"], problem["remedy"]) == ("implementation.rows", "")
+    assert problem["found"].startswith(f"{source}/rows.c:2: error: 'missing' undeclared")
+    assert "\n  does not compile: rows.c\n" in problem["found"]
+
+
 def test_what_cannot_be_linted_ends_with_1(acme: Any) -> None:
     result = invoke(acme, "acme.broken", "acme.elsewhere")
     lines = result.stdout.splitlines()
@@ -121,7 +135,7 @@ def test_mistaken_options_are_usage_errors(acme: Any) -> None:
     assert str(size.exception) == "'acme.sound' has no size 'huge'; it has smoke, larger."
     device = invoke(acme, "acme.sound", "--device", "cuda")
     assert isinstance(device.exception, UsageError)
-    assert str(device.exception).startswith("The device 'cuda' was asked for, but there is none here: ")
+    assert str(device.exception).startswith("The device 'cuda' was requested, but this machine has none: ")
     target = invoke(acme, "acme.sund")
     assert isinstance(target.exception, UsageError)
 

@@ -208,28 +208,23 @@ class Compressed(StaticGraph):
     compresses = True
 
 
-@both.variant(
-    adds=("bucket views", "static graph", "bfloat16 buckets"),
-    why="the whole ladder, less the accumulation: every pass sends",
-    lossy=TRAVELS_AS_BF16,
-)
+def less(mechanism, what):
+    """Declare the whole ladder without a mechanism."""
+    others = ("local accumulation", "bucket views", "static graph", "bfloat16 buckets")
+    adds = tuple(other for other in others if other != mechanism)
+    return both.variant(adds=adds, why=f"the whole ladder, less {what}", lossy=TRAVELS_AS_BF16)
+
+
+@less("local accumulation", "the accumulation: every pass sends")
 class WithoutAccumulation(Compressed):
     accumulates = False
 
 
-@both.variant(
-    adds=("local accumulation", "static graph", "bfloat16 buckets"),
-    why="the whole ladder, less the views: buckets are filled and emptied",
-    lossy=TRAVELS_AS_BF16,
-)
+@less("bucket views", "the views: buckets are filled and emptied")
 class WithoutViews(Compressed):
     views = False
 
 
-@both.variant(
-    adds=("local accumulation", "bucket views", "bfloat16 buckets"),
-    why="the whole ladder, less the static graph",
-    lossy=TRAVELS_AS_BF16,
-)
+@less("static graph", "the static graph")
 class WithoutStatic(Compressed):
     static = False

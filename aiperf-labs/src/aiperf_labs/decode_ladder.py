@@ -20,7 +20,7 @@ from torch.nn import functional
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, graphs
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import host_source
-from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted
+from aiperf_core.models import Cache, ModelConfig, Transformer, config, planted, rms_norm, rotate
 
 # The operations on a processor are so short that two threads would mostly wait for each other.
 bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1, prepare_timeout_s=600)
@@ -28,7 +28,6 @@ both, cuda, cpu = bench.on(("cpu", "cuda")), bench.on("cuda"), bench.on("cpu", r
 host_code = host_source("decode_ladder.c")
 
 DTYPES = {16: torch.bfloat16, 32: torch.float32}
-EPSILON = 1e-5  # of the norms of `aiperf_core.models`
 CACHED_BYTES = 128 << 20  # weights below this may stay in a cache from step to step
 SMOKE = ModelConfig(layers=2, width=40, heads=4, kv_heads=2, hidden=51, vocabulary=97)
 
@@ -138,10 +137,10 @@ class OwnStep(Eager):
         stream = functional.embedding(token, model.embedding)
         for layer in model.layers:
             stream = self.added(stream, self.attended(stream, layer, turns), layer.out)
-            gate, up = functional.linear(self.norm(stream, layer.mlp_norm), layer.gate_up).chunk(2, -1)
+            gate, up = functional.linear(rms_norm(stream, layer.mlp_norm), layer.gate_up).chunk(2, -1)
             stream = self.added(stream, functional.silu(gate) * up, layer.down)
         cache.length = place + 1
-        return model.logits(self.norm(stream, model.norm))
+        return model.logits(rms_norm(stream, model.norm))
 
     def added(self, stream, x, weight):
         """The stream with the product of x and a weight added."""
@@ -149,30 +148,20 @@ class OwnStep(Eager):
             return stream.addmm_(x, weight.t())
         return stream + functional.linear(x, weight)
 
-    def norm(self, x, weight):
-        return functional.rms_norm(x, weight.shape, weight, EPSILON)
-
     def attended(self, stream, layer, turns):
         """What all heads see of earlier tokens, [batch, width]; the keys and values of this one are added to them."""
         sizes, place = self.sizes, self.cache.length
-        split = functional.linear(self.norm(stream, layer.attention_norm), layer.qkv)
+        split = functional.linear(rms_norm(stream, layer.attention_norm), layer.qkv)
         split = split.view(len(stream), -1, 1, sizes.head_width)
         query, key, value = split.split((sizes.heads, sizes.kv_heads, sizes.kv_heads), 1)
         keys, values = self.cache.keys[layer.number], self.cache.values[layer.number]
-        keys[:, :, place : place + 1] = rotated(key, turns)
+        keys[:, :, place : place + 1] = rotate(key, turns)
         values[:, :, place : place + 1] = value
         seen = (keys[:, :, : place + 1], values[:, :, : place + 1])
         mixed = functional.scaled_dot_product_attention(
-            rotated(query, turns), *seen, enable_gqa=sizes.heads != sizes.kv_heads
+            rotate(query, turns), *seen, enable_gqa=sizes.heads != sizes.kv_heads
         )
         return mixed.reshape(stream.shape)
-
-
-def rotated(x, turns):
-    """Heads, turned as `aiperf_core.models` turns them."""
-    cosine, sine = turns
-    first, second = x.to(cosine.dtype).chunk(2, -1)
-    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1).to(x.dtype)
 
 
 @both.variant(adds="rotary table", why="cosines and sines depend on the place alone, and need no kernels in a step")

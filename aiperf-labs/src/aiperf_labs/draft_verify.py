@@ -336,7 +336,7 @@ class Adaptive(DraftModel):
         return min(times[1:])
 
     def answer_all(self, goal):
-        self.right, self.wrong = 2.0, 1.0  # as if so many guesses had been judged
+        self.right, self.wrong = 2.0, 1.0  # as if three guesses had been judged before
         super().answer_all(goal)
 
     def choose(self):

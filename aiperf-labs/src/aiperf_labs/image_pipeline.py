@@ -91,8 +91,8 @@ cuda.reach(of="speedup", at_least=4)
 class Pipeline:
     """Batches one after the other; a class below sets what it adds.
 
-    pinned: host memory of batches is pinned.  overlapped: copies run in a stream of their own, and nobody waits for
-    them but the network.  ahead: threads decode.  narrow: bytes are copied.  whole: batches are decoded at once.
+    pinned: host memory of batches is pinned.  overlapped: copies run in a stream of their own, and only the
+    network waits for them.  ahead: threads decode.  narrow: bytes are copied.  whole: batches are decoded at once.
     """
 
     pinned = overlapped = ahead = narrow = whole = False

@@ -9,11 +9,9 @@ Variants   A ladder. `sorted`: tokens are sorted by expert once.  `grouped`: one
            gate and up meet before they are stored.  `graph` (cuda): the layer is one launch of a CUDA graph.
            Left out of the whole: `without_gather`, and on a GPU `without_fusion`; without the last one it is the step
            below.
-Breaks     One or two experts, or so many tokens for each that single products fill the machine: the first steps then
+Breaks     One or two experts, or enough tokens for each that single products fill the machine: the first steps then
            gain nothing. Tiles have one size, whatever the number of tokens; a library tunes them.
 """
-
-import math
 
 import torch
 from torch.nn import functional
@@ -21,46 +19,29 @@ from torch.nn import functional
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.errors import SkipError
 from aiperf_core.graphs import captured
-from aiperf_core.kernels import host_source, triton_ahead, triton_source
+from aiperf_core.kernels import host_source
+from aiperf_core.models.experts import (
+    TILE_COLUMNS,
+    combined,
+    expected_experts,
+    expert_kernels,
+    expert_tiles,
+    expert_weights,
+    popularity,
+    router_logits,
+    sorted_by_expert,
+    swiglu,
+    to_slots,
+)
 
 bench = Benchmark(goal="speed", clock="wall", prepare_timeout_s=600)
 both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
 cuda = bench.on("cuda", requires=("sm_80", "package:triton"))
 
 DTYPES = {16: torch.bfloat16, 32: torch.float32}
-# A tile of the Triton kernels; its rows are at most this many, and fewer where experts have fewer.
-ROWS, COLUMNS, DEPTH, STAGES = 128, 128, 64, 3
-HALF = COLUMNS // 2  # of gate and of up each, where a program has both
-LEAST_ROWS = 16  # of a tensor core's product
 in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
 
-
-def ahead(kernel, rows, columns, **constants):
-    pointers = dict.fromkeys(("x_ptr", "weights_ptr", "out_ptr"), "*bf16:16")
-    indices = {"order_ptr": "*i64:16", "ends_ptr": "*i32:16"}
-    sizes = {"experts": "i32:16", "chosen": "i32", "depth": "i32:16", "columns": "i32:16"}
-    return triton_ahead(
-        kernel,
-        signature=pointers | indices | sizes,
-        constants={"ROWS": rows, "COLUMNS": columns, "DEPTH": DEPTH, "EXPERTS": 64, **constants},
-        num_warps=warps_of(rows),
-        num_stages=STAGES,
-    )
-
-
-def warps_of(rows):
-    return 8 if rows > 64 else 4
-
-
 host_code = host_source("moe_ladder.c", options=("-fno-math-errno", "-fno-trapping-math"))
-kernels = triton_source(
-    "moe_ladder_triton.py",
-    ahead("gathered", ROWS, COLUMNS, GATHER=True),
-    ahead("gathered", LEAST_ROWS, COLUMNS, GATHER=False),
-    ahead("gathered_swiglu", ROWS, HALF),
-    ahead("gathered_swiglu", LEAST_ROWS, HALF),
-    archs=("sm_80", "sm_90"),
-)
 
 ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 16, "skew": 0.25}
 
@@ -73,27 +54,14 @@ ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 1
     many={"tokens": 65536, **ON_A_GPU},
 )
 def inputs(tokens, experts, width, bits, skew, device, generator):
-    # The largest of log p plus Gumbel noise are as many draws by p without putting back.
-    uniform = torch.rand(tokens, experts, dtype=torch.float64, device=device, generator=generator).clamp_min_(1e-12)
-    order = torch.randperm(experts, device=device, generator=generator)
-    liked = popularity(experts, skew).log().to(device)[order]
+    logits = router_logits(popularity(experts, skew), tokens, device, generator)
     x = torch.randn(tokens, width, device=device, generator=generator)
-    return {"x": x.to(DTYPES[bits]), "logits": (liked - (-uniform.log()).log()).float()}
+    return {"x": x.to(DTYPES[bits]), "logits": logits.float()}
 
 
 @bench.static
 def parameters(experts, width, hidden, bits, device, generator):
-    def matrices(rows, columns):
-        drawn = torch.randn(experts, rows, columns, device=device, generator=generator)
-        return drawn.div_(math.sqrt(rows)).to(DTYPES[bits])
-
-    return {"gate_up": matrices(width, 2 * hidden), "down": matrices(hidden, width)}
-
-
-def popularity(experts, skew):
-    """The probability of each expert, falling with its rank to the power of `skew`."""
-    weight = torch.arange(1, experts + 1, dtype=torch.float64) ** -skew
-    return weight / weight.sum()
+    return expert_weights(experts, width, hidden, device, DTYPES[bits], generator)
 
 
 @bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
@@ -108,8 +76,7 @@ def reference(x, logits, gate_up, down, chosen):
 
 @bench.cost
 def cost(tokens, experts, chosen, width, hidden, bits, skew):
-    # Draws that are put back reach fewer experts, so at least so many are read.
-    active = float((1 - (1 - popularity(experts, skew)) ** (tokens * chosen)).sum())
+    active = expected_experts(popularity(experts, skew), tokens * chosen)
     element = bits // 8
     return Cost(
         bytes_read=element * (tokens * width + 3 * active * width * hidden) + 4 * tokens * experts,
@@ -120,7 +87,7 @@ def cost(tokens, experts, chosen, width, hidden, bits, skew):
     )
 
 
-# A single token; widths that fill no tile; a single expert; experts that nobody chooses; float32.
+# A single token; widths that fill no tile; a single expert; experts without tokens; float32.
 bench.awkward(
     {"tokens": 1, "experts": 3, "chosen": 3},
     {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
@@ -136,28 +103,6 @@ def routed(logits, chosen):
     """The shares and the numbers of the chosen experts of each token."""
     best = logits.topk(chosen, -1)
     return torch.softmax(best.values, -1), best.indices
-
-
-def sorted_by_expert(routes, experts):
-    """The slots (token * chosen + choice) sorted by expert, and the end of each expert's; nobody waits for the GPU."""
-    found = routes.flatten().sort(stable=True)
-    every = torch.arange(experts, device=routes.device)
-    return found.indices, torch.searchsorted(found.values, every, right=True, out_int32=True)
-
-
-def swiglu(wide):
-    gate, up = wide.chunk(2, -1)
-    return functional.silu(gate) * up
-
-
-def to_slots(results, order):
-    """Results in sorted order, each put into its slot."""
-    return torch.empty_like(results).index_copy_(0, order, results)
-
-
-def combined(slots, shares):
-    """The weighted sum of the results of each token, which lie side by side in `slots`."""
-    return torch.bmm(shares.to(slots.dtype)[:, None], slots.view(*shares.shape, -1))[:, 0]
 
 
 @both.baseline(kind="naive")
@@ -215,10 +160,7 @@ class Grouped:
         self.results = x.new_empty(self.slots, width, dtype=dtype)
         self.straight = torch.arange(self.slots, device=x.device)
         if self.on_gpu:
-            rows = min(ROWS, max(LEAST_ROWS, 1 << (self.slots // experts).bit_length()))
-            self.tiles = self.slots // rows + min(experts, self.slots)
-            self.size = {"ROWS": rows, "DEPTH": DEPTH, "EXPERTS": 1 << (experts - 1).bit_length()}
-            self.size |= {"num_warps": warps_of(rows), "num_stages": STAGES}
+            self.tiles, self.size = expert_tiles(self.slots, experts)
 
     def run(self, x, logits, chosen):
         (gate_up, down), kind = self.weights, x.dtype
@@ -242,9 +184,9 @@ class Grouped:
             host_code.call(name, left, weights, order, ends, out, *sizes)
             return out
         gated = name == "gathered_swiglu"
-        block = HALF if gated else COLUMNS
-        kernel = kernels.kernel("gathered_swiglu" if gated else "gathered")
+        named = name if gated else "gathered"
         more = {} if gated else {"GATHER": name == "gathered"}
+        kernel, block = expert_kernels.kernel(named), TILE_COLUMNS[named]
         grid = (self.tiles * -(-out.shape[1] // block),)
         kernel[grid](left, weights, order, ends, out, *sizes, COLUMNS=block, **more, **self.size)
         return out

@@ -60,5 +60,7 @@ def aiperf_targets() -> Iterable[Target]:
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the list of ladders, and the coverage of techniques."""
-    yield Command("labs", "List the labs, and show their ladders.", "aiperf_labs.cli:labs")
-    yield Command("techniques", "Show which techniques targets have proven.", "aiperf_labs.cli:techniques")
+    yield Command("labs", "List the labs, or show the ladders of one.", "aiperf_labs.cli:labs")
+    yield Command(
+        "techniques", "List techniques, and which of them have a stored result.", "aiperf_labs.cli:techniques"
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from aiperf_core.cli.resuming import INTERRUPTED
+from aiperf_core.cli.main import INTERRUPTED
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
@@ -200,7 +200,7 @@ class Seals:
             return
         for same in together.values():
             bundle = same[0].bundle
-            targets = {name for one in same for name in ([one.target] if one.target else bundle.targets)}
+            targets = {name for one in same for name in one.matching}
             yield check(bundle, targets, samples=self.samples)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:

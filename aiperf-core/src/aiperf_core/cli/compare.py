@@ -1,19 +1,27 @@
 """`aiperf compare`: what changed between two runs, or from one implementation to another."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiperf_core.cli.bundles import ADDRESS, verified
+from aiperf_core.cli.ci import Ci, ci_options
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.measurements import Estimate
     from aiperf_core.results.address import Address
-    from aiperf_core.stats.compare import Compared, Comparison
+    from aiperf_core.stats.compare import Compared, Comparison, Difference
+
+# The options of targets that may differ, as `stats.compare` names them behind the target.
+OPTIONS = ("tier", "floor", "tolerance", "size", "device")
+MOST_NAMES = 3  # of targets in a row; more are counted
 
 
 def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -32,9 +40,14 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
     metavar="FRACTION",
     help="The smallest difference that matters. [default: the runs' own, 0.01]",
 )
+@color_option
 @json_option()
+@ci_options
 @verified("left", "right", samples=lambda given: given["left"].implementation is not None)
-def compare(left: "Address", right: "Address", floor: float | None, as_json: bool) -> ExitCode:
+@click.pass_obj
+def compare(
+    plugins: Plugins, left: "Address", right: "Address", floor: float | None, as_json: bool, ci: Ci
+) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
@@ -53,6 +66,10 @@ def compare(left: "Address", right: "Address", floor: float | None, as_json: boo
         out.write(jsontext.dumps(_document(str(left), str(right), found)))
     else:
         _print(out, str(left), str(right), found)
+    if ci.given:
+        from aiperf_core.render.ci import cases_of_comparison
+
+        ci.write(plugins, cases_of_comparison(found))
     if found.regressions:
         return ExitCode.BELOW_EXPECTATION
     if found.distrusted:
@@ -61,16 +78,15 @@ def compare(left: "Address", right: "Address", floor: float | None, as_json: boo
 
 
 def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
-    from aiperf_core.cli.tables import print_table
+    from aiperf_core.cli.tables import print_table, print_text
     from aiperf_core.names import words
     from aiperf_core.render.summary import counts
 
     click.echo(f"left   {words(left)}\nright  {words(right)}\n")
     if found.differences:
-        rows = [(words(one.what), words(one.left) or "-", words(one.right) or "-") for one in found.differences]
-        print_table(("what differs", "left", "right"), rows)
+        print_table(("what differs", "left", "right"), alike_differences(found.differences))
     else:
-        click.echo("machine, software, sources and options are the same")
+        print_text("machine, software, sources and options are the same")
     compared = [row for row in found.rows if row.verdict]
     if compared:
         click.echo("")
@@ -79,12 +95,44 @@ def _print(out: "Screen", left: str, right: str, found: "Comparison") -> None:
     apart = [row for row in found.rows if not row.verdict]
     if apart:
         click.echo("\nnot compared")
-        rows = [(words(row.target), words(row.implementation), words(row.reason or "")) for row in apart]
-        print_table(("target", "implementation", "why"), rows)
+        print_table(("why", "target", "implementations"), _alike_rows(apart))
     counted = ", ".join(
         f"{count} {verdict.value}" for verdict, count in counts(row.verdict for row in compared if row.verdict)
     )
-    click.echo(f"\n{counted or 'nothing was compared'}; {'paired by pass' if found.paired else 'two runs, not paired'}")
+    click.echo()
+    print_text(f"{counted or 'nothing was compared'}; {'paired by pass' if found.paired else 'two runs, not paired'}")
+
+
+def alike_differences(differences: "Sequence[Difference]") -> list[tuple[str, str, str]]:
+    """The differences as rows of a table. An option that differs alike for several targets is one row."""
+    from aiperf_core.names import words
+
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for one in differences:
+        target, dot, what = one.what.rpartition(" ")
+        option = bool(dot) and "." in target and what in OPTIONS
+        key = (what if option else one.what, one.left, one.right)
+        alike.setdefault(key, []).extend([target] if option else [])
+    return [
+        (words(f"{what} of {_some(targets, 'target')}" if targets else what), words(left) or "-", words(right) or "-")
+        for (what, left, right), targets in alike.items()
+    ]
+
+
+def _some(names: list[str], noun: str) -> str:
+    """The names, or their number where they are many."""
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} {noun}s"
+
+
+def _alike_rows(rows: "Sequence[Compared]") -> list[tuple[str, str, str]]:
+    """Rows that were not compared for the same reason: the reason, the target, and the names."""
+    from aiperf_core.names import words
+
+    alike: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        alike.setdefault((words(row.reason or ""), words(row.target)), []).append(words(row.implementation))
+    ordered = sorted(alike.items(), key=lambda pair: [reason for reason, _ in alike].index(pair[0][0]))
+    return [(reason, target, ", ".join(names)) for (reason, target), names in ordered]
 
 
 def _cells(out: "Screen", row: "Compared") -> tuple[str, ...]:

@@ -4,22 +4,19 @@ The metavar of an argument or the name of an option selects the completion: see 
 plugins.
 """
 
-import ast
 import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.benchmark import snake_case
+from aiperf_core.cli.declared_in import declarations
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.bundle import DEFAULT_PARENT
-from aiperf_core.targets import InstalledTarget
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -30,12 +27,6 @@ SHELLS = {
     "zsh": ("~/.zshrc, after compinit", 'eval "$({} completion zsh)"'),
     "fish": ("~/.config/fish/config.fish", "{} completion fish | source"),
 }
-
-# Decorators of implementations that a pattern can choose.
-DECORATORS = ("baseline", "variant")
-
-# Larger benchmark files are not parsed for the names of implementations.
-MAX_SOURCE_BYTES = 1 << 20
 
 # Bash also splits words at colons, and replaces only the part after the last colon. So the script splits the line at
 # blanks, and removes the part before the last colon from the answers.
@@ -138,7 +129,8 @@ def targets(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
         if not colon:
             yield target.name, target.summary
         elif target.name == name:
-            yield from ((f"{name}:{one}", "") for one in implementations(target))
+            found = declarations(target)
+            yield from ((f"{name}:{one}", "") for one in (found.lines if found else ()))
 
 
 def patterns(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
@@ -191,40 +183,3 @@ WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {
     "TOOL": _records("profilers"),
     "METRICS": _records("metrics"),
 }
-
-
-def implementations(target: InstalledTarget) -> list[str]:
-    """Names of the implementations in a target's file. The file is parsed, not imported: an import takes seconds."""
-    try:
-        spec = find_spec(target.module)
-        source = Path(spec.origin or "") if spec else Path()
-        if source.suffix != ".py" or source.stat().st_size > MAX_SOURCE_BYTES:
-            return []
-        tree = ast.parse(source.read_text())
-    except Exception:  # the package or file of a plugin may be broken
-        return []
-    names = [_declared(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    names += [_called(node.value) for node in tree.body if isinstance(node, ast.Expr | ast.Assign)]
-    return list(dict.fromkeys(filter(None, names)))
-
-
-def _called(value: ast.expr) -> str:
-    """The name in `cuda.variant(turn("tiled"), why="...")`; empty for other expressions."""
-    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in DECORATORS):
-        return ""
-    first = value.args[0] if value.args else None
-    name = first.args[0] if isinstance(first, ast.Call) and first.args else None
-    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
-
-
-def _declared(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """The name of the implementation that a decorator declares; empty for other definitions."""
-    for decorator in node.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else None
-        if isinstance(decorator, ast.Call) and isinstance(called, ast.Attribute) and called.attr in DECORATORS:
-            given = [one.value for one in decorator.keywords if one.arg == "name"]
-            if not given:
-                return snake_case(node.name) if isinstance(node, ast.ClassDef) else node.name
-            if isinstance(given[0], ast.Constant):
-                return str(given[0].value)
-    return ""

@@ -11,13 +11,14 @@ from attrs import define, field
 
 from aiperf_core import units
 from aiperf_core.cli.bundles import ADDRESS, PATTERN_OR_ADDRESS, Seals, verified
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.goals import declarations
-from aiperf_core.cli.measuring import TIERS, device_option, quiet_option, seconds_option, together
+from aiperf_core.cli.measuring import device_option, quiet_option, seconds_option, targets_option, tier_option, together
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.targets import GOALS
+from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def _options(about: str, default: float | None = None, *, patterns: bool = False
     metavar = "PATTERN|BUNDLE[:TARGET...]" if patterns else "BUNDLE[:TARGET[:IMPLEMENTATION]]"
     return together(
         click.argument("what", type=kind, metavar=metavar),
+        targets_option,
         click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: that of the run]"),
         click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
         click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Use this expectations file."),
@@ -57,6 +59,7 @@ def _options(about: str, default: float | None = None, *, patterns: bool = False
             callback=_speedup,
             help=about,
         ),
+        color_option,
     )
 
 
@@ -126,13 +129,14 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 @_options("Rows whose interval is not above this get no threshold.", default=1.05, patterns=True)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @device_option("Device to measure on. [default: the GPU, if the target supports it]")
-@click.option("--tier", type=TIERS, default="standard", show_default=True, help="Tier to measure in.")
+@tier_option("Tier to measure in.", "standard")
 @seconds_option("--budget", "Sampling time per target at first. [default: 3, 30 or 120 by tier]")
 @quiet_option
 @click.pass_obj
 def write(
     plugins: Plugins,
     what: "Address | str",
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -157,22 +161,23 @@ def write(
 
     if not isinstance(what, str):
         with Seals([what]) as seals:
-            rows = [result for group in _groups(plugins, what, hardware, goal, file) for result in group.results]
-            rules.refuse_rows(rows, min_speedup)
-            _write(plugins, [what], hardware, goal, file, min_speedup, dry_run)
+            groups = _groups(plugins, what, only, hardware, goal, file)
+            rules.refuse_rows([result for group in groups for result in group.results], min_speedup)
+            _write(plugins, [what], only, hardware, goal, file, min_speedup, dry_run)
         return seals.code or ExitCode.OK
     from aiperf_core.cli.narrowing import Narrowing
 
-    measured = Narrowing(plugins, device, tier, budget, min_speedup, quiet=quiet)
+    measured = Narrowing(plugins, only, device, tier, budget, min_speedup, quiet=quiet)
     code = measured.run(what, goal)
     if measured.addresses:
-        _write(plugins, measured.addresses, hardware, goal, file, min_speedup, dry_run)
+        _write(plugins, measured.addresses, only, hardware, goal, file, min_speedup, dry_run)
     return code
 
 
 def _write(
     plugins: Plugins,
     found: "Iterable[Address]",
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -194,7 +199,7 @@ def _write(
     declared = {target.name: one for target, one in described}
     for address in addresses:
         manifest = address.bundle.manifest
-        groups = list(_groups(plugins, address, hardware, goal, file))
+        groups = list(_groups(plugins, address, only, hardware, goal, file))
         for group in groups:
             rules.refuse_parts(address.bundle, group.results)
             for source in group.sources.values():
@@ -251,6 +256,7 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
 def _report(
     plugins: Plugins,
     what: "Address",
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -261,7 +267,7 @@ def _report(
 
     rows: list[Checked] = []
     unknown: list[TargetResult] = []
-    for group in _groups(plugins, what, hardware, goal, file, unknown):
+    for group in _groups(plugins, what, only, hardware, goal, file, unknown):
         page = rules.read(group.path)
         if page is None:
             click.echo(
@@ -281,6 +287,7 @@ def _report(
 def _groups(
     plugins: Plugins,
     address: "Address",
+    only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
@@ -294,7 +301,11 @@ def _groups(
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
     installed = {one.name: one for one in plugins.targets}
-    for result in address.outlines():
+    results = address.outlines()
+    kept = _kept(plugins, [result.target for result in results], only)
+    for result in results:
+        if result.target not in kept:
+            continue
         if goal is not None and result.goal != goal:
             continue
         key = (
@@ -314,6 +325,16 @@ def _groups(
         if source is not None:
             group.sources[result.target] = source
     yield from groups.values()
+
+
+def _kept(plugins: Plugins, names: list[str], only: TargetFilter) -> set[str]:
+    """The names of a bundle's targets that the filter keeps. A target that is not installed has only its name."""
+    known = {one.name for one in plugins.targets}
+    missing = [InstalledTarget(name, "") for name in names if name not in known]
+    kept = {one.name for one in only.kept([*plugins.targets, *missing])}.intersection(names)
+    if names and not kept:
+        raise UsageError(f"{only} leaves none of the targets of the bundle: {', '.join(map(words, names))}")
+    return kept
 
 
 def _page(group: _Group) -> "Page":

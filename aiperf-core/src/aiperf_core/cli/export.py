@@ -11,23 +11,46 @@ from aiperf_core.errors import AiperfError, UsageError
 if TYPE_CHECKING:
     from aiperf_core.results.address import Address
 
+# Each format with its use.
+FORMATS = {
+    "csv": "spreadsheets and R",
+    "markdown": "a table in an issue or a README",
+    "html": "a table in a web page",
+    "json": "scripts, with the types of values",
+    "parquet": "pandas, Polars and DuckDB (needs pyarrow and --out)",
+}
+
+
+_USES = "; ".join(f"{name}: {use}" for name, use in FORMATS.items())
+
+
+def _given(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    if value is None:
+        raise UsageError(f"--format is missing; accepted: {', '.join(FORMATS)}. See: aiperf export --help")
+    return value
+
 
 @click.command("export")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(("csv", "markdown", "html", "json", "parquet")),
-    required=True,
-    help="Format of the file. parquet needs pyarrow.",
+    type=click.Choice(tuple(FORMATS)),
+    callback=_given,
+    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.",
 )
 @click.option("--samples", is_flag=True, help="Write one row per sample, as csv, json or parquet.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
 )
 @verified("what", samples=lambda given: given["samples"])
 def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
-    """Write results as a table with one row per implementation. Values are in SI units; column names carry the unit."""
+    """Write results for other programs, as a table with one row per implementation.
+
+    Values are in SI units; the names of columns carry the unit.
+
+    A page to read is written by 'aiperf report'.
+    """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import atomic
     from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table

@@ -7,10 +7,12 @@ import click
 from attrs import asdict
 
 from aiperf_core.cli.bundles import IN, PATTERN_OR_ADDRESS, Seals, verified
-from aiperf_core.cli.measuring import json_option, scratch_planner, warn_of_skipped
+from aiperf_core.cli.color import color_option
+from aiperf_core.cli.measuring import json_option, scratch_planner, targets_option, warn_of_skipped
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
@@ -23,14 +25,17 @@ if TYPE_CHECKING:
 
 @click.command("goals")
 @click.argument("what", type=PATTERN_OR_ADDRESS, nargs=-1, metavar="[PATTERN_OR_BUNDLE]...")
+@targets_option
 @IN
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
+@color_option
 @json_option()
 @verified("what", as_seals=True)
 @click.pass_obj
 def goals(
     plugins: Plugins,
     what: "tuple[Address | str, ...]",
+    only: TargetFilter,
     folder: Path,
     page: Path | None,
     as_json: bool,
@@ -48,7 +53,7 @@ def goals(
 
     bundles = [one.bundle for one in what if not isinstance(one, str)]
     patterns = [one for one in what if isinstance(one, str)]
-    selections = plugins.select(patterns or ["all"])
+    selections = plugins.select(patterns or ["all"], only)
     warn_of_skipped(plugins)
     runs, problems = _runs(folder, bundles)
     if not bundles:
@@ -67,7 +72,7 @@ def goals(
     elif page is None:
         from aiperf_core.render.goals import render
 
-        out.print(render(found, out.look))
+        out.print(render(found, out.look, out.console.width))
     for line in (*found.unreadable, *unusable):
         click.echo(f"aiperf: {words(line)}", err=True)
     for name, file in found.without.items():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import Measuring, measuring_options, server_ahead
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
@@ -27,6 +28,7 @@ from aiperf_core.targets import InstalledTarget, Selection
     help="kernelbench: CANDIDATE.py defines ModelNew; --target is a file with Model, get_inputs, get_init_inputs.",
 )
 @measuring_options(timeout_s=30.0, scope="")
+@color_option
 @click.pass_obj
 def judge(plugins: Plugins, candidate: Path, target: str, kind: str, measuring: Measuring) -> int:
     """Benchmark untrusted code in a sandbox, against the baseline of a target.

@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.cli.measuring import echo_json, json_option
+from aiperf_core.cli.measuring import echo_json, installed, json_option, targets_option
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.kernels.check import Outcome
+    from aiperf_core.kernels.resources import Resources
 
 WIDEST = 100
 
 
 @click.command("kernels")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@targets_option
 @click.option(
-    "--arch", "archs", metavar="ARCH,...", default="", help="Only for these architectures, such as sm_80,sm_90a."
+    "--arch",
+    "archs",
+    metavar="ARCH,...",
+    default="",
+    help="Only for exactly these architectures, such as sm_80,sm_90a.",
 )
 @json_option("a JSON array, with all details of each kernel")
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Write the cubin files to this folder.")
@@ -30,16 +37,25 @@ WIDEST = 100
 )
 @click.pass_obj
 def kernels(
-    plugins: Plugins, patterns: tuple[str, ...], archs: str, as_json: bool, keep: Path | None, jobs: int
+    plugins: Plugins,
+    patterns: tuple[str, ...],
+    only: TargetFilter,
+    archs: str,
+    as_json: bool,
+    keep: Path | None,
+    jobs: int,
 ) -> None:
-    """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their registers and stack.
+    """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their resources.
 
-    Needs no GPU. A PATTERN is as in `aiperf list`. Without --arch, each file is compiled for the architectures that it
-    declares, and for sm_80, sm_90a and sm_100a if it supports them. Exit code 1: a kernel does not compile.
+    Resources are registers, stack and spills of a thread, and shared memory of a block: of CUDA C++ the static part.
+    Needs no GPU. A PATTERN is as in 'aiperf list'. Without --arch, each file is compiled for the architectures that it
+    declares, and for sm_80, sm_90a and sm_100a if it supports them.
+
+    Exit code 1: a kernel does not compile, or nothing was compiled. 2: an architecture is unknown.
     """
     from aiperf_core.kernels.check import compile_all
 
-    chosen = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
+    chosen = installed(plugins, patterns, only)
     asked = [arch.strip() for arch in archs.split(",") if arch.strip()]
     outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep, jobs))
     if as_json:
@@ -48,7 +64,8 @@ def kernels(
         echo_json([asdict(outcome) for outcome in outcomes])
     else:
         _show(outcomes)
-    if any(outcome.status == "failed" for outcome in outcomes):
+    states = {outcome.status for outcome in outcomes}
+    if "failed" in states or states == {"skipped"}:
         raise click.exceptions.Exit(ExitCode.FAILED)
 
 
@@ -59,7 +76,7 @@ def _show(outcomes: "Sequence[Outcome]") -> None:
     _print_table(outcomes)
     for outcome in outcomes:
         if outcome.status == "failed":
-            click.echo(f"\n{outcome.target}, {outcome.arch or outcome.kind}: {_wrapped(outcome.reason)}")
+            click.echo(f"\n{outcome.target}, {outcome.arch or outcome.kind}:\n{_wrapped(outcome.reason)}")
     counts = [(sum(o.status == status for o in outcomes), status) for status in ("ok", "failed", "skipped")]
     click.echo("\n" + ", ".join(f"{count} {status}" for count, status in counts if count))
 
@@ -96,16 +113,22 @@ def _result(outcome: "Outcome") -> str:
         return f"{of_kernel}skipped: {outcome.reason}"
     if outcome.status == "failed":
         return f"{of_kernel}failed"
-    used = [
-        f"{name}: {needs.registers} registers" + (f", {needs.stack_bytes} B of stack" if needs.stack_bytes else "")
-        for name, needs in outcome.resources.items()
-    ]
-    return "\n".join(["ok", *used])
+    return "\n".join(["ok", *(f"{name}: {_used(needs)}" for name, needs in outcome.resources.items())])
+
+
+def _used(needs: "Resources") -> str:
+    parts = [f"{needs.registers} registers"]
+    parts += [f"{needs.shared_bytes:,} B shared"] if needs.shared_bytes else []
+    parts += [f"{needs.stack_bytes:,} B stack"] if needs.stack_bytes else []
+    parts += [f"{needs.spill_bytes:,} B spilled"] if needs.spill_bytes else []
+    return ", ".join(parts)
 
 
 def _wrapped(text: str) -> str:
-    """Wrap to the width, but never inside a path, so that it can be copied."""
+    """Wrap to the width, but neither an error of a compiler nor a path, so that editors find the place."""
     return "\n".join(
-        textwrap.fill(line, WIDEST, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        line
+        if ": error: " in line
+        else textwrap.fill(line, WIDEST, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()
     )

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import asdict, field, frozen
 
-from aiperf_core.cli.measuring import device_option, json_option, scratch_planner, warn_of_skipped
+from aiperf_core.cli.measuring import (
+    device_option,
+    json_option,
+    patterns_or_all,
+    scratch_planner,
+    size_option,
+    targets_option,
+    warn_of_skipped,
+)
 from aiperf_core.errors import ExitCode
-from aiperf_core.names import words
+from aiperf_core.names import lines, words
 from aiperf_core.plugins import Plugins
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
@@ -47,12 +56,15 @@ class Linted:
 
 
 @click.command("lint")
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@targets_option
 @device_option("Only this device. [default: every device of this machine]")
-@click.option("--size", metavar="NAME", default="smoke", show_default=True, help="Preset of sizes.")
+@size_option("smoke")
 @json_option("a JSON object, with every outcome")
 @click.pass_obj
-def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: str, as_json: bool) -> int:
+def lint(
+    plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, device: str | None, size: str, as_json: bool
+) -> int:
     """Test whether the judge of each target rejects wrong answers, and check its cost and implementations.
 
     Wrong answers must be rejected (zeros, stale, rounded, unfinished and more), correct answers accepted, and the
@@ -61,7 +73,7 @@ def lint(plugins: Plugins, patterns: tuple[str, ...], device: str | None, size: 
     """
     from aiperf_core.cli.screen import consoles
 
-    selections = plugins.select(patterns)
+    selections = plugins.select(patterns_or_all(patterns, only), only)
     warn_of_skipped(plugins)
     out, _ = consoles()
     results = []
@@ -144,6 +156,8 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
         except ChildError as error:
             if error.kind == "skip":
                 return _outcome(test, "not applicable", str(error))
+            if error.kind == "compile":
+                return _outcome(test, "problem", str(error))
             wrong = str(error)
         if wrong:
             remedy = f"Correct it, or the reference that disagrees with it: {implementation.where}"
@@ -185,7 +199,7 @@ def _print(out: "Screen", one: Linted) -> None:
     out.print_line(head)
     for outcome in [*one.of("problem"), *one.of("note")]:
         verdict = outcome["verdict"]
-        line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {words(outcome['found'])}")
+        line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {lines(outcome['found'])}")
         out.print(Padding(line, (0, 0, 0, 2)), Padding(Text(words(outcome["remedy"]), "dim"), (0, 0, 0, 6)))
 
 

@@ -2,10 +2,11 @@
 
 import click
 
-from aiperf_core.cli.measuring import echo_json, json_option, warn_of_skipped
+from aiperf_core.cli.color import color_option
+from aiperf_core.cli.measuring import echo_json, installed, json_option, targets_option, warn_of_skipped
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
-from aiperf_core.targets import InstalledTarget
+from aiperf_core.targets import InstalledTarget, TargetFilter
 
 EMPTY = "No benchmarks are installed. Get some: pip install aiperf-ch07"
 NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: aiperf doctor"
@@ -13,17 +14,21 @@ NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: a
 
 @click.command("list")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
+@targets_option
 @click.option("--runnable", is_flag=True, help="Only benchmarks that can run on a device of this machine.")
+@color_option
 @json_option("a JSON array, with all details of each benchmark")
 @click.pass_obj
-def list_targets(plugins: Plugins, patterns: tuple[str, ...], runnable: bool, as_json: bool) -> None:
+def list_targets(
+    plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, runnable: bool, as_json: bool
+) -> None:
     """List the installed benchmarks.
 
-    A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory) or a glob (ch0*.*access).
-    [default: all]
+    A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory; see 'aiperf tags'), a glob
+    (ch0*.*access), or a word in the name, the tags or the summary of targets (transpose). [default: all]
     """
     warn_of_skipped(plugins)
-    wanted = [one.target for one in plugins.select(patterns)] if patterns else list(plugins.targets)
+    wanted = installed(plugins, patterns, only)
     here = _devices(plugins, wanted) if runnable else None
     targets = [target for target in wanted if here is None or here.intersection(target.devices)]
     if as_json:

@@ -3,11 +3,13 @@
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.commands import SECTIONS
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins, load_plugins
@@ -19,6 +21,21 @@ if TYPE_CHECKING:
 
 # The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
+# The exit code of a program that writes to a closed pipe: 128 + SIGPIPE.
+PIPE_CLOSED = 141
+
+
+class _PipeClosedError(Exception):
+    """The output goes to a closed pipe."""
+
+
+@contextmanager
+def _pipe_closed() -> Iterator[None]:
+    """Keep a closed pipe from click, which would exit with 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _PipeClosedError from error
 
 
 class Shell(click.Group):
@@ -93,12 +110,28 @@ class Shell(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands with their summaries, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(self._summaries())
+        """Write the subcommands with their summaries by section, without importing them."""
+        commands = [installed.record for installed in self.plugins.commands.values()]
+        # Without a common width, each section would have a column of its own.
+        width = max((len(command.name) for command in commands), default=0)
+        for section in SECTIONS:
+            rows = [(one.name.ljust(width), one.summary) for one in commands if one.section == section]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
 
     def _summaries(self) -> list[tuple[str, str]]:
         return [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]
+
+    def make_context(self, *arguments: Any, **values: Any) -> click.Context:
+        """Parse the command line, of which `--help` already prints."""
+        with _pipe_closed():
+            return super().make_context(*arguments, **values)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        with _pipe_closed():
+            return super().invoke(ctx)
 
     def main(  # type: ignore[override]  # click writes the same as overloads
         self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any
@@ -110,12 +143,16 @@ class Shell(click.Group):
             returned = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
             code = returned if isinstance(returned, int) else ExitCode.OK
+        except click.exceptions.NoArgsIsHelpError as no_arguments:
+            # A group without a subcommand shows its help, as aiperf itself does.
+            click.echo(no_arguments.format_message())
+            code = ExitCode.OK
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
-        except BrokenPipeError:
+        except (_PipeClosedError, BrokenPipeError):
             # The reader closed the pipe, as in `aiperf list | head -1`. Python would report that again on exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = ExitCode.FAILED
+            code = PIPE_CLOSED
         sys.exit(int(code))
 
 

@@ -14,6 +14,8 @@ from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import known_executor
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import axes_of, fixed
+from aiperf_core.targets import NO_FILTER, InstalledTarget, TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
@@ -23,17 +25,61 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 TIERS = click.Choice(("quick", "standard", "audit"))
 
-size_option = click.option("--size", metavar="NAME", help="Preset of sizes. [default: the preset of the device]")
 set_option = click.option(
     "--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override a size. May be repeated."
 )
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+
+
+def size_option(default: str | None = None) -> Callable[[Command], Command]:
+    """The option `--size`, the name of a preset. Without a default, each device has its own."""
+    about = "Preset of sizes." + ("" if default else " [default: the preset of the device]")
+    return click.option("-s", "--size", default=default, show_default=bool(default), metavar="NAME", help=about)
+
+
+def tier_option(about: str, default: str | None = "quick") -> Callable[[Command], Command]:
+    """The option `--tier`."""
+    return click.option("-t", "--tier", type=TIERS, default=default, show_default=bool(default), help=about)
+
+
+def targets_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `-k` and `--exclude`, which the command receives as `only`, a `TargetFilter`."""
+    options = together(
+        click.option(
+            "-k",
+            "--keyword",
+            default="",
+            metavar="SUBSTRING",
+            help="Only targets with this in the name, tags or summary.",
+        ),
+        click.option("--exclude", multiple=True, metavar="PATTERN", help="Omit these targets. May be repeated."),
+    )
+
+    @wraps(command)
+    def called(*arguments: Any, keyword: str, exclude: tuple[str, ...], **values: Any) -> Any:
+        return command(*arguments, only=TargetFilter(keyword, exclude), **values)
+
+    return options(called)
+
+
+def installed(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter) -> list[InstalledTarget]:
+    """The chosen targets of a command that takes all of them without a pattern; none if none are installed."""
+    chosen = patterns or (("all",) if plugins.targets else ())
+    return [one.target for one in plugins.select(chosen, only)]
+
+
+def patterns_or_all(patterns: tuple[str, ...], only: TargetFilter) -> tuple[str, ...]:
+    """The patterns of a command that needs some; all targets if `-k` or `--exclude` is given alone."""
+    if not patterns and only == NO_FILTER:
+        context = click.get_current_context()
+        raise UsageError(f"Missing argument 'PATTERN...'. See: {context.command_path} --help")
+    return patterns or ("all",)
 
 
 def device_option(about: str) -> Callable[[Command], Command]:
     """The option `--device`. It accepts the devices of all plugins."""
     about += " cpu, cuda, or a plugin's device."
-    return click.option("--device", metavar="NAME", callback=_known, help=about)
+    return click.option("-d", "--device", metavar="NAME", callback=_known, help=about)
 
 
 def executor_option() -> Callable[[Command], Command]:
@@ -45,7 +91,7 @@ def executor_option() -> Callable[[Command], Command]:
 def out_option(what: str = "results") -> Callable[[Command], Command]:
     """The option `--out FOLDER` of a command that writes a bundle or profiles."""
     return click.option(
-        "--out", type=click.Path(path_type=Path), metavar="FOLDER", help=f"Write the {what} to this folder."
+        "-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help=f"Write the {what} to this folder."
     )
 
 
@@ -110,13 +156,9 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
     """
     options = together(
         device_option("Device to run on. [default: the GPU, if the target supports it]"),
-        size_option,
-        click.option(
-            "--tier",
-            type=TIERS,
-            default="quick",
-            show_default=True,
-            help="1, 3 or 10 rounds of fresh processes. standard and audit also measure the baseline against itself.",
+        size_option(),
+        tier_option(
+            "1, 3 or 10 rounds of fresh processes. standard and audit also measure the baseline against itself."
         ),
         click.option(
             "--policy",
@@ -170,16 +212,13 @@ def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
 
 
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:
-    """The numbers of `--set`. Raises `UsageError`."""
-    params = {}
-    for name, value in _pairs(sizes, "--set takes NAME=NUMBER, such as --set n=1e6"):
-        try:
-            params[name] = float(value)
-        except ValueError:
-            raise UsageError(f"--set {name} takes a number, such as 4096 or 1e6; got {value!r}.") from None
-        if not math.isfinite(params[name]) or params[name] < 0:
-            raise UsageError(f"--set {name} takes a number that is not negative; got {value!r}.")
-    return params
+    """The numbers of `--set`, for a command that measures at a single point. Raises `UsageError`."""
+    axes = axes_of(sizes)
+    for axis in axes:
+        if len(axis.values) > 1:
+            got = f"got {len(axis.values)} values"
+            raise UsageError(f"--set {axis.name} takes a single number here; {got}. For a sweep: aiperf run")
+    return fixed(axes)
 
 
 def server_ahead() -> "ForkServer":

@@ -17,7 +17,7 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import SkippedTarget
 from aiperf_core.stats import expectations as rules
-from aiperf_core.targets import Selection
+from aiperf_core.targets import Selection, TargetFilter
 
 # The longest sampling time, as a multiple of the first.
 LONGEST = 8
@@ -27,7 +27,7 @@ LONGEST = 8
 class Narrowing:
     """Measures targets, and those with wide intervals again with twice the sampling time.
 
-    device, tier, budget_s: as for `aiperf run`.
+    only, device, tier, budget_s: as for `aiperf run`.
     min_speedup: rows that are surely below it need not be narrow.
     quiet: whether no progress is shown.
     addresses: the measured results in their order, after `run`; none after Ctrl-C. A target that was measured again
@@ -35,6 +35,7 @@ class Narrowing:
     """
 
     plugins: Plugins
+    only: TargetFilter
     device: str | None
     tier: str
     budget_s: float | None
@@ -49,7 +50,7 @@ class Narrowing:
         sources that git does not have.
         """
         warn_of_skipped(self.plugins)
-        chosen = [one for one in self.plugins.select((pattern,)) if goal in (None, one.target.goal)]
+        chosen = [one for one in self.plugins.select((pattern,), self.only) if goal in (None, one.target.goal)]
         if not chosen:
             raise UsageError(f"no target of {pattern!r} has the goal {goal}. See: aiperf list")
         for selection in chosen:

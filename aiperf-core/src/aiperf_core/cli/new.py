@@ -48,7 +48,9 @@ class Names:
     show_default=True,
     help="chapter: benchmarks only. plugin: also a command and an observer of runs.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to create. [default: PACKAGE]")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to create. [default: PACKAGE]"
+)
 @click.option(
     "--target", metavar="NAME", help="Add a benchmark, such as acme.row_means, to the installed package of its group."
 )

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 @click.command("page")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Page file, whose name ends in .md."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Page file, whose name ends in .md.",
 )
 @click.pass_obj
 def page(plugins: Plugins, patterns: tuple[str, ...], out: Path) -> None:

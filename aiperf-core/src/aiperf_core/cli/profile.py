@@ -16,7 +16,7 @@ from aiperf_core.cli.measuring import (
     size_option,
     sizes_of,
 )
-from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.errors import AiperfError, ExitCode, SkipError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option("--metrics", metavar="NAME", help="Set of metrics of the tool, in place of its default.")
 @device_option("Device to run on. [default: the GPU, if the target supports it]")
-@size_option
+@size_option()
 @set_option
 @seconds_option("--timeout", "Time limit of one implementation.", 300.0)
 @out_option("profiles")
@@ -89,19 +89,22 @@ def _plan(
         return [(plan, planner.hardware_of(plan.device)) for plan in plans], skipped
 
 
-def profiling(
-    run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool
-) -> "Callable[[Plan, Planner], None]":
-    """A function that profiles a measured target into the run's bundle. Without a screen it prints no profiles.
+def profiling(run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen", *, quiet: bool) -> None:
+    """Make a run profile each measured target into its bundle. Without a screen it prints no profiles.
 
-    If a target cannot be profiled, the function prints why, and the run continues. Raises `UsageError` for an unknown
-    tool.
+    The run refuses to start if the tool can profile none of its targets. If a single target cannot be profiled, the run
+    prints why and continues. Raises `UsageError` for an unknown tool.
     """
     from rich.text import Text
 
     from aiperf_core.profiling import passes
 
     chosen = passes.choose(run.plugins, tool, None)
+
+    def before(plans: "Sequence[Plan]") -> None:
+        reasons = [passes.unavailable(plan, chosen) for plan in plans]
+        if reasons and all(reasons):
+            raise SkipError(f"{reasons[0]} Nothing was measured. To measure without profiles, omit --profile.")
 
     def after(plan: "Plan", planner: "Planner") -> None:
         assert run.bundle is not None
@@ -114,7 +117,7 @@ def profiling(
         if screen is not None:
             print_profiles(screen, found)
 
-    return after
+    run.before, run.after = before, after
 
 
 def _tell(err: "Screen", name: str) -> None:

@@ -31,7 +31,9 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.command("report")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="html", show_default=True, help="Page format.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Page file. [default: standard output]")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Page file. [default: standard output]"
+)
 @click.option(
     "--plots",
     callback=_plots,

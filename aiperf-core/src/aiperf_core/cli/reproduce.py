@@ -7,8 +7,10 @@ import click
 
 from aiperf_core import units
 from aiperf_core.cli.bundles import ADDRESS, Seals, verified
-from aiperf_core.cli.measuring import TIERS, json_option, out_option, quiet_option, server_ahead
-from aiperf_core.cli.tables import print_table
+from aiperf_core.cli.color import color_option
+from aiperf_core.cli.compare import alike_differences
+from aiperf_core.cli.measuring import json_option, out_option, quiet_option, server_ahead, tier_option
+from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 @click.command("reproduce")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
-@click.option("--tier", type=TIERS, help="Another tier, with its own budget. [default: the bundle's]")
+@tier_option("Another tier, with its own budget. [default: the bundle's]", None)
 @click.option("--strict", is_flag=True, help="A verdict also does not hold if the speedup differs.")
 @out_option()
+@color_option
 @json_option()
 @quiet_option
 @verified("what", as_seals=True)
@@ -88,12 +91,12 @@ def reproduce(
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
     if found.other_machine:
-        click.echo("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold\n")
+        print_text("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold")
+        click.echo()
     if found.differences:
-        rows = [(words(one.what), words(one.left) or "-", words(one.right) or "-") for one in found.differences]
-        print_table(("what differs", "then", "now"), rows)
+        print_table(("what differs", "then", "now"), alike_differences(found.differences))
     else:
-        click.echo("machine, software, sources and options are the same")
+        print_text("machine, software, sources and options are the same")
     click.echo("")
     heads = ("target", "implementation", "then", "now", "ratio", "95 % interval", "verdict then", "now", "outcome")
     print_table(heads, [_cells(out, one) for one in found.rows])
@@ -105,7 +108,8 @@ def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
     if reasons:
         click.echo("")
         print_table(("target", "implementation", "why"), reasons)
-    click.echo(f"\n{_counts(found, strict)}")
+    click.echo()
+    print_text(_counts(found, strict))
 
 
 def _cells(out: "Screen", one: "Reproduced") -> tuple[str, ...]:

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from aiperf_core.cli.bundles import ADDRESS, BUNDLE, IN, verified
+from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.address import Address
     from aiperf_core.results.listing import Run, Unreadable
     from aiperf_core.results.models import Manifest
@@ -21,6 +24,7 @@ def results() -> None:
 
 
 @results.command("list")
+@color_option
 @IN
 @json_option("a JSON array")
 def list_results(folder: Path, as_json: bool) -> None:
@@ -89,13 +93,14 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 @results.command("show")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @IN
+@row_options
 @json_option("a JSON object, with every sample")
 @verified("what", samples=lambda given: given["as_json"])
-def show_results(what: "Address", folder: Path, as_json: bool) -> ExitCode:
+def show_results(what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
     """Show a bundle, or one target of it."""
     from aiperf_core.cli.show import show_bundle
 
-    return show_bundle(what, as_json)
+    return show_bundle(what, as_json, view)
 
 
 @results.command("rm")

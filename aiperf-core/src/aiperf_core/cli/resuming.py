@@ -1,6 +1,6 @@
 """How a command executes a run, and how `aiperf run --resume` continues one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,34 +8,72 @@ import click
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_VALUES, axes_of, base_name, fixed, points
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.run_view import RunView
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun, Finished
     from aiperf_core.harness.run.request import ResolvedRequest
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import RunRequest
 
 INTERRUPTED = 130
 
 
-def execute(run: "BundleRun", view: "RunView", screen: "Screen", *, as_json: bool) -> int:
-    """Execute a run, print its results and how to resume it, and return its exit code."""
-    from aiperf_core.cli.run_view import print_json, print_result, print_summary
+def execute(
+    run: "BundleRun",
+    view: "RunView",
+    screen: "Screen",
+    *,
+    as_json: bool,
+    rows: "View | None" = None,
+    picture: Path | None = None,
+) -> int:
+    """Execute a run, print its results and how to resume it, and return its exit code.
+
+    rows: for the tables. With it, a sweep has the tables of its points.
+    picture: the file for the picture of a sweep.
+    """
+    from aiperf_core.cli.run_view import print_json, print_result
+    from aiperf_core.results.models import SkippedTarget
 
     def show(result: "Finished") -> None:
-        print_result(screen, result, run.bundle.path if run.bundle and run.total == 1 else None)
+        if run.total > 1 and isinstance(result, SkippedTarget):
+            return  # the summary gives the reason
+        print_result(screen, result, view=rows)
 
+    swept = any(selection.point for selection in run.selections)
+    # The points of a sweep have one table, at the end.
+    at_end = as_json or (swept and rows is None) or (rows is not None and rows.compact)
     with view:
-        code = run_to_end(run, None if as_json else show)
+        code = run_to_end(run, None if at_end else show)
     path = run.bundle.path if run.bundle else None
+    if swept:
+        from aiperf_core.cli.sweep import show_sweeps
+
+        show_sweeps(None if as_json or rows is not None else screen, run.results, path, picture)
     if as_json:
         print_json(screen, run.results, path)
-    elif run.total > 1:
-        print_summary(screen, run.results, path)
+    elif run.results and (not swept or rows is not None):
+        print_end(screen, run.results, rows, path)
     print_resume_hint(run)
     return code
+
+
+def print_end(screen: "Screen", results: "Sequence[Finished]", rows: "View | None", path: Path | None = None) -> None:
+    """Print what is said once for all targets: the notes on the machine, the summary, and the path of the bundle."""
+    from aiperf_core.cli.run_view import print_compact, print_machine_notes, print_summary, print_where
+
+    if rows is not None and rows.compact:
+        print_compact(screen, results, rows)
+    print_machine_notes(screen, results)
+    if len(results) > 1 and not (rows is not None and rows.compact):
+        print_summary(screen, results, path)
+    else:
+        print_where(screen, path)
 
 
 def run_to_end(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:
@@ -89,21 +127,21 @@ def _given(
         for name, value in context.params.items()
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
-    targets = record.targets
-    if "patterns" in params or "variants" in params:
-        chosen = plugins.select(params.get("patterns") or [one.target for one in targets])
+    targets, names = record.targets, list(dict.fromkeys(base_name(one.target) for one in record.targets))
+    if {"patterns", "keyword", "exclude", "variants"} & params.keys():
+        only = TargetFilter(params.get("keyword", ""), params.get("exclude", ()))
+        chosen = plugins.select(params.get("patterns") or names, only)
         variants = {*params.get("variants", ())}
-        what = "PATTERN" if "patterns" in params else "--variant"
+        what = "--variant" if not {"patterns", "keyword", "exclude"} & params.keys() else "PATTERN"
         given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
-        yield what, given, {one.target: one.implementations for one in targets}
+        yield what, given, {base_name(one.target): one.implementations for one in targets}
     for name in ("device", "executor", "size"):
         if name in params:
             yield f"--{name}", {params[name]}, {getattr(one, name) for one in targets}
     if "sizes" in params:
-        from aiperf_core.cli.measuring import sizes_of
-
-        given_sizes = sizes_of(params["sizes"])
-        yield "--set", [given_sizes] * len(targets), [one.params for one in targets]
+        axes = axes_of(params["sizes"])
+        sizes = [{**fixed(axes), **dict(point)} for point in points(axes, MOST_VALUES) or [()]]
+        yield "--set", sizes * len(names), [one.params for one in targets]
     same: dict[str, Any] = {"tier": record.tier, "policy": record.policy, "budget": record.budget_s}
     for name, recorded in (same | {"timeout": record.timeout_s}).items():
         if name in params:

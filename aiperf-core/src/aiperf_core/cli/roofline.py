@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.command("roofline")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
+    "-o", "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
 )
 @verified("what")
 def roofline(what: "Address", out: Path) -> None:

@@ -1,28 +1,34 @@
 """`aiperf run`: measure targets and check their results."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 
 from aiperf_core.cli.bundles import BUNDLE, Seals
+from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.measuring import (
     Measuring,
     executor_option,
     measuring_options,
+    patterns_or_all,
     server_ahead,
-    set_option,
-    sizes_of,
+    targets_option,
     warn_of_skipped,
 )
+from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.sweep import MOST_POINTS, axes_of, fixed, points
+from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.targets import Selection
@@ -30,7 +36,26 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
-@set_option
+@targets_option
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Override a size: n=1e6. Several values make a sweep: n=1e6,1e7 or n=1e3:1e6:x10 or n=2**10..2**20. May be "
+    "repeated: a grid.",
+)
+@click.option(
+    "--picture", type=click.Path(path_type=Path), metavar="FILE", help="Draw the sweep: an .svg, .png or .pdf file."
+)
+@click.option(
+    "--max-points",
+    type=click.IntRange(2),
+    default=MOST_POINTS,
+    show_default=True,
+    metavar="COUNT",
+    help="Limit for the points of a sweep, per target.",
+)
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
@@ -49,12 +74,17 @@ if TYPE_CHECKING:
 @click.option(
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
+@row_options
 @measuring_options(timeout_s=60.0, scope=" per target")
+@ci_options
 @click.pass_context
 def run(
     context: click.Context,
     patterns: tuple[str, ...],
+    only: TargetFilter,
     sizes: tuple[str, ...],
+    picture: Path | None,
+    max_points: int,
     variants: tuple[str, ...],
     resume: "Address | None",
     profiler: str | None,
@@ -63,21 +93,36 @@ def run(
     endpoint: str | None,
     node_rank: int,
     measuring: Measuring,
+    view: "View | None",
+    ci: Ci,
 ) -> int:
     """Measure all implementations of targets side by side, and check that they do the same work.
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), one implementation (ch07.memory_access:coalesced), a tag
     (tag:memory), a glob or 'all'. Results are written to a new folder in artifacts/runs.
+
+    A sweep measures each target at every point, and shows a table over all points.
     """
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)
+    axes = axes_of(sizes)
+    swept = points(axes, max_points)
+    if picture is not None:
+        from aiperf_core.render import picture_file
+
+        if not swept and resume is None:
+            raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
+        picture_file.check(picture, "--picture")
     nodes = None
     if nnodes > 1 or endpoint is not None or node_rank:
         from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
-        nodes = nodes_of(_selections(plugins, patterns, variants), nnodes, endpoint, node_rank)
+        if swept:
+            raise UsageError("--nnodes cannot be combined with a sweep; give each --set a single value.")
+        patterns = patterns_or_all(patterns, only)
+        nodes = nodes_of(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank)
         if node_rank:
             return serve(nodes, node_rank, quiet=measuring.quiet)
         plugins, executor = with_nodes(plugins, nodes, quiet=measuring.quiet), "torchrun"
@@ -88,26 +133,33 @@ def run(
     from aiperf_core.harness.run.bundle_run import BundleRun
 
     screen, err = consoles()
-    view = RunView(err, quiet=measuring.quiet)
+    progress = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume.bundle, view)
+        resumed = _resumed(context, server, plugins, resume.bundle, progress)
         if resumed is None:
             with Seals([resume]) as seals:
                 click.echo(f"{words(str(resume))} is complete; there is nothing to resume.", err=True)
             return seals.code or ExitCode.OK
         planned = resumed
-    elif not patterns:
-        raise UsageError("Missing argument 'PATTERN...'. See: aiperf run --help")
     else:
-        options = measuring.options(executor=executor, params=sizes_of(sizes))
+        patterns = patterns_or_all(patterns, only)
+        options = measuring.options(executor=executor, params=fixed(axes))
         if nodes is not None:
             options = evolve(options, executors=plugins.known_executors)
-        selections = _selections(plugins, patterns, variants)
+        chosen = _selections(plugins, patterns, only, variants)
+        selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
         name = "-".join(patterns)
-        planned = BundleRun(server, plugins, selections, name, options, measuring.out, view, labels=measuring.labels)
+        planned = BundleRun(
+            server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
+        )
     if profiler is not None:
-        planned.after = profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
-    return execute(planned, view, screen, as_json=measuring.as_json)
+        profiling(planned, profiler, None if measuring.as_json else screen, err, quiet=measuring.quiet)
+    code = execute(planned, progress, screen, as_json=measuring.as_json, rows=view, picture=picture)
+    if ci.given:
+        from aiperf_core.render.ci import cases_of_run
+
+        ci.write(plugins, cases_of_run(planned.results))
+    return code
 
 
 def _resumed(
@@ -125,6 +177,11 @@ def _resumed(
     )
 
 
-def _selections(plugins: Plugins, patterns: tuple[str, ...], variants: tuple[str, ...]) -> list["Selection"]:
+def _selections(
+    plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, variants: tuple[str, ...]
+) -> list["Selection"]:
     """The targets of the patterns. `--variant` limits each to the named implementations and its baseline."""
-    return [evolve(chosen, implementations=chosen.implementations | {*variants}) for chosen in plugins.select(patterns)]
+    return [
+        evolve(chosen, implementations=chosen.implementations | {*variants})
+        for chosen in plugins.select(patterns, only)
+    ]

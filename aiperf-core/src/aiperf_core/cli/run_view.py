@@ -11,13 +11,27 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.cli.screen import Screen, consoles
 from aiperf_core.names import words
+from aiperf_core.render.compact import render_compact
+from aiperf_core.render.machine_notes import machine_notes_of
 from aiperf_core.render.notes import where_of
+from aiperf_core.render.row_columns import DEFAULT, View
 from aiperf_core.render.summary import Finished, headline, render_summary
 from aiperf_core.render.table import render, render_skipped
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.models import SkippedTarget, TargetResult
 
-__all__ = ["Finished", "RunView", "Screen", "consoles", "print_json", "print_result", "print_summary"]
+__all__ = [
+    "Finished",
+    "RunView",
+    "Screen",
+    "consoles",
+    "print_compact",
+    "print_json",
+    "print_machine_notes",
+    "print_result",
+    "print_summary",
+    "print_where",
+]
 
 BAR = 10
 
@@ -113,17 +127,34 @@ class RunView:
             self._live = None
 
 
-def print_result(out: Screen, result: Finished, where: Path | None = None) -> None:
+def print_result(out: Screen, result: Finished, where: Path | None = None, view: View | None = None) -> None:
     """Print the table of a target. `where` is the path of the bundle."""
     if isinstance(result, TargetResult):
-        out.print(render(result, out.look, out.console.width, _shown(where)), Text())
+        out.print(render(result, out.look, out.console.width, _shown(where), view or DEFAULT), Text())
     else:
         out.print(render_skipped(result, out.look), Text())
+
+
+def print_compact(out: Screen, results: Sequence[Finished], view: View) -> None:
+    """Print a whole run as one table."""
+    out.print_wide(render_compact(results, out.look, out.room, view))
+
+
+def print_machine_notes(out: Screen, results: Sequence[Finished]) -> None:
+    """Print the notes that hold for the machine, once for all targets."""
+    notes = machine_notes_of([one for one in results if isinstance(one, TargetResult)], out.look)
+    if notes.row_count:
+        out.print(notes, Text())
 
 
 def print_summary(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
     """Print a line for each target, the count of verdicts and the path of the bundle."""
     out.print(render_summary(results, out.look, out.console.width))
+    print_where(out, where)
+
+
+def print_where(out: Screen, where: Path | None) -> None:
+    """Print the path of the bundle, if there is one."""
     if where:
         out.print(where_of(_shown(where) or "", out.look, out.console.width))
 

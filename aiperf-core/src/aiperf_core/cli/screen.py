@@ -7,21 +7,36 @@ from typing import TextIO
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from aiperf_core.cli.color import has_color
 from aiperf_core.render.look import NARROWEST, WIDEST, Look
+
+IN_A_PIPE = 80
+WHOLE = 10_000  # columns that no line fills
 
 
 class Screen:
-    """A stream and its look. In a pipe and under NO_COLOR the output is plain ASCII without colours."""
+    """A stream and its look. Without colours, as in a pipe, the output is plain ASCII.
+
+    room: the width for tables that are not limited in a pipe; None in a pipe without COLUMNS.
+    """
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
         self.terminal = stream.isatty()
-        plain = not self.terminal or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        self.look = Look(plain=plain)
+        color = has_color(stream)
+        self.look = Look(plain=not color)
         self.console = Console(
-            file=stream, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False
+            file=stream,
+            color_system=None if not color else "auto" if self.terminal else "standard",
+            force_terminal=True if color else None,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
         )
-        # In a narrower terminal, lines break at its edge and lose nothing. Wider lines are hard to read.
-        self.console.width = min(max(width or self.console.width, NARROWEST), WIDEST)
+        given = bool(width) or self.terminal or os.environ.get("COLUMNS", "").isdigit()
+        # Not the terminal of another stream: the layout in a pipe must be the same everywhere.
+        self.console.width = min(max((width or self.console.width) if given else IN_A_PIPE, NARROWEST), WIDEST)
+        self.room = self.console.width if given else None
 
     def print(self, *parts: RenderableType) -> None:
         """Print each part, beginning on a new line."""
@@ -32,6 +47,13 @@ class Screen:
             self.console.print(*parts, sep="\n")
         # rich fills cells with blanks, which a file does not need.
         self.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+    def print_wide(self, part: RenderableType) -> None:
+        """Print lines of any length in a pipe, each of them whole."""
+        width = self.console.width
+        self.console.width = self.room or WHOLE
+        self.print(part)
+        self.console.width = width
 
     def print_line(self, line: Text) -> None:
         """Print a line of any length. A log has a line for each event; a terminal breaks long lines itself."""

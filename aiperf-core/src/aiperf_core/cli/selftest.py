@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from aiperf_core.cli.measuring import json_option, quiet_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
@@ -35,9 +36,11 @@ NO_ATTACKS = "no attacks are installed, so nothing can be proven. Install them: 
 @click.command("selftest")
 @click.option("--category", "categories", multiple=True, metavar="NAME", help="Only its issues; may be repeated.")
 @click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this one; may be repeated.")
-@click.option("--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: every device that is here]")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, with every case.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.option(
+    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: all devices of this machine]"
+)
+@json_option("a JSON object, with every case")
+@quiet_option
 @click.option(
     "--record",
     type=click.Path(path_type=Path),
@@ -133,7 +136,7 @@ def _prove(
         with ProofPlanner(Options(device=device), scratch, server=ForkServer(preload)) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    "The device 'cuda' was asked for, but there is none here. Leave out --device to try what "
+                    "The device 'cuda' was requested, but this machine has none. Leave out --device to try what "
                     "can be tried on the CPU; see what is missing with: aiperf doctor"
                 )
             prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)

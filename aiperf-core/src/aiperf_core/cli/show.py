@@ -7,54 +7,62 @@ import click
 
 from aiperf_core.cli.bundles import PATTERN_OR_ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
-from aiperf_core.errors import BundleError, ExitCode
+from aiperf_core.cli.row_options import row_options
+from aiperf_core.errors import BundleError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
+    from aiperf_core.render.row_columns import View
     from aiperf_core.results.address import Address
 
 
 @click.command("show")
 @click.argument("what", type=PATTERN_OR_ADDRESS, metavar="TARGET_OR_BUNDLE[:TARGET]")
+@row_options
 @json_option("a JSON object, with every sample")
 @verified("what", samples=lambda given: given["as_json"])
 @click.pass_obj
-def show(plugins: Plugins, what: "Address | str", as_json: bool) -> ExitCode:
+def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | None") -> ExitCode:
     """Show the results of a run, or what a target declares.
 
     For a bundle, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
     tolerances and implementations. A BUNDLE is a path, a name or the start of it, latest, or latest~1 (the one before).
     """
     if not isinstance(what, str):
-        return show_bundle(what, as_json)
+        return show_bundle(what, as_json, view)
+    if view is not None:
+        raise UsageError("--compact, --columns and --sort are for results; name a bundle, or leave them out.")
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
 
 
-def show_bundle(address: "Address", as_json: bool) -> ExitCode:
+def show_bundle(address: "Address", as_json: bool, view: "View | None" = None) -> ExitCode:
     """Print the manifest, the results, and an error for each result that cannot be read."""
-    from aiperf_core.cli.run_view import Finished, consoles, print_result, print_summary
+    from aiperf_core.cli.resuming import print_end
+    from aiperf_core.cli.run_view import Finished, consoles, print_result
     from aiperf_core.render.manifest import render_manifest
 
     bundle, path = address.bundle, address.bundle.path
     manifest = bundle.manifest
     results: list[Finished] = []
     broken: list[BundleError] = []
+    whole = as_json or (view is not None and view.needs_samples)
+    compact = view is not None and view.compact
     for name in address.targets:
         try:
-            results.append(address.narrowed(bundle.target(name) if as_json else bundle.outline(name)))
+            results.append(address.narrowed(bundle.target(name) if whole else bundle.outline(name)))
         except BundleError as error:
             broken.append(error)
     out, _ = consoles()
     if as_json:
         out.write(_as_json(path, manifest, results))
     else:
-        out.print(render_manifest(manifest, path, out.look))
+        if not compact:
+            out.print(render_manifest(manifest, path, out.look))
         results += manifest.skipped if address.target is None else []
-        for result in results:
-            print_result(out, result)
-        if len(results) > 1:
-            print_summary(out, results)
+        for result in results if not compact else ():
+            print_result(out, result, view=view)
+        print_end(out, results, view)
     for problem in broken:
         click.echo(f"aiperf: {problem}", err=True)
     return ExitCode.FAILED if broken else ExitCode.OK

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from aiperf_core.cli.tables import print_table
+from aiperf_core.cli.color import color_option
+from aiperf_core.cli.tables import print_table, print_tables, print_text
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.selftest import outcomes
@@ -27,6 +28,7 @@ PREDECESSOR = "https://github.com/cfregly/ai-performance-engineering"
 @click.argument("name", required=False, metavar="[ISSUE|CATEGORY]")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with everything known of each issue.")
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
+@color_option
 @click.pass_obj
 def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) -> None:
     """List the issues that make a number untrue, and the guards against them.
@@ -102,17 +104,18 @@ def _number(count: int, word: str) -> str:
 
 
 def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> None:
-    click.echo(_count(issues, supports))
+    print_text(_count(issues, supports))
     proven = sum(one.id in tried and tried[one.id].outcome in PROVEN for one in issues)
-    click.echo(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
+    print_text(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
+    click.echo()
+    tables = {}
     for category, group in _groups(issues).items():
         about = f": {CATEGORIES[category]}" if category in CATEGORIES else ""
-        click.echo(f"\n{category} ({len(group)}){about}")
-        rows = [
+        tables[f"{category} ({len(group)}){about}"] = [
             (one.id, one.guard, ", ".join(one.needs) or "-", _proof(supports(one), tried.get(one.id)), one.title)
             for one in group
         ]
-        print_table(("ISSUE", "GUARD", "NEEDS", "PROOF", "TITLE"), rows)
+    print_tables(("ISSUE", "GUARD", "NEEDS", "PROOF", "TITLE"), tables)
 
 
 def _proof(support: Support, kept: Kept | None) -> str:

@@ -42,10 +42,14 @@ def reduce_scatter(part: torch.Tensor, whole: torch.Tensor, **how: Any) -> Any:
 def exchange(sends: Mapping[int, torch.Tensor], receives: Mapping[int, torch.Tensor]) -> list[Any]:
     """Start to send tensors to ranks and to receive tensors from ranks, all at once; return the works to wait for.
 
-    sends, receives: a tensor for each rank. Two ranks must agree on the number of bytes.
+    sends, receives: a tensor for each rank. Two ranks must agree on the number of bytes. What a rank sends to itself is
+        copied at once, also in a process without ranks.
 
     On GPUs the messages are one launch. No tensor may be changed before its work was waited for.
     """
+    sends, receives, own = dict(sends), dict(receives), dist.get_rank() if dist.is_initialized() else 0
+    if own in sends:
+        receives.pop(own).view(-1).copy_(sends.pop(own).view(-1))
     ops = [dist.P2POp(dist.isend, tensor, rank) for rank, tensor in sends.items()]
     ops += [dist.P2POp(dist.irecv, tensor, rank) for rank, tensor in receives.items()]
     return list(dist.batch_isend_irecv(ops)) if ops else []

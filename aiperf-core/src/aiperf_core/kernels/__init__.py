@@ -29,6 +29,7 @@ give the types and constants for `aiperf kernels` to compile each kernel without
 
 `grid_that_fills` gives the number of blocks that a GPU holds at once, and `tensor_map` describes an array to the copy
 engine of sm_90. `#include "aiperf/bulk.cuh"` has the instructions of asynchronous copies: cp.async, bulk copies, TMA.
+For C, `#include "aiperf/row_products.h"` has the product of small float32 matrices and an exponential.
 
 A missing GPU, architecture, compiler or package raises `SkipError`; a mistake in a kernel or its call raises
 `KernelError`. Compiled code is cached in the folder `kernels` of `$AIPERF_CACHE_DIR`, `$XDG_CACHE_HOME/aiperf` or

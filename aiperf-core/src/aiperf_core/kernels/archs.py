@@ -33,8 +33,14 @@ def parse_arch(text: str) -> Arch:
     """Parse text such as `sm_90a`. Raises `UsageError` for other text."""
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise UsageError(f"{text!r} is not an architecture; accepted: 'sm_80', 'sm_90a', 'sm_100a', 'sm_100f'")
+        raise UsageError(f"{text!r} is not an architecture. One looks like 'sm_80', 'sm_90a' or 'sm_100f'.")
     return Arch(int(match[1]), int(match[2]), match[3])
+
+
+def fits(arch: Arch, declared: Sequence[str]) -> bool:
+    """Whether a file may be compiled for exactly this architecture: it is declared, or reaches a declared minimum."""
+    wanted = [parse_arch(text) for text in declared]
+    return arch in wanted or any(not one.suffix and one[:2] <= arch[:2] for one in wanted)
 
 
 def arch_for(machine: Arch, declared: Sequence[str]) -> str | None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from aiperf_core.folders import cache_folder
 
+# Set in a confined process, whose cache is removed with it.
+REMOVED = "AIPERF_CACHE_IS_REMOVED"
 _DIGEST_BYTES = 32
 
 
@@ -41,6 +43,15 @@ def fetch(name: str) -> bytes | None:
 
 def keep(name: str, payload: bytes) -> Path | None:
     """Write the payload under this name; return its file, or None when the cache cannot be written."""
+    return _write(name, payload + hashlib.sha256(payload).digest())
+
+
+def keep_log(name: str, text: str) -> Path | None:
+    """Write the log of a compiler; return its file, or None when it would not outlast the process."""
+    return None if os.environ.get(REMOVED) else _write(f"{name}.{key_of(text)[:12]}.log", text.encode())
+
+
+def _write(name: str, data: bytes) -> Path | None:
     path = kernels_folder() / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +60,7 @@ def keep(name: str, payload: bytes) -> Path | None:
         return None
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(payload + hashlib.sha256(payload).digest())
+            file.write(data)
         os.replace(temporary, path)
     except OSError:
         Path(temporary).unlink(missing_ok=True)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
-from aiperf_core.errors import AiperfError, SkipError
-from aiperf_core.kernels.archs import arch_for, parse_arch
+from aiperf_core.errors import AiperfError, SkipError, UsageError
+from aiperf_core.kernels.archs import arch_for, fits, parse_arch
 from aiperf_core.kernels.cuda import CudaSource
 from aiperf_core.kernels.host import HostSource
-from aiperf_core.kernels.resources import Resources, resources_of
+from aiperf_core.kernels.nvrtc import known_archs
+from aiperf_core.kernels.resources import Resources, resources_of, spills_in
 from aiperf_core.kernels.triton import TritonAhead, TritonSource
 
 Source = CudaSource | HostSource | TritonSource
@@ -29,7 +30,7 @@ class Outcome:
 
     target, file: the target and its source file.
     kind: `cuda`, `triton`, `host`, or `module` for a module that cannot be imported.
-    arch: the architecture; a GPU of sm_90a runs plain sm_90 code of a file that does not declare sm_90a.
+    arch: the architecture, as asked for.
     kernel: a Triton kernel; empty for files that are compiled as a whole.
     status: `ok`, `failed` or `skipped`.
     reason: why it is not ok.
@@ -59,18 +60,31 @@ def compile_all(
 ) -> Iterator[Outcome]:
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
-    Without `archs`, each file is compiled for its declared architectures and those of `USUAL_ARCHS` that fit. Of
-    `archs`, those that do not fit are reported as skipped. `keep` is a folder for the machine code, `jobs` the number
-    of processes that compile at the same time. Raises `UsageError` for text that is no architecture.
+    archs: compile for exactly these; those that do not fit a file are reported as skipped. Without any, each file is
+        compiled for its declared architectures and those of `USUAL_ARCHS` that fit.
+    keep: a folder for the machine code.
+    jobs: the number of processes that compile at the same time.
+
+    Raises `UsageError` for an architecture that NVRTC does not know.
     """
-    for arch in archs:
-        parse_arch(arch)
+    _check(archs)
     of_module = partial(_of_module, archs=archs, keep=keep)
     if jobs == 1:
         yield from chain.from_iterable(map(of_module, modules))
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from chain.from_iterable(pool.map(of_module, modules))
+
+
+def _check(archs: Sequence[str]) -> None:
+    try:
+        known = known_archs()
+    except SkipError:  # each CUDA file reports the missing NVRTC
+        known = ()
+    for arch in archs:
+        if known and arch not in known:
+            raise UsageError(f"--arch {arch!r} is not an architecture of this NVRTC; accepted: {', '.join(known)}")
+        parse_arch(arch)
 
 
 def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None) -> list[Outcome]:
@@ -90,19 +104,14 @@ def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | N
         yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None)
         return
     kernels: Sequence[TritonAhead | None] = source.ahead if isinstance(source, TritonSource) else (None,)
-    asked = archs or (*source.archs, *USUAL_ARCHS)
-    done: set[str] = set()
-    for machine in asked:
-        arch = arch_for(parse_arch(machine), source.archs)
-        if arch in done or (arch is None and not archs):
-            continue
-        done.add(arch or machine)
+    usual = (arch_for(parse_arch(machine), source.archs) for machine in (*source.archs, *USUAL_ARCHS))
+    for arch in dict.fromkeys(archs or filter(None, usual)):
         for ahead in kernels:
-            outcome = Outcome(target, source.path.name, source.kind, arch or machine, ahead.kernel if ahead else "")
-            if arch is None:
-                yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
-            else:
+            outcome = Outcome(target, source.path.name, source.kind, arch, ahead.kernel if ahead else "")
+            if fits(parse_arch(arch), source.archs):
                 yield _compiled(outcome, source, ahead, keep)
+            else:
+                yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
 
 
 def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep: Path | None) -> Outcome:
@@ -110,10 +119,12 @@ def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep:
         if isinstance(source, HostSource):
             return evolve(outcome, size_bytes=len(source.compile()))
         if isinstance(source, CudaSource):
-            code = source.compile(outcome.arch)
+            code, log = source.compile_with_log(outcome.arch)
+            used = resources_of(code, parse_arch(outcome.arch), spills_in(log))
         else:
             assert ahead is not None
-            code = source.compile(ahead, outcome.arch)
+            code, metadata = source.compile_with_metadata(ahead, outcome.arch)
+            used = _of_triton(resources_of(code, parse_arch(outcome.arch), {}), metadata.shared)
     except SkipError as error:
         return evolve(outcome, status="skipped", reason=str(error))
     except AiperfError as error:
@@ -122,4 +133,9 @@ def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep:
         keep.mkdir(parents=True, exist_ok=True)
         parts = [outcome.target, Path(outcome.file).stem, outcome.kernel, outcome.arch]
         (keep / f"{'.'.join(part for part in parts if part)}.cubin").write_bytes(code)
-    return evolve(outcome, size_bytes=len(code), resources=resources_of(code))
+    return evolve(outcome, size_bytes=len(code), resources=used)
+
+
+def _of_triton(found: dict[str, Resources], shared_bytes: int) -> dict[str, Resources]:
+    """With the shared memory, which Triton requests at the launch. Its kernels use the stack for spills only."""
+    return {name: evolve(one, shared_bytes=shared_bytes, spill_bytes=one.stack_bytes) for name, one in found.items()}

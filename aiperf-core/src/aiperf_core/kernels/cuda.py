@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf_core.errors import KernelError, SkipError, UsageError
 from aiperf_core.kernels import cache
-from aiperf_core.kernels.archs import Arch, arch_for, parse_arch
+from aiperf_core.kernels.archs import Arch, arch_for, fits, parse_arch
 from aiperf_core.kernels.arguments import Arguments
 from aiperf_core.kernels.headers import local_headers
 from aiperf_core.kernels.launcher import Extent, LoadedKernel, cuda_driver, launch_of
@@ -83,18 +83,28 @@ class CudaSource:
         Raises `KernelError` with file and line for a compilation error, and `SkipError` when the file is not for this
         architecture, or NVRTC is missing or does not know it.
         """
-        asked, minima = parse_arch(arch), [declared for declared in self.archs if declared[-1] not in "af"]
-        if arch_for(asked, self.archs) != arch and arch_for(asked, minima) is None:
+        return self._compiled(arch)[0]
+
+    def compile_with_log(self, arch: str) -> tuple[bytes, str]:
+        """The machine code as by `compile`, and the log of the assembler, which names the spills of each kernel."""
+        code, log = self._compiled(arch, with_log=True)
+        return code, log.decode(errors="replace")
+
+    def _compiled(self, arch: str, with_log: bool = False) -> tuple[bytes, bytes]:
+        if not fits(parse_arch(arch), self.archs):
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
         text, folders = self._text(), header_folders(self.path, self.options)
         parts = [text, *(file.read_text(errors="replace") for file in local_headers(self.path, folders))]
         parts += [arch, *self.options, repr(nvrtc_version()), *map(str, folders[1:])]
-        name = f"{self.path.stem}.{arch}.{cache.key_of(*parts)}.cubin"
-        found = cache.fetch(name)
-        if found is None:
-            found = compile_cubin(self.path, text, arch, self.options)
-            cache.keep(name, found)
-        return found
+        name = f"{self.path.stem}.{arch}.{cache.key_of(*parts)}"
+        code = cache.fetch(f"{name}.cubin")
+        log = cache.fetch(f"{name}.log") if with_log else b""
+        if code is None or log is None:
+            code, log = compile_cubin(self.path, text, arch, self.options)
+            cache.keep(f"{name}.cubin", code)
+            if with_log:
+                cache.keep(f"{name}.log", log)
+        return code, log
 
     def cubin_for(self, device: int) -> bytes:
         """The machine code for a GPU. Raises `SkipError` when the file is not for it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 _QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 # Headers that NVRTC lacks (<stdint.h>) or cannot read (<cuda.h>), and in `aiperf/` those for kernels of any package.
-_STAND_INS = Path(__file__).parent / "include"
+OWN_HEADERS = Path(__file__).parent / "include"
 
 
 def local_headers(path: Path, folders: Sequence[Path] = ()) -> list[Path]:
@@ -44,7 +44,7 @@ def cuda_include_folders(cuda_major: int) -> tuple[Path, ...]:
     roots += [*Path(sys.prefix).glob("targets/*-linux/include"), Path("/usr/local/cuda/include")]
     roots += [folder / "triton/backends/nvidia/include" for folder in _site_packages()]
     present = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
-    return (_STAND_INS, *dict.fromkeys(present))
+    return (OWN_HEADERS, *dict.fromkeys(present))
 
 
 def _wheels(cuda_major: int) -> Iterable[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 from aiperf_core.errors import KernelError, UsageError
 from aiperf_core.kernels import cache
 from aiperf_core.kernels.arguments import Arguments
-from aiperf_core.kernels.headers import local_headers
+from aiperf_core.kernels.headers import OWN_HEADERS, local_headers
 from aiperf_core.kernels.host_compiler import FLAGS, cpu_model, find_compiler
 from aiperf_core.kernels.parameters import Parameter, Signature, functions_in, parameter_of
 from aiperf_core.kernels.source_file import find_beside
@@ -26,7 +26,8 @@ def host_source(path: str, *, options: Sequence[str] = ()) -> "HostSource":
 
     `path` is relative to the file of the calling module. The compiler is `$CC`, else cc, gcc or clang, with C11, `-O3
     -march=native`, OpenMP if the compiler has it, then `options`, which may overrule these and name libraries. Every
-    function that is not static and not produced by a macro can be called.
+    function that is not static and not produced by a macro can be called. `#include "x.h"` finds files beside the
+    source, and `#include "aiperf/row_products.h"` that of aiperf.
 
     Raises `KernelError` when the file does not exist.
     """
@@ -113,7 +114,9 @@ class HostSource:
 
     def _name(self) -> str:
         compiler = find_compiler()
-        headers = [file.read_text(errors="replace") for file in local_headers(self.path, self._folders())]
+        headers = [
+            file.read_text(errors="replace") for file in local_headers(self.path, [*self._folders(), OWN_HEADERS])
+        ]
         built_by = [*compiler.command, compiler.version, *compiler.openmp, *FLAGS, cpu_model()]
         return f"{self.path.stem}.{cache.key_of(self._text(), *headers, *self.options, '', *built_by)}.so"
 
@@ -121,9 +124,9 @@ class HostSource:
         return [Path(self.path.parent, option[2:]) for option in self.options if option.startswith("-I")]
 
     def _options(self) -> list[str]:
-        """The options, with folders relative to the source."""
+        """The options, with folders relative to the source, and that of aiperf's headers for names in quotes alone."""
         others = [option for option in self.options if not option.startswith("-I")]
-        return [*(f"-I{folder}" for folder in self._folders()), *others]
+        return [*(f"-I{folder}" for folder in self._folders()), f"-iquote{OWN_HEADERS}", *others]
 
     def _text(self) -> str:
         return self.path.read_text()

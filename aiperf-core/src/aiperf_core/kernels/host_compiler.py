@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels.diagnostics import summary
+from aiperf_core.kernels.diagnostics import compile_error
 
 FLAGS = ("-O3", "-march=native", "-std=c11", "-shared", "-fPIC")
 _TIMEOUT_S = 300
@@ -28,12 +28,13 @@ class Compiler:
     version: str
 
     def build(self, path: Path, options: Sequence[str], folder: Path) -> bytes:
-        """The shared library compiled from a source. Raises `KernelError` with the first errors."""
+        """The shared library compiled from a source. Raises `CompileError` with the first errors."""
         output = folder / f"{path.stem}.so"
         # Options come last: they may overrule the flags, and name libraries that the source needs.
-        run = _run([*self.command, *FLAGS, *self.openmp, str(path), "-o", str(output), "-lm", *options])
+        command = [*self.command, *FLAGS, *self.openmp, str(path), "-lm", *options]
+        run = _run([*command, "-o", str(output)])
         if run.returncode:
-            raise KernelError(f"{path.name} does not compile with {self.command[0]}:\n{summary(run.stderr)}")
+            raise compile_error(path, run.stderr, subject=path.name, command=command)
         return output.read_bytes()
 
     @property

@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels.archs import parse_arch
-from aiperf_core.kernels.diagnostics import summary
+from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.headers import cuda_include_folders
 
 INSTALL = "install it with: pip install 'aiperf-core[cuda]'"
@@ -30,24 +29,25 @@ def nvrtc_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> bytes:
-    """The machine code (cubin) of a source for `arch`, such as `sm_90a`.
+def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> tuple[bytes, bytes]:
+    """The machine code (cubin) of a source for `arch`, such as `sm_90a`, and the log with the resources of kernels.
 
-    `path` is the file of the source; its folder is searched for headers. Raises `KernelError` with the first errors,
+    `path` is the file of the source; its folder is searched for headers. Raises `CompileError` with the first errors,
     and `SkipError` when NVRTC does not know the architecture.
     """
     _check_known(arch)
-    nvrtc, flags = _nvrtc(), [flag.encode() for flag in _flags(path, arch, options)]
+    nvrtc, flags = _nvrtc(), _flags(path, arch, options)
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), str(path).encode(), 0, [], [])
     if int(status):
         raise KernelError(f"{path.name}: NVRTC refuses it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
     try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+        log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0")
         if int(status):
-            log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-            text = log.rstrip(b"\0").decode(errors="replace")
-            raise KernelError(f"{path.name} does not compile for {arch}:\n{summary(text)}")
-        return _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+            command = ["nvrtc", *flags, str(path)]
+            text = log.decode(errors="replace")
+            raise compile_error(path, text, subject=f"{path.name} for {arch}", command=command)
+        return _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -65,18 +65,28 @@ def _nvrtc() -> ModuleType:
         raise SkipError(f"needs the package 'cuda-bindings' ({error}); {INSTALL}") from None
 
 
+def known_archs() -> tuple[str, ...]:
+    """The architectures that NVRTC compiles for, exact ones included. Raises `SkipError` when it is not installed."""
+    nvrtc_version()
+    status, numbers = _nvrtc().nvrtcGetSupportedArchs()
+    # `a` came with compute capability 9.0, `f` with 10.0.
+    suffixes = [(number, ["", *("a" * (number >= 90)), *("f" * (number >= 100))]) for number in numbers]
+    return tuple(f"sm_{number}{suffix}" for number, each in suffixes for suffix in each) if int(status) == 0 else ()
+
+
 def _check_known(arch: str) -> None:
     major, minor = nvrtc_version()
-    status, known = _nvrtc().nvrtcGetSupportedArchs()
-    if int(status) == 0 and parse_arch(arch).number not in known:
-        raise SkipError(f"NVRTC {major}.{minor} does not know {arch}; it knows sm_{known[0]} to sm_{known[-1]}")
+    known = known_archs()
+    if known and arch not in known:
+        raise SkipError(f"NVRTC {major}.{minor} does not know {arch}; it knows {known[0]} to {known[-1]}")
 
 
 def _flags(path: Path, arch: str, options: Sequence[str]) -> list[str]:
     language = [] if any("-std=" in option for option in options) else ["--std=c++17"]
     others = [option for option in options if not option.startswith("-I")]
     folders = [f"--include-path={folder}" for folder in header_folders(path, options)]
-    return [f"--gpu-architecture={arch}", *language, *others, *folders]
+    # Only the assembler knows the spills, and `-v` makes it tell them in the log.
+    return [f"--gpu-architecture={arch}", "--ptxas-options=-v", *language, *others, *folders]
 
 
 def _read(size_of: Any, read_into: Any, program: Any) -> bytes:

@@ -6,6 +6,8 @@ therefore have a file of their own.
 
 import inspect
 import sys
+import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -15,8 +17,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.errors import KernelError, SkipError, UsageError
-from aiperf_core.kernels.archs import arch_for, parse_arch
+from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
+from aiperf_core.kernels.archs import fits, parse_arch
+from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.source_file import find_beside
 
 _WARP_SIZE = 32
@@ -94,11 +97,18 @@ class TritonSource:
     def compile(self, ahead: TritonAhead, arch: str) -> bytes:
         """The machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton has a cache of its own.
 
-        Raises `KernelError` for a compilation error, and `SkipError` when triton is missing or the file is not for this
-        architecture.
+        Raises as `compile_with_metadata`.
+        """
+        return self.compile_with_metadata(ahead, arch)[0]
+
+    def compile_with_metadata(self, ahead: TritonAhead, arch: str) -> tuple[bytes, Any]:
+        """The machine code of a kernel for `arch`, and Triton's metadata, such as `shared`.
+
+        Raises `CompileError` for a compilation error, and `SkipError` when triton is missing or the file is not for
+        this architecture.
         """
         asked = parse_arch(arch)
-        if arch_for(asked, self.archs) is None:
+        if not fits(asked, self.archs):
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
         kernel = self.kernel(ahead.kernel)
         while not hasattr(kernel, "cache_key") and hasattr(kernel, "fn"):  # under @autotune and @heuristics
@@ -107,9 +117,9 @@ class TritonSource:
         try:
             return _compiled(kernel, ahead, asked.number)
         except Exception as error:  # Triton's compiler, its C++ passes and ptxas have their own errors
-            where = f"{self.path}:{_line_of(kernel, error)}"
-            reason = str(error).strip() or type(error).__name__
-            raise KernelError(f"{ahead.kernel!r} does not compile for {arch}:\n  {where}: error: {reason}") from None
+            command = [f"triton-{import_module('triton').__version__}", arch, *_options(ahead)]
+            subject = f"kernel {ahead.kernel!r} in {self.path.name} for {arch}"
+            raise _compile_error(error, kernel, subject=subject, command=command) from None
 
     def _module(self) -> ModuleType:
         try:
@@ -141,7 +151,7 @@ class TritonSource:
             )
 
 
-def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
+def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> tuple[bytes, Any]:
     triton = import_module("triton")
     compiler = import_module("triton.compiler")
     target = import_module("triton.backends.compiler").GPUTarget("cuda", capability, _WARP_SIZE)
@@ -151,12 +161,69 @@ def _compiled(kernel: Any, ahead: TritonAhead, capability: int) -> bytes:
     attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
     source = compiler.ASTSource(kernel, signature, dict(ahead.constants), attributes)
     options = {"num_warps": ahead.num_warps, "num_stages": ahead.num_stages}
-    return bytes(triton.compile(source, target=target, options=options).asm["cubin"])
+    with warnings.catch_warnings():
+        # Triton 3.9 announces another default of 3.10, which a user of `aiperf kernels` cannot act on.
+        warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset", category=UserWarning)
+        compiled = triton.compile(source, target=target, options=options)
+    return bytes(compiled.asm["cubin"]), compiled.metadata
 
 
-def _line_of(kernel: Any, error: BaseException) -> int:
-    """The line in the file of a Triton error, or the first line of the kernel."""
-    lines, first = inspect.getsourcelines(kernel.fn)
+def triton_compile_error(error: BaseException) -> CompileError | None:
+    """Triton's error of a launched kernel that does not compile, by file and line; None for another error.
+
+    Imports nothing: where triton is not loaded, no error is Triton's.
+    """
+    errors = sys.modules.get("triton.compiler.errors")
+    if errors is None or not isinstance(error, errors.CompilationError):
+        return None
+    kernel = _function_of(error, *(frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)))
+    if kernel is None:
+        return None
+    subject = f"kernel {kernel.__name__!r} in {Path(kernel.fn.__code__.co_filename).name}"
+    command = [f"triton-{sys.modules['triton'].__version__}", "with", "the", "arguments", "of", "the", "launch"]
+    return _compile_error(error, kernel, subject=subject, command=command)
+
+
+def _compile_error(error: BaseException, kernel: Any, *, subject: str, command: Sequence[str]) -> CompileError:
+    """The error of a kernel. An error in a function that the kernel calls has the line in that function first."""
+    chain = [error]
+    while getattr(cause := chain[-1].__cause__, "src", None) is not None:
+        chain.append(cause)  # type: ignore[arg-type]
+    inner = chain[-1]
+    text = getattr(inner, "error_message", None) or str(inner.__cause__ or inner) or type(inner).__name__
+    first, *rest = [line.strip() for line in text.splitlines() if line.strip()]
+    places = [_place(one, _function_of(one, kernel.fn.__globals__) or kernel) for one in chain]
+    lines = [f"{places[-1]}: error: {first}", *rest, *(f"{place}: called from here" for place in places[-2::-1])]
+    file = Path(kernel.fn.__code__.co_filename)
+    return compile_error(file, "\n".join(map(str, chain)), subject=subject, command=command, errors=lines)
+
+
+def _function_of(error: BaseException, *near: Mapping[str, Any]) -> Any:
+    """The `@triton.jit` function with the source of an error: first among the names of `near`, then of all modules.
+
+    Triton removes the frames of its compiler from its errors, which leaves the source alone.
+    """
+    source = getattr(error, "src", None)
+    loaded = (vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType))
+    for names in (*near, *loaded) if source else ():
+        for value in list(names.values()):
+            while type(value).__name__ in ("Autotuner", "Heuristics"):
+                value = value.fn
+            if type(value).__name__ == "JITFunction" and value.src == source:
+                return value
+    return None
+
+
+def _place(error: BaseException, function: Any) -> str:
+    """File and line of a Triton error in a function; without a line, the first line of the function."""
+    lines, first = inspect.getsourcelines(function.fn)
     decorators = next((at for at, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
     node = getattr(error, "node", None)  # its lines count from the `def`
-    return first + decorators + (int(node.lineno) - 1 if node is not None else 0)
+    line = first + decorators + (int(getattr(node, "lineno", 1)) - 1)
+    return f"{function.fn.__code__.co_filename}:{line}"
+
+
+def _options(ahead: TritonAhead) -> list[str]:
+    given = [*ahead.signature.items(), *ahead.constants.items()]
+    given += [("num_warps", ahead.num_warps), ("num_stages", ahead.num_stages)]
+    return [f"{name}={value}" for name, value in given]

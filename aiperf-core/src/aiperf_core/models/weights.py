@@ -41,7 +41,7 @@ def agreeing(successor: "torch.Tensor", fraction: float, generator: "torch.Gener
     import torch
 
     if not 0 <= fraction <= 1:
-        raise UsageError(f"an agreement of {fraction!r} was asked for; accepted is a number from 0 to 1")
+        raise UsageError(f"an agreement of {fraction!r} was requested; accepted is a number from 0 to 1")
     count = len(successor) - round(fraction * len(successor))
     order = torch.randperm(len(successor), device=successor.device, generator=generator)
     differing = order[:count]

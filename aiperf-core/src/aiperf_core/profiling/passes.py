@@ -72,15 +72,21 @@ def profile_target(
     `timeout_s` is for one implementation. `tell` gets the name of the next. Raises `SkipError` with the remedy, before
     anything is written, when the tool cannot be used here.
     """
-    wanted = _wanted(plan)
-    for one in wanted[:1]:
-        if reason := chosen.profiler.resolve()(_job(plan, one, chosen)).unavailable():
-            raise SkipError(f"{chosen.profiler.name!r} cannot profile {plan.name!r} here: {reason}.")
+    if reason := unavailable(plan, chosen):
+        raise SkipError(reason)
     found: list[Profile | NotProfiled] = []
-    for one in wanted:
+    for one in _wanted(plan):
         tell(one.name)
         found.append(_profile(plan, one, hardware, chosen, root, timeout_s))
     return found
+
+
+def unavailable(plan: Plan, chosen: Chosen) -> str | None:
+    """Why the tool cannot profile this target here; None when it can."""
+    for one in _wanted(plan)[:1]:
+        if reason := chosen.profiler.resolve()(_job(plan, one, chosen)).unavailable():
+            return f"{chosen.profiler.name!r} cannot profile {plan.name!r} here: {reason}."
+    return None
 
 
 def _wanted(plan: Plan) -> list[DescribedImplementation]:

@@ -1,6 +1,6 @@
 """The goals of targets: a table for a terminal, and a page in Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,25 +12,39 @@ from aiperf_core.render.look import Look
 from aiperf_core.stats.goal_standings import MISSED, UNMEASURED, Standing, Standings
 
 STYLES = {"met": "bold green", MISSED: "bold yellow", UNMEASURED: "dim"}
-GOAL_WIDTH, REACHED_WIDTH, STATE_WIDTH = 34, 30, 12
+WIDTHS = 34, 30, 12  # of goal, figure and state in 80 columns
+NARROWEST_TABLE = 72
 NO_CAUSE = "cause not measured"
 
 
-def render(found: Standings, look: Look) -> RenderableType:
-    """The standings as a table, with what is missing below it."""
+def render(found: Standings, look: Look, width: int) -> RenderableType:
+    """The standings as a table, with what is missing below it. In a narrow terminal, a list."""
+    parts: list[RenderableType] = [_table(found.rows, look, width)] if found.rows else [Text("no target has a goal")]
+    return Group(*parts, *(Text(f"\n{line}") for line in _missing(found)))
+
+
+def _table(rows: Sequence[Standing], look: Look, width: int) -> RenderableType:
+    if width < NARROWEST_TABLE:
+        return Group(*(text for standing in rows for text in (*_lines(standing, look), Text())))
+    more = (width - 80) // 2
+    goal_width, reached_width, state_width = WIDTHS[0] + more, WIDTHS[1] + more, WIDTHS[2]
     table = Table(box=look.box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    table.add_column("goal", width=GOAL_WIDTH, overflow="fold")
-    table.add_column("reached", width=REACHED_WIDTH, overflow="fold")
-    table.add_column("state", width=STATE_WIDTH, overflow="fold")
-    for number, standing in enumerate(found.rows):
+    table.add_column("goal", width=goal_width, overflow="fold")
+    table.add_column("reached", width=reached_width, overflow="fold")
+    table.add_column("state", width=state_width, overflow="fold")
+    for number, standing in enumerate(rows):
         if number:
             table.add_row()
-        goal = Text.assemble((words(standing.target), "bold"), f"\n{_goal(standing)}", (_cause(standing), "dim"))
-        reached = Text("\n".join([*_reached(standing), *_origin(standing)]) or words(standing.reason))
-        state = Text(_state(standing), STYLES[standing.state])
-        table.add_row(goal, look.text(reached.plain), state)
-    parts: list[RenderableType] = [table] if found.rows else [Text("no target has a goal")]
-    return Group(*parts, *(Text(f"\n{line}") for line in _missing(found)))
+        goal, reached, state = _lines(standing, look)
+        table.add_row(goal, reached, state)
+    return table
+
+
+def _lines(standing: Standing, look: Look) -> tuple[Text, Text, Text]:
+    """The goal with its target, the figure with its origin, and the state."""
+    goal = Text.assemble((words(standing.target), "bold"), f"\n{_goal(standing)}", (_cause(standing), "dim"))
+    reached = "\n".join([*_reached(standing), *_origin(standing)]) or words(standing.reason)
+    return goal, look.text(reached), Text(_state(standing), STYLES[standing.state])
 
 
 def page(found: Standings) -> str:

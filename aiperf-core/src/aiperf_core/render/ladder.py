@@ -6,6 +6,7 @@ from attrs import evolve, frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
+from aiperf_core.render import marks
 from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, axis_below, line, log_scale, mark, shortened
 from aiperf_core.render.svg import text_width as width_of
 
@@ -13,9 +14,9 @@ WIDE = 360.0  # readable on a telephone without a second layout
 EDGE = 8.0
 LANE = 34.0  # height of a rung
 NAME, BAR = 15.0, 26.0  # of the text and of the mark, below the top of a rung
+TITLE = 22.0  # height of the title
 AXIS = 32.0
 STEEP = 4.0  # ratio of the ends of a scale, below which powers give fewer than two ticks
-MARKS = {"baseline": "square", "yardstick": "diamond"}
 NO_FIGURE = "no stored figure"
 
 
@@ -33,19 +34,23 @@ class Rung:
     sol: float | None = None
 
 
-def draw(rungs: Sequence[Rung], metric: str) -> Picture:
-    """The picture of a ladder, in the order of the rungs. `metric` is `speedup` or `memory`."""
+def draw(rungs: Sequence[Rung], metric: str, title: str) -> Picture:
+    """The picture of a ladder under its title, in the order of the rungs. `metric` is `speedup` or `memory`."""
     measured = [rung.ratio for rung in rungs if rung.ratio]
     scale = _scale(measured)
     best = _best(rungs)
-    bottom = LANE * len(rungs) + 6
+    bottom = TITLE + LANE * len(rungs) + 6
     ticks = [(tick, f"{tick:g}x") for tick in _ticks(scale)]
-    shapes: list[Shape] = axis_below(scale, 0, bottom, ticks, _title(rungs, metric))
-    shapes.append(line(scale(1), 0, scale(1), bottom, "one"))
+    shapes: list[Shape] = axis_below(scale, TITLE, bottom, ticks, _axis(rungs, metric))
+    shapes.append(line(scale(1), TITLE, scale(1), bottom, "one"))
+    shapes.append(Text(EDGE, 14, shortened(title, WIDE - 2 * EDGE), "strong"))
+    colours = marks.colours((rung.name, rung.role) for rung in rungs)
     for index, rung in enumerate(rungs):
-        shapes += _rung(rung, LANE * index, scale, "best" if rung is best else rung.role)
+        kind = "best" if rung is best else rung.role
+        shapes += _rung(rung, TITLE + LANE * index, scale, kind, colours[rung.name])
     each = ", ".join(f"{rung.name} {_words(rung)}" for rung in rungs)
-    return Picture(WIDE, bottom + AXIS, f"{metric} relative to the baseline: {each}", shapes, "figure ladder")
+    alt = f"{metric} relative to the baseline: {each}"
+    return Picture(WIDE, bottom + AXIS, title, alt, shapes, "figure ladder")
 
 
 def _scale(measured: Sequence[Estimate]) -> Scale:
@@ -64,13 +69,13 @@ def _best(rungs: Sequence[Rung]) -> Rung | None:
     return max(above, key=lambda found: found[0])[1] if above else None
 
 
-def _title(rungs: Sequence[Rung], metric: str) -> str:
+def _axis(rungs: Sequence[Rung], metric: str) -> str:
     base = next((rung.name for rung in rungs if rung.role == "baseline"), "the baseline")
     figure = "speedup over" if metric == "speedup" else "peak memory divided into that of"
     return shortened(f"{figure} {base}, logarithmic", WIDE - 2 * EDGE, 10)
 
 
-def _rung(rung: Rung, top: float, scale: Scale, kind: str) -> list[Shape]:
+def _rung(rung: Rung, top: float, scale: Scale, kind: str, colour: str) -> list[Shape]:
     shown = _words(rung)
     name = shortened(rung.name, WIDE - 3 * EDGE - width_of(shown))
     shapes: list[Shape] = [
@@ -82,11 +87,11 @@ def _rung(rung: Rung, top: float, scale: Scale, kind: str) -> list[Shape]:
     y = top + BAR
     shapes.append(line(scale(1), y, scale(rung.ratio.value), y, "stem"))
     if rung.ratio.low < rung.ratio.high:
-        shapes.append(Path([(scale(rung.ratio.low), y), (scale(rung.ratio.high), y)], f"range {kind}"))
-    form = MARKS.get(rung.role, "circle")
+        shapes.append(Path([(scale(rung.ratio.low), y), (scale(rung.ratio.high), y)], f"range {colour}"))
+    form, looks = marks.form_of(kind)
     interval = units.ratio_estimate(rung.ratio)
     title = rung.name if rung.role == "baseline" else f"{rung.name}: {interval.value} {interval.interval}"
-    return [*shapes, mark(scale(rung.ratio.value), y, 4, form, f"mark {kind}", title)]
+    return [*shapes, mark(scale(rung.ratio.value), y, 4, form, f"{looks} {colour}", title)]
 
 
 def _words(rung: Rung) -> str:

@@ -139,7 +139,7 @@ def _measured(
 ) -> Iterator[str]:
     metric = expectations.metric_of(target.goal)
     rungs = [_rung(one, found.figures.get(one.name)) for one in benchmark.implementations_on(found.device)]
-    yield figure(target.name, ladder.draw(rungs, metric))
+    yield figure(target.name, ladder.draw(rungs, metric, f"{target.name} on {found.hardware}"))
     yield "\n\n".join(
         dict.fromkeys(_provenance(found.hardware, found.runs[name], one) for name, one in found.figures.items())
     )

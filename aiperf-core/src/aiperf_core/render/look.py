@@ -6,8 +6,10 @@ from rich.text import Text
 
 from aiperf_core.results.models import Verdict
 
-NARROWEST = 80
-WIDEST = 100
+# The width of a terminal that is used. Wider lines are hard to read.
+NARROWEST = 40
+WIDEST = 120
+LABEL = max(len(verdict.value) for verdict in Verdict)  # width of the labels of notes
 
 RULED = "    \n    \n {0}{0} \n    \n {0}{0} \n    \n    \n    \n"
 VERDICT_STYLES = {

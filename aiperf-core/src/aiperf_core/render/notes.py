@@ -11,20 +11,21 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.measurements import Energy, Estimate
-from aiperf_core.names import words
+from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
-from aiperf_core.render.look import VERDICT_STYLES, Look
+from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
+from aiperf_core.render.machine_notes import is_machine_wide
 from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
+from aiperf_core.stats.best import best_gain
 
 LOG_LINES = 5
 MANY_FAULTS = 1000  # page faults of a call; their time is then a part of a millisecond
-LABEL = max(len(verdict.value) for verdict in Verdict)
 
 
 def reasons_of(result: TargetResult, look: Look) -> Table:
     """Why the best variant is best, and why rows are not believed, did not run or were not compared."""
     grid = labelled(LABEL)
-    best = best_of(result)
+    best = best_gain(result)
     if best is not None:
         grid.add_row(Text("why", "bold"), Text.assemble((words(best.name), "bold"), f": {words(best.why or '')}"))
     for row in result.rows:
@@ -35,18 +36,9 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
     return grid
 
 
-def best_of(result: TargetResult) -> Row | None:
-    """The FASTER variant with the lowest time, or the SMALLER one with the lowest peak memory."""
-    smaller = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.SMALLER]
-    if smaller:
-        return max(smaller, key=lambda row: row.memory_gain or 0.0)
-    faster = [row for row in result.rows if row.role == "variant" and row.verdict is Verdict.FASTER]
-    return min(faster, key=lambda row: row.time_s.value if row.time_s else float("inf"), default=None)
-
-
 def _add_reason(grid: Table, row: Row, look: Look) -> None:
     label = Text(row.verdict.value, VERDICT_STYLES[row.verdict])
-    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {words(row.reason or '')}"))
+    grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {lines(row.reason or '')}"))
     if row.verdict not in DISBELIEVED:
         return
     for finding in row.findings:
@@ -63,7 +55,7 @@ def _indented(text: Text) -> Padding:
 
 
 def notes_of(result: TargetResult, look: Look) -> Table:
-    """The steps between variants, the quality of lossy variants, warnings, the end of sampling, and the overhead."""
+    """Incremental speedups, the quality of lossy variants, warnings, the stop reason, and the overhead."""
     grid = labelled(LABEL)
     for label, note in notes(result):
         grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
@@ -83,19 +75,20 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     for row in result.rows:
         if row.step_speedup and row.builds_on:
             shown = units.ratio_estimate(row.step_speedup)
-            yield "step", f"{words(row.name)} over {words(row.builds_on)}: {shown.value} {shown.interval}"
+            step = f"speedup of {words(row.name)} over {words(row.builds_on)}"
+            yield "incremental", f"{step}: {shown.value} {shown.interval}"
     for row in result.rows:
         if row.quality:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"
             yield "quality", f"{words(row.name)}: {words(row.quality.metric)} {value}, at most {row.quality.budget:.3g}"
-    # A shorter preparation is not worth a note.
+    # A shorter setup is not worth a note.
     slow = [
         f"{words(row.name)} {units.seconds(row.prepare_s)}"
         for row in result.rows
         if row.prepare_s and row.prepare_s >= 1e-3
     ]
     if slow:
-        yield "prepare", ", ".join(slow) + "; excluded from all timings"
+        yield "setup", ", ".join(slow) + "; excluded from all timings"
     yield from _beside(result.rows)
     for row in result.rows:
         if row.confined:
@@ -105,14 +98,14 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     yield from _energy(result.rows)
     yield from _warnings(result.rows)
     yield (
-        "stopped",
+        "stop reason",
         words(result.stopped) + ("" if result.complete else "; the run was interrupted, figures are partial"),
     )
     for row in result.rows:
         if row.verdict is Verdict.INCONCLUSIVE and row.speedup:
             yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor)}"
-    yield from _judged(result.rows)
-    yield "harness", _overhead(result.overhead)
+    yield from _verified(result.rows)
+    yield "overhead", _overhead(result.overhead)
 
 
 def no_gain(device: str, why: str) -> str:
@@ -139,13 +132,11 @@ def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _energy(rows: list[Row]) -> Iterator[tuple[str, str]]:
-    """The energy of a call, or why it was not measured."""
+    """The energy of a call."""
     for row in rows:
         if row.energy and row.verdict not in DISBELIEVED:
             whole = units.joules(row.energy.joules_per_call)
             yield "energy", f"{words(row.name)} {whole} a call, {_above_idle(row.energy)}"
-    for reason in dict.fromkeys(words(row.no_energy) for row in rows if row.no_energy):
-        yield "energy", f"not measurable: {reason}"
 
 
 def _above_idle(energy: Energy) -> str:
@@ -158,7 +149,7 @@ def _above_idle(energy: Energy) -> str:
     return "less than the idle device used in the same time before: other work was using the device then"
 
 
-def _judged(rows: list[Row]) -> Iterator[tuple[str, str]]:
+def _verified(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """The number of samples that were compared with the reference, and their largest error."""
     judgements = [row.judgement for row in rows if row.judgement and row.verdict not in DISBELIEVED]
     if not judgements:
@@ -166,15 +157,15 @@ def _judged(rows: list[Row]) -> Iterator[tuple[str, str]]:
     samples = sum(one.samples for one in judgements)
     worst = max((one.worst for one in judgements if one.worst is not None), default=None)
     error = "" if worst is None else ", bit-exact" if worst == 0 else f", largest error {worst:.2g} of what is allowed"
-    yield "judged", f"{samples} timed samples against the reference{error}"
+    yield "verified", f"{samples} timed samples against the reference{error}"
 
 
 def _warnings(rows: list[Row]) -> Iterator[tuple[str, str]]:
-    """The warnings of rows that are believed, each once, with its rows."""
+    """The warnings of rows that are believed, each once, with its rows; those of the machine are told once a run."""
     concerned: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for finding in row.findings:
-            if row.verdict not in DISBELIEVED:
+            if row.verdict not in DISBELIEVED and not is_machine_wide(finding):
                 concerned.setdefault((finding.issue, words(finding.message)), []).append(words(row.name))
     measured = sum(1 for row in rows if row.time_s)
     for (issue, message), names in concerned.items():
@@ -189,7 +180,7 @@ def what_would_decide(speedup: Estimate, floor: float) -> str:
     # FASTER needs the whole interval above 1 + floor, SAME needs it inside the floor; the nearer of both counts.
     needed = abs(distance - floor)
     shown = units.ratio_estimate(speedup).interval
-    crossing = f"the interval {shown} lies only partly within {floor * 100:g} % of 1"
+    crossing = f"the interval {shown} overlaps the band of {floor * 100:g} % around 1"
     if needed < half / 30:
         return f"{crossing}. The value is at the floor itself: more samples will hardly decide."
     factor = (half / needed) ** 2

@@ -14,11 +14,14 @@ _DPI = 180  # of a PNG; a pixel of the picture is a point, 1/72 inch
 _ALIGNED: Any = {"start": "left", "middle": "center", "end": "right"}
 
 
-def check(path: Path) -> None:
-    """Raise where a picture cannot be written to `path`: the format is unknown, or it needs matplotlib."""
+def check(path: Path, option: str = "--out") -> None:
+    """Raise where a picture cannot be written to `path`: the format is unknown, or it needs matplotlib.
+
+    option: the option that names the file.
+    """
     kind = path.suffix.lower()
     if kind not in FORMATS:
-        raise UsageError(f"'{path}' is not .svg, .png or .pdf; give --out a name that ends in one of them.")
+        raise UsageError(f"'{path}' is not .svg, .png or .pdf; give {option} a name that ends in one of them.")
     if kind != ".svg":
         try:
             importlib.import_module("matplotlib")
@@ -28,16 +31,16 @@ def check(path: Path) -> None:
             ) from None
 
 
-def write(picture: svg.Picture, path: Path) -> None:
+def write(picture: svg.Picture, path: Path, option: str = "--out") -> None:
     """Write the picture. Raises `AiperfError` where the file cannot be written."""
-    check(path)
+    check(path, option)
     try:
         if path.suffix.lower() == ".svg":
             path.write_text(svg.document(picture), encoding="utf-8")
         else:
             _save(picture, path)
     except OSError as error:
-        raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another --out.") from error
+        raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another {option}.") from error
 
 
 def _save(picture: svg.Picture, path: Path) -> None:

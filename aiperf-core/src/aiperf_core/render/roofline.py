@@ -11,7 +11,9 @@ from attrs import frozen
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.measurements import Ceilings
+from aiperf_core.render import marks
 from aiperf_core.results.models import Manifest, Row, TargetResult, Verdict
+from aiperf_core.stats.best import best_variant
 from aiperf_core.stats.speed_of_light import compute_roof
 
 BELIEVED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE, Verdict.MEASURED)
@@ -31,6 +33,7 @@ class Mark:
     """An implementation.
 
     kind: `baseline`, `variant`, `best` or `yardstick`.
+    colour: the class of its colour in the pictures of its target.
     ceiling: the rate at the speed of light; None where the work has no such bound.
     fraction: the fraction of that rate which the implementation reaches.
     """
@@ -38,6 +41,7 @@ class Mark:
     target: str
     name: str
     kind: str
+    colour: str
     intensity: float
     flop_per_s: float
     ceiling: float | None
@@ -73,9 +77,9 @@ def roofline(results: Sequence[TargetResult], manifest: Manifest) -> Roofline:
         if ceilings is None:
             left_out += [f"{result.target}: no ceilings of {device!r} were measured in that run" for result in ours]
             continue
-        marks = [mark for result in ours for mark in _marks(result, left_out)]
-        if marks:
-            panels.append(_panel(ceilings, ours, marks))
+        found = [mark for result in ours for mark in _marks(result, left_out)]
+        if found:
+            panels.append(_panel(ceilings, ours, found))
     if not panels:
         why = "; ".join(left_out) or "it holds no results"
         raise AiperfError(f"There is nothing to draw on a roofline: {why}.")
@@ -97,12 +101,14 @@ def _marks(result: TargetResult, left_out: list[str]) -> list[Mark]:
             timed.append((row.time_s.value, row))
         else:
             left_out.append(f"{result.target}:{row.name}: {row.verdict.value}")
-    best = min((pair for pair in timed if pair[1].role == "variant"), key=lambda pair: pair[0], default=(0.0, None))[1]
+    best = best_variant(result)
+    colours = marks.colours((row.name, row.role) for row in result.rows)
     return [
         Mark(
             target=result.target,
             name=row.name,
             kind="best" if row is best else row.role,
+            colour=colours[row.name],
             intensity=problem.flops / moved,
             flop_per_s=problem.flops / time_s,
             ceiling=problem.flops / row.speed_of_light.time_s if row.speed_of_light else None,

@@ -6,40 +6,37 @@ from collections.abc import Sequence
 from aiperf_core import units
 from aiperf_core.render import svg
 from aiperf_core.render.labels import Box, Label, around, place
+from aiperf_core.render.marks import FORMS, form_of
 from aiperf_core.render.roofline import Mark, Panel
 from aiperf_core.render.svg import Picture, Scale, Shape, Text, log_scale, text_width
 
-WIDE, HIGH = 720.0, 350.0  # of the picture, and of the plane within it
+WIDE, NARROW = 720.0, 360.0  # of the picture; narrow for a telephone
+HIGH = 350.0  # of the plane within it
 LEFT, RIGHT, TOP = 66.0, 12.0, 44.0  # space around the plane
 LABEL = 13.0  # height of a label
 NAMED = 24  # labels; more would cover each other
-FORMS = {
-    "baseline": ("circle", "mark hollow"),
-    "variant": ("circle", "mark"),
-    "best": ("diamond", "mark"),
-    # See-through: it often stands where the best variant does.
-    "yardstick": ("triangle", "mark open"),
-}
 
 
-def draw(panels: Sequence[Panel], title: str = "") -> Picture:
-    """The rooflines of devices below each other, under a title."""
-    shapes: list[Shape] = [Text(12, 22, svg.shortened(title, WIDE - 24, 15), "title")] if title else []
+def draw(panels: Sequence[Panel], title: str = "", wide: float = WIDE) -> Picture:
+    """The rooflines of devices below each other, under a title. `wide` is the width of the picture."""
+    shapes: list[Shape] = [Text(12, 22, svg.shortened(title, wide - 24, 15), "title")] if title else []
     bottom = 30.0 if title else 0.0
     for panel in panels:
-        drawn, bottom = _panel(panel, bottom)
+        drawn, bottom = _panel(panel, bottom, wide)
         shapes += drawn
     told = [_told(mark) for panel in panels for mark in panel.marks]
     more = f"; and {len(told) - NAMED} more" if len(told) > NAMED else ""
     devices = ", ".join(panel.device for panel in panels)
-    return Picture(WIDE, bottom, f"roofline of {devices}: {'; '.join(told[:NAMED])}{more}", shapes, "roof")
+    kind = "roof" if wide == WIDE else "roof narrow"
+    return Picture(wide, bottom, f"roofline of {devices}", f"{'; '.join(told[:NAMED])}{more}", shapes, kind)
 
 
-def _panel(panel: Panel, top: float) -> tuple[list[Shape], float]:
+def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
     """The roofs of a device with the marks below them, and the bottom of the panel."""
-    x, y = _plane(panel, top + TOP)
-    shapes: list[Shape] = [Text(12, top + 18, f"{panel.device}, ceilings of {panel.measured[:10]}", "label")]
-    ticks = [(value, f"{value:,g}") for value in x.ticks(8)]
+    x, y = _plane(panel, top + TOP, wide)
+    device = svg.shortened(f"{panel.device}, ceilings of {panel.measured[:10]}", wide - 24)
+    shapes: list[Shape] = [Text(12, top + 18, device, "label")]
+    ticks = [(value, f"{value:,g}") for value in x.ticks(int(wide / 90))]
     shapes += svg.axis_below(x, y.right, y.left, ticks, "arithmetic intensity, FLOP per byte that must be moved")
     shapes += svg.axis_left(y, x.left, x.right, [(value, _round(value)) for value in y.ticks(7)], "FLOP/s")
     roofs, taken = _roofs(panel, x, y)
@@ -47,8 +44,8 @@ def _panel(panel: Panel, top: float) -> tuple[list[Shape], float]:
     shapes += [*roofs, *_stems(panel.marks, x, y), *leaders]
     colours = _colours(panel.marks)
     for mark in sorted(panel.marks, key=lambda mark: mark.kind == "yardstick"):
-        form, kind = FORMS.get(mark.kind, FORMS["variant"])
-        colour = colours[mark.target] if len(colours) > 1 else mark.kind
+        form, kind = form_of(mark.kind)
+        colour = colours[mark.target] if len(colours) > 1 else mark.colour
         radius = 5 if mark.kind == "best" else 4
         shapes.append(svg.mark(*_at(mark, x, y), radius, form, f"{kind} {colour}", _told(mark)))
     key, bottom = svg.legend(_legend(panel.marks), x.left, x.right, y.left + 34)
@@ -64,7 +61,7 @@ def named(panel: Panel) -> list[Mark]:
     return []
 
 
-def _plane(panel: Panel, top: float) -> tuple[Scale, Scale]:
+def _plane(panel: Panel, top: float, wide: float) -> tuple[Scale, Scale]:
     """The scales: the marks, the corners of the roof near them, and room for names."""
     slope = panel.memory.slope or 1.0
     levels = [roof.level for roof in panel.others if roof.level]
@@ -73,7 +70,7 @@ def _plane(panel: Panel, top: float) -> tuple[Scale, Scale]:
     left, furthest = min(xs) / 10, max(xs + [level / slope for level in levels])
     # On the right, room for a name beside the last mark, and for what stands on the level roofs.
     right = furthest * 10 ** max(0.9, 0.25 * math.log10(max(furthest / left, 1.0)))
-    across = log_scale(left, right, LEFT, WIDE - RIGHT)
+    across = log_scale(left, right, LEFT, wide - RIGHT)
     return across, log_scale(min([*ys, left * slope]) / 4, max(ys) * 3, top + HIGH, top)
 
 
@@ -156,7 +153,7 @@ def _legend(marks: Sequence[Mark]) -> list[tuple[str, str, str]]:
     colours = _colours(marks)
     found = {mark.kind for mark in marks}
     entries = [
-        (form, f"{looks} {kind if len(colours) == 1 else 'baseline'}", "best variant" if kind == "best" else kind)
+        (form, f"{looks} baseline", "best variant" if kind == "best" else kind)
         for kind, (form, looks) in FORMS.items()
         if kind in found
     ]
@@ -182,7 +179,7 @@ def _label(mark: Mark, marks: Sequence[Mark]) -> str:
 
 
 def _told(mark: Mark) -> str:
-    fraction = "" if mark.fraction is None else f", {units.percent(mark.fraction)} of the speed of light"
+    fraction = "" if mark.fraction is None else f", SOL {units.percent(mark.fraction)}"
     rate = units.rate(mark.flop_per_s, "FLOP/s")
     return f"{mark.target}:{mark.name} {rate} at {mark.intensity:.3g} FLOP/B{fraction}"
 

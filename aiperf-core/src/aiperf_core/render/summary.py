@@ -10,37 +10,27 @@ from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.grid import Column, Line, fold, table, total
 from aiperf_core.render.look import VERDICT_STYLES, Look
-from aiperf_core.render.notes import best_of
-from aiperf_core.render.table import less_memory
-from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.render.row_columns import less_memory
+from aiperf_core.results.models import DISBELIEVED, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.best import best_variant
 
 Finished = TargetResult | SkippedTarget
 FOLDS = (60, 40, 30, 22, 16)  # longest line of a name, tried in this order
 TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
-# The verdict that a target shows where no variant is FASTER: the first of these that was reached.
-PRECEDENCE = (
-    Verdict.INCONCLUSIVE,
-    Verdict.SAME,
-    Verdict.SLOWER,
-    Verdict.LARGER,
-    Verdict.INVALID,
-    Verdict.UNTRUSTED,
-    Verdict.FAILED,
-    Verdict.SKIPPED,
-)
 
 
 def chosen(result: TargetResult) -> Row | None:
-    """The variant that stands for a target: the best variant, or else the first in the order of `PRECEDENCE`."""
-    ranked = [row for row in result.rows if row.role == "variant" and row.verdict in PRECEDENCE]
-    return best_of(result) or min(ranked, key=lambda row: PRECEDENCE.index(row.verdict), default=None)
+    """The variant that stands for a target: the best, or else the first in the order of `DISBELIEVED`."""
+    others = [row for row in result.rows if row.role == "variant" and row.verdict in DISBELIEVED]
+    return best_variant(result) or min(others, key=lambda row: DISBELIEVED.index(row.verdict), default=None)
 
 
 def headline(result: Finished, look: Look) -> Text:
     """The line of a finished target: `ch07.memory_access  wide 8.67x FASTER`."""
     line = Text(words(result.target), "bold")
     if isinstance(result, SkippedTarget):
-        return line.append("  ").append_text(look.verdict(result.verdict)).append(f"  {words(result.reason)}")
+        # The reason stands once, in the results.
+        return line.append("  ").append_text(look.verdict(result.verdict))
     row = chosen(result)
     if row is None:
         return line.append("  no variant ran", "dim")
@@ -67,10 +57,16 @@ def render_summary(results: Sequence[Finished], look: Look, width: int) -> Rende
         lines = [_cells(result, look, limit) for result in results]
         if total(columns, lines) <= width:
             break
-    skipped = [
+    else:
+        return Group(*(headline(result, look) for result in results), Text(), *skipped_lines(results), counted(results))
+    return Group(*table(columns, lines, look), Text(), *skipped_lines(results), counted(results))
+
+
+def skipped_lines(results: Iterable[Finished]) -> list[Text]:
+    """The targets that were skipped, each with the reason."""
+    return [
         Text.assemble(words(one.target), ": ", words(one.reason)) for one in results if isinstance(one, SkippedTarget)
     ]
-    return Group(*table(columns, lines, look), Text(), *skipped, _counts(results))
 
 
 def _cells(result: Finished, look: Look, limit: int) -> Line:
@@ -101,6 +97,7 @@ def counts(found: Iterable[Verdict]) -> list[tuple[Verdict, int]]:
     return [(verdict, counted[verdict]) for verdict in Verdict if counted[verdict]]
 
 
-def _counts(results: Iterable[Finished]) -> Text:
+def counted(results: Iterable[Finished]) -> Text:
+    """The count of each verdict over all variants."""
     parts = [Text(f"{count} {verdict.value}", VERDICT_STYLES[verdict]) for verdict, count in counts(verdicts(results))]
     return Text(", ").join(parts) if parts else Text("nothing was measured")

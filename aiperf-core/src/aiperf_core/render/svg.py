@@ -16,8 +16,8 @@ STEPS = (1, 2, 5)
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
 
-# Colours that tell series apart, of Okabe and Ito for any kind of colour vision; the darker colours first.
-_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#44aa99", "#4d4d4d")
+# Colours that tell series apart, most of Okabe and Ito for any kind of colour vision; the darker colours first.
+_SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#7f9a00", "#4d4d4d")
 SERIES = tuple(f"s{index}" for index in range(len(_SERIES)))
 # The light scheme. A page declares these names as CSS custom properties, and may redefine them for a dark scheme.
 PALETTE: Mapping[str, str] = {
@@ -45,9 +45,10 @@ DARK: Mapping[str, str] = {
     "warn": "#e3b25a",
     "bad": "#ff8a80",
     "yard": "#c6a1dd",
-    "s0": "#4aa8e0",
-    "s3": "#b98cc8",
-    "s7": "#d0608f",
+    "s0": "#3f8fd9",
+    "s3": "#a58be6",
+    "s5": "#9bd8f7",
+    "s7": "#d9436b",
     "s9": "#a8a8a8",
 }
 FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "DejaVu Sans", sans-serif'
@@ -86,15 +87,23 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "second": {"stroke": "quiet", "stroke-width": "1", "stroke-dasharray": "4 3"},
     "whisker": {"stroke-width": "1.2", "stroke-linecap": "round"},
     "round": {"stroke-width": "1.2", "stroke-linecap": "round"},
+    "sample": {"fill-opacity": ".55"},
+    "median": {"stroke-width": "1.6"},
+    "base": {"stroke": "line"},
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
     "ridge": {"fill": "own", "fill-opacity": ".3"},
-    "course": {"stroke-width": "1.2"},
+    "series": {"stroke-width": "1.2"},
     "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
     "open": {"stroke": "own", "stroke-width": "1.5", "fill": "none"},
 }
 # Keeps lines from striking through words. Not for WeasyPrint: without `paint-order`, it would cover the words.
-HALO = "text { stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round; paint-order: stroke }"
+_HALO: Mapping[str, str] = {
+    "stroke": "page",
+    "stroke-width": "3px",
+    "stroke-linejoin": "round",
+    "paint-order": "stroke",
+}
 
 
 @frozen
@@ -137,10 +146,16 @@ _TAGS: Mapping[type, str] = {Dot: "circle", Path: "path", Text: "text"}
 
 @frozen
 class Picture:
-    """A whole picture. `alt` is the text for readers who do not see it, `kind` its class."""
+    """A whole picture, in pixels.
+
+    title: what the picture shows.
+    alt: what a reader should see in it, for readers who do not see it.
+    kind: its class.
+    """
 
     width: float
     height: float
+    title: str = field(converter=words)
     alt: str = field(converter=words)
     shapes: Sequence[Shape]
     kind: str = "figure"
@@ -278,20 +293,23 @@ def markup(picture: Picture) -> Markup:
 
 
 def document(picture: Picture) -> str:
-    """The picture as a file of its own: with its size, its style sheet and a background."""
+    """The picture as a file of its own: with its size, its style sheet for both colour schemes, and a background."""
     size = Markup('width="{}" height="{}"').format(number(picture.width), number(picture.height))
-    sheet = Markup(f"<style>{style_sheet(plain=True)}{HALO}</style>")
+    light, dark = (_sheet(_of(palette), halo=True) for palette in (PALETTE, {**PALETTE, **DARK}))
+    sheet = Markup(f"<style>{light}@media (prefers-color-scheme: dark) {{\n{dark}}}</style>")
     paper = Markup('<rect class="paper" width="100%" height="100%"/>')
     return f"{_svg(picture, size, sheet + paper)}\n"
 
 
 def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Markup:
     return Markup(
-        '<svg {} viewBox="0 0 {} {}" role="img" aria-label="{}" xmlns="http://www.w3.org/2000/svg">{}{}</svg>'
+        '<svg {} viewBox="0 0 {} {}" role="img" xmlns="http://www.w3.org/2000/svg">'
+        "<title>{}</title><desc>{}</desc>{}{}</svg>"
     ).format(
         attributes,
         number(picture.width),
         number(picture.height),
+        picture.title,
         picture.alt,
         before,
         Markup("").join(map(_drawn, picture.shapes)),
@@ -328,20 +346,27 @@ def number(value: float) -> str:
 def style_sheet(*, plain: bool = False, within: str = "") -> str:
     """The style sheet of pictures.
 
-    plain: without custom properties, for programs that do not know them.
+    plain: without custom properties, for programs that do not know them; in the light scheme.
     within: the selector of the elements that hold the pictures, on a page that has pictures of others.
     """
+    palette = PALETTE if plain else {name: f"var(--{name}, {colour})" for name, colour in PALETTE.items()}
+    return _sheet(_of(palette), within=within)
 
-    def value(of: str) -> str:
-        if of == "own":
-            return "currentColor"
-        return of if of not in PALETTE else PALETTE[of] if plain else f"var(--{of}, {PALETTE[of]})"
 
+def _of(palette: Mapping[str, str]) -> Mapping[str, str]:
+    """The colours of a palette by their names, and `own` for the colour of the class."""
+    return {**palette, "own": "currentColor"}
+
+
+def _sheet(colours: Mapping[str, str], *, within: str = "", halo: bool = False) -> str:
+    text = {"font-family": FONT, **_ELEMENTS["text"], **(_HALO if halo else {})}
     # A class of a shape must not touch an element of the page, such as a row of the same class.
-    rules = {**_ELEMENTS, "text": {"font-family": FONT, **_ELEMENTS["text"]}}
+    rules: dict[str, Mapping[str, str]] = {**_ELEMENTS, "text": text}
     rules |= {f"svg .{name}": {"color": colour} for name, colour in _COLOURS.items()}
     rules |= {f"svg .{name}": properties for name, properties in _CLASSES.items()}
-    lines = {name: "; ".join(f"{key}: {value(of)}" for key, of in rule.items()) for name, rule in rules.items()}
+    lines = {
+        name: "; ".join(f"{key}: {colours.get(of, of)}" for key, of in rule.items()) for name, rule in rules.items()
+    }
     return "".join(f"{within} {name} {{ {line} }}\n".lstrip() for name, line in lines.items())
 
 

@@ -1,29 +1,53 @@
 """The table of a target's result, as rich renderables. Nothing here prints.
 
-Each row takes two lines: a figure, and below it the interval in the same unit. So the whole table fits into 80 columns.
+The layout depends on the width alone, so the tables of a run are laid out alike: columns have a width that nearly all
+figures fit in, and the names get the rest. From 120 columns on, intervals have columns of their own; from 76 on they
+stand below their figures; below 76 a row is a list.
 """
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render.grid import Column, Line, draw, fold, heading, total, widths
+from aiperf_core.render.grid import GAP, Column, Line, draw, fold, heading
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import notes_of, reasons_of, where_of
+from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, in_order
 from aiperf_core.results.export import problem_size
-from aiperf_core.results.models import DISBELIEVED, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
-FOLDS = (40, 22, 16)  # longest line of a name, tried in this order
+# Columns above each other: the first line of a cell, the second, and so on.
+Stack = tuple[str, ...]
+STACKED: tuple[Stack, ...] = (
+    ("median", "interval"),
+    ("speedup", "speedup-interval"),
+    ("verdict", "memory", "memory-gain"),
+    ("rate", "sol"),
+)
+INLINE: tuple[Stack, ...] = (
+    ("median",),
+    ("interval",),
+    ("speedup",),
+    ("speedup-interval",),
+    ("verdict",),
+    ("rate",),
+    ("sol",),
+    ("memory", "memory-gain"),
+)
+INLINE_FROM, STACKED_FROM = 120, 76  # least width of each layout
+NARROWEST_NAME, WIDEST_NAME = 10, 40
 # Roles that are not part of the comparison; they stand below a rule.
 APART = ("yardstick", "control")
 
 
-def render(result: TargetResult, look: Look, width: int, where: str | None = None) -> RenderableType:
+def render(
+    result: TargetResult, look: Look, width: int, where: str | None = None, view: View = DEFAULT
+) -> RenderableType:
     """The whole result of a target: title, table, reasons, notes. `where` is the path of the bundle."""
-    parts: list[RenderableType] = [*_title(result, look), Text(), *_rows(result.rows, look, width)]
+    parts: list[RenderableType] = [*_title(result, look), Text(), *_rows(result, look, width, view)]
     for notes in (reasons_of(result, look), notes_of(result, look)):
         if notes.row_count:
             parts += [Text(), notes]
@@ -50,71 +74,100 @@ def _title(result: TargetResult, look: Look) -> list[Text]:
     return [head, Text(words(result.summary)), Text(words(how), "dim")]
 
 
-def _rows(rows: Sequence[Row], look: Look, width: int) -> list[Text]:
-    """The table. Names stand beside the figures, or above them where the width is too small."""
-    ordered = sorted(rows, key=lambda row: row.role in APART)
-    lit = any(row.speed_of_light and row.verdict not in DISBELIEVED for row in rows)
-    columns = [
-        Column(("implementation",)),
-        Column(("median", "95 % interval"), right=True),
-        Column(("speedup", "95 % interval"), right=True),
-        Column(("verdict",)),
-        Column(("rate", "of light") if lit else ("rate",), right=True),
-        Column(("peak", "memory"), right=True),
+def _rows(result: TargetResult, look: Look, width: int, view: View) -> list[Text]:
+    """The table: as a grid where it fits, else as a list."""
+    pairs = in_order([(result, row) for row in result.rows], view.sort)
+    rows = sorted((row for _, row in pairs), key=lambda row: row.role in APART)
+    if view.columns:
+        stacks: tuple[Stack, ...] = tuple((name,) for name in view.columns)
+    else:
+        stacks = INLINE if width >= INLINE_FROM else STACKED
+    figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]
+    columns = [_column(result, rows, stack, look) for stack in stacks]
+    wide = [
+        max([_width(stack), *(text.cell_len for line in figures for text in line[index])])
+        for index, stack in enumerate(stacks)
     ]
-    for limit in FOLDS:
-        lines = [_cells(row, look, limit) for row in ordered]
-        if total(columns, lines) <= width:
-            return _beside(columns, lines, ordered, look)
-    return _above(columns, lines, ordered, look)
+    left = width - sum(wide) - GAP * len(wide)
+    if left < NARROWEST_NAME or (not view.columns and width < STACKED_FROM):
+        return _list(result, rows, stacks, look, width)
+    name = min(left, WIDEST_NAME)
+    return _grid([Column(("implementation"[:name],)), *columns], [name, *wide], rows, figures, look)
 
 
-def _beside(columns: list[Column], lines: list[Line], rows: list[Row], look: Look) -> list[Text]:
-    wide = widths(columns, lines)
-    drawn = draw(columns, heading(columns), wide)
-    for before, row, line in zip([None, *rows], rows, lines, strict=False):
-        drawn += [_between(before, row, total(columns, lines), look), *draw(columns, line, wide)]
+def _width(stack: Stack) -> int:
+    return max(COLUMNS[name].width for name in stack)
+
+
+def _column(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> Column:
+    """The heading of a stack. Figures below the first that no row has are left out."""
+    first, *others = stack
+    shown = [name for name in others if any(COLUMNS[name].show(result, row, look) for row in rows)]
+    heads = [COLUMNS[name].head for name in (first, *shown)]
+    return Column(tuple(head for head in heads if head), COLUMNS[first].right)
+
+
+def _stack(result: TargetResult, row: Row, stack: Stack, look: Look) -> list[Text]:
+    """The figures of a row above each other. An empty figure keeps its line where others follow."""
+    cell = [COLUMNS[name].show(result, row, look) for name in stack]
+    for text in cell[1:]:
+        text.stylize_before("dim")
+    while cell and not cell[-1]:
+        cell.pop()
+    return cell
+
+
+def _grid(
+    columns: list[Column], wide: list[int], rows: Sequence[Row], figures: Sequence[Line], look: Look
+) -> list[Text]:
+    across = sum(wide) + GAP * (len(wide) - 1)
+    drawn, before = draw(columns, heading(columns), wide), None
+    lines = [[_name(row, wide[0]), *cells] for row, cells in zip(rows, figures, strict=True)]
+    tall = any(len(cell) > 1 for cells in figures for cell in cells)
+    for row, line in zip(rows, lines, strict=True):
+        if before is None or (row.role in APART and before.role not in APART):
+            drawn.append(Text(look.rule * across, "dim"))
+        elif tall:
+            drawn.append(Text())
+        drawn += draw(columns, line, wide)
+        before = row
     return drawn
 
 
-def _above(columns: list[Column], lines: list[Line], rows: list[Row], look: Look) -> list[Text]:
-    name, median, speedup, verdict, *rest = columns
-    figures = [median, speedup, *rest]
-    inner = [[line[1], line[2], *line[4:]] for line in lines]
-    wide = widths(figures, inner)
-    drawn = [Text(f"{name.head[0]}, {verdict.head[0]}"), *draw(figures, heading(figures), wide)]
-    for before, row, line, cells in zip([None, *rows], rows, lines, inner, strict=False):
-        parts = (Text(words(row.name), "bold"), Text(_mark(row), "dim"), *line[3])
-        drawn += [_between(before, row, total(figures, inner), look), Text("  ").join(part for part in parts if part)]
-        drawn += [text for text in draw(figures, cells, wide) if text]
+def _name(row: Row, width: int) -> list[Text]:
+    mark = [Text(part, "dim") for part in textwrap.wrap(_mark(row), width)]
+    return [*map(Text, fold(words(row.name), width)), *mark]
+
+
+def _list(result: TargetResult, rows: Sequence[Row], stacks: Sequence[Stack], look: Look, width: int) -> list[Text]:
+    """The rows as lists of labels and figures."""
+    chosen = [name for stack in stacks for name in stack if name != "verdict"]
+    label = max((len(COLUMNS[name].head) for name in chosen if not COLUMNS[name].extends), default=0)
+    drawn, before = [Text("implementation, verdict")], None
+    for row in rows:
+        rule = before is None or (row.role in APART and before.role not in APART)
+        drawn.append(Text(look.rule * width if rule else "", "dim"))
+        verdict = look.verdict(row.verdict) if row.verdict is not Verdict.MEASURED else Text()
+        parts = (Text(words(row.name), "bold"), Text(_mark(row), "dim"), verdict)
+        drawn.append(Text("  ").join([part for part in parts if part]))
+        drawn += figures_of(result, row, chosen, look, label)
+        before = row
     return drawn
 
 
-def _between(before: Row | None, row: Row, across: int, look: Look) -> Text:
-    """The line above a row: a rule below the headings and above the yardsticks, else an empty line."""
-    rule = before is None or (row.role in APART and before.role not in APART)
-    return Text(look.rule * across if rule else "", "dim")
-
-
-def _cells(row: Row, look: Look, limit: int) -> Line:
-    # The time of a row that is not believed is evidence, not a result: figures derived from it are not shown.
-    trusted = row.verdict not in DISBELIEVED
-    time = units.time_estimate(row.time_s) if row.time_s else units.Shown()
-    speedup = units.speedup(row.speedup if trusted else None)
-    verdict = Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
-    fraction = units.percent(row.speed_of_light.fraction) if row.speed_of_light and trusted else ""
-    return [
-        [*map(Text, fold(words(row.name), limit)), *_quiet(_mark(row))],
-        [look.text(time.value, "" if trusted else "dim"), *_quiet(time.interval)],
-        [look.text(speedup.value, "bold" if row.verdict is Verdict.FASTER else ""), *_quiet(speedup.interval)],
-        [verdict],
-        [Text(rate_of(row) if trusted else ""), *_quiet(fraction)],
-        [Text(peak_of(row)), *_quiet(less_memory(row) if trusted else "")],
-    ]
-
-
-def _quiet(text: str) -> list[Text]:
-    return [Text(text, "dim")] if text else []
+def figures_of(result: TargetResult, row: Row, chosen: Sequence[str], look: Look, label: int) -> list[Text]:
+    """The figures of a row as a list, with labels of the given width."""
+    drawn: list[Text] = []
+    for name in chosen:
+        shown, column = COLUMNS[name].show(result, row, look), COLUMNS[name]
+        if not shown:
+            continue
+        if column.extends in chosen and drawn:
+            said = f"{column.head} " if column.head.isupper() else ""
+            drawn[-1].append(f"  {said}").append_text(shown)
+        else:
+            drawn.append(Text.assemble(f"  {column.head:<{label}}  ").append_text(shown))
+    return drawn
 
 
 def _mark(row: Row) -> str:
@@ -125,33 +178,3 @@ def role_of(row: Row) -> str:
     """The role in words: `naive baseline`, `A/A control`, `yardstick`; empty for a variant."""
     kind = f"{row.kind} " if row.kind else ""
     return {"baseline": f"{kind}baseline", "control": "A/A control", "yardstick": "yardstick"}.get(row.role, "")
-
-
-def rate_of(row: Row) -> str:
-    """The rate of the resource that bounds the row: bytes of memory, link or disk, or operations."""
-    rates = {
-        "memory": row.bytes_per_s,
-        "compute": row.flop_per_s,
-        "wire": row.wire_bytes_per_s,
-        "disk": row.disk_bytes_per_s,
-    }
-    known = [bound for bound, rate in rates.items() if rate]
-    bound = row.speed_of_light.bound if row.speed_of_light else ""
-    if not known:
-        return ""
-    shown = bound if bound in known else known[0]
-    return units.rate(rates[shown] or 0.0, "FLOP/s" if shown == "compute" else "B/s")
-
-
-def peak_of(row: Row) -> str:
-    """The peak memory, or an empty text."""
-    peak = row.memory.most_bytes if row.memory else None
-    return "" if peak is None else units.size(peak)
-
-
-def less_memory(row: Row) -> str:
-    """`4.00x less` where the verdict is about memory, else an empty text."""
-    if row.memory_gain is None or row.verdict not in (Verdict.SMALLER, Verdict.LARGER):
-        return ""
-    less = row.verdict is Verdict.SMALLER
-    return f"{units.number(row.memory_gain if less else 1 / row.memory_gain)}x {'less' if less else 'more'}"

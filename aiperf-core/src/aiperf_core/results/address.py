@@ -1,4 +1,7 @@
-"""Addresses of results: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`."""
+"""Addresses of results: `BUNDLE`, `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`.
+
+In the bundle of a sweep TARGET names all its points, and `TARGET@n=1e6` those with this value.
+"""
 
 import os
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from aiperf_core.names import words
 from aiperf_core.results import naming
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.models import Row, TargetResult
+from aiperf_core.sweep import selects
 from aiperf_core.targets import nearest
 
 PARTS = 2  # after the bundle
@@ -29,13 +33,34 @@ class Address:
 
     @property
     def targets(self) -> list[str]:
-        """The names of the addressed targets. Raises UsageError for a target that the bundle lacks."""
+        """The names of the addressed targets, and of the addressed points of a sweep.
+
+        Raises UsageError for a target that the bundle lacks.
+        """
+        found = self.matching
+        if self.target is not None and not found:
+            known = list(self.bundle.targets)
+            raise UsageError(f"'{self.bundle.path}' has no result of '{self.target}'.{_hint(self.target, known)}")
+        return found
+
+    @property
+    def matching(self) -> list[str]:
+        """The names of the addressed targets and points; empty where the bundle lacks the target."""
         known = list(self.bundle.targets)
         if self.target is None:
             return known
-        if self.target not in known:
-            raise UsageError(f"'{self.bundle.path}' has no result of '{self.target}'.{_hint(self.target, known)}")
-        return [self.target]
+        return [self.target] if self.target in known else [name for name in known if selects(self.target, name)]
+
+    @property
+    def single(self) -> str:
+        """The name of the only addressed target. Raises UsageError where there are several."""
+        found = self.targets
+        if len(found) > 1:
+            raise UsageError(
+                f"'{self.bundle.path}' has several results of '{self.target}', a sweep; name a point, "
+                f"such as {words(found[0])}"
+            )
+        return found[0]
 
     def outlines(self) -> list[TargetResult]:
         """The addressed results without samples, with the addressed rows only."""

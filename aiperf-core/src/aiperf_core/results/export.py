@@ -214,7 +214,7 @@ def _facts(manifest: Manifest) -> list[tuple[str, str]]:
     return [*found, ("seal", seal)] if seal else found
 
 
-HEADS = ("target", "implementation", "median", "speedup", "verdict", "of light", "peak memory", "why, or why not")
+HEADS = ("target", "implementation", "median", "speedup", "verdict", "SOL", "peak memory", "why, or why not")
 
 
 def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
@@ -291,7 +291,7 @@ def _html(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
 def _line(row: Exported) -> str:
     cells = []
     for head, (text, below) in zip(HEADS, _shown(row), strict=True):
-        kind = "number" if head in ("median", "speedup", "of light", "peak memory") else ""
+        kind = "number" if head in ("median", "speedup", "SOL", "peak memory") else ""
         kind = row.verdict if head == "verdict" else kind
         small = f'<span class="interval">{_safe(below)}</span>' if below else ""
         cells.append(f'<td class="{_safe(kind)}">{_safe(text)}{small}</td>')

@@ -80,10 +80,10 @@ def compare(
     ):
         borne_out = beyond_s <= max(AGREE * by_samples, MESSAGES_S) and (slowed_by_profiler is not None or steady)
         if slower or (by_samples >= _least_busy_s(audit) and borne_out):
-            one.find("timing.launch_not_hidden", f"events count the host's time too: {told}", evidence)
+            one.find("timing.launch_not_hidden", f"the events include host time: {told}", evidence)
             return
     if slower and by_events > by_cupti and slowed_by_profiler and steady:
-        message = f"CUPTI saw a part of the work only, which is so where kernels launch kernels: {told}"
+        message = f"CUPTI recorded only a part of the work, as with kernels that launch kernels: {told}"
         one.find("timing.not_audited", message, evidence)
         return
     if whole and not slower and slowed_by_profiler:
@@ -98,7 +98,7 @@ def compare(
         if slowed := slowed_by_profiler():
             evidence["slowed_by_profiler"] = slowed
             if by_samples * slowed >= by_cupti - slack:
-                message = f"CUPTI slows these calls, by the supervisor's clock to {slowed:.2f} times their time: {told}"
+                message = f"CUPTI slows these calls to {slowed:.2f} times their time by the supervisor's clock: {told}"
                 one.find("timing.not_audited", message, evidence)
                 return
     message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"

@@ -22,8 +22,11 @@ from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult,
 from aiperf_core.stats.intervals import ratio_interval, verdict
 from aiperf_core.stats.observations import blocks
 from aiperf_core.stats.verdicts import memory_gain, verdict_on_memory
+from aiperf_core.sweep import base_name, point_name, split_point
 
 SHORT = 12  # characters that name a commit or a source
+Ratio = tuple[Estimate | None, str | None]
+Results = dict[str, TargetResult]
 
 
 @frozen
@@ -86,8 +89,7 @@ def compare(left: Address, right: Address, floor: float | None = None) -> Compar
     manifests = left.bundle.manifest, right.bundle.manifest
     if left.implementation is not None:
         return _implementations(left, right, manifests, floor)
-    ours = {one.target: one for one in left.outlines()}
-    theirs = {one.target: one for one in right.outlines()}
+    ours, theirs = _matched(left.outlines(), right.outlines())
     common = [name for name in ours if name in theirs]
     if not common:
         raise UsageError(
@@ -101,15 +103,29 @@ def compare(left: Address, right: Address, floor: float | None = None) -> Compar
     return Comparison(differences, rows, paired=False, floor=floor)
 
 
+def _matched(left: list[TargetResult], right: list[TargetResult]) -> tuple[Results, Results]:
+    """The results of both sides by name. A result on the right that has a partner on the left has the partner's name.
+
+    Targets are partners by name, and the points of sweeps by all their sizes: the other side may sweep other
+    parameters, or have measured the target once.
+    """
+    swept = {base_name(one.target) for one in (*left, *right) if split_point(one.target)[1]}
+
+    def work(one: TargetResult) -> str:
+        base = base_name(one.target)
+        return point_name(base, one.problem.params) if base in swept else one.target
+
+    partners = {work(one): one.target for one in left}
+    return {one.target: one for one in left}, {partners.get(work(one), one.target): one for one in right}
+
+
 def _implementations(
     left: Address, right: Address, manifests: tuple[Manifest, Manifest], floor: float | None
 ) -> Comparison:
     """One implementation on each side; paired where both are of one target in one bundle."""
-    same = left.bundle.path.resolve() == right.bundle.path.resolve() and left.target == right.target
+    same = left.bundle.path.resolve() == right.bundle.path.resolve() and left.single == right.single
     # The samples are needed for pairs only.
-    ours, theirs = (
-        one.bundle.target(one.targets[0]) if same else one.bundle.outline(one.targets[0]) for one in (left, right)
-    )
+    ours, theirs = (one.bundle.target(one.single) if same else one.bundle.outline(one.single) for one in (left, right))
     row, other = left.row(ours), right.row(theirs)
     ceilings = manifests[0].ceilings.get(ours.device)
     differences = [
@@ -124,9 +140,6 @@ def _implementations(
     )
     found = Compared(target, name, row, other, ratio, _say(ratio, ours, theirs, floor), reason)
     return Comparison(differences, [found], paired=same, floor=floor)
-
-
-Ratio = tuple[Estimate | None, str | None]
 
 
 def _ratio(ours: TargetResult, theirs: TargetResult, row: Row, other: Row, of_times: Callable[[], Ratio]) -> Ratio:
@@ -191,14 +204,14 @@ def _metric(result: TargetResult) -> str:
 
 def _of_peaks(row: Row, other: Row) -> Ratio:
     ratio = memory_gain(*(one.memory.most_bytes if one.memory else None for one in (row, other)))
-    return (None, "no peak of memory was seen") if ratio is None else (Estimate(ratio, ratio, ratio), None)
+    return (None, "the peak memory was not measured") if ratio is None else (Estimate(ratio, ratio, ratio), None)
 
 
 def _unpaired(row: Row, other: Row) -> Ratio:
     if row.time_s is None or other.time_s is None:
         return None, "too few passes for an interval"
     ratio = independent_ratio(row.time_s, other.time_s)
-    return ratio, None if ratio else "an interval reaches beyond all measure"
+    return ratio, None if ratio else "an interval has no finite bound"
 
 
 def independent_ratio(top: Estimate, bottom: Estimate) -> Estimate | None:
@@ -274,7 +287,7 @@ def _facts(manifest: Manifest) -> dict[str, str]:
 
 def _sources(manifest: Manifest, targets: list[str]) -> dict[str, str]:
     """The sources by module: those whose names end like a target's, or all where there is none."""
-    names = {target.rpartition(".")[2] for target in targets}
+    names = {base_name(target).rpartition(".")[2] for target in targets}
     chosen = {module: digest for module, digest in manifest.files.items() if module.rpartition(".")[2] in names}
     return {module: digest[:SHORT] for module, digest in (chosen or manifest.files).items()}
 
@@ -315,7 +328,7 @@ def _of_results(ours: TargetResult, theirs: TargetResult) -> list[Difference]:
     """The options that a target was run with."""
     left, right = (
         {
-            "tier": f"{one.tier}, {one.rounds} rounds",
+            "tier": f"{one.tier}, {units.plural('round', one.rounds)}",
             "floor": f"{one.floor:g}",
             "tolerance": one.problem.tolerance,
             "size": f"{one.problem.size}: {_sizes(one)}",

@@ -82,7 +82,7 @@ def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, caus
     most = max(shares.values(), default=0.0)
     if most < THROTTLED_SHARE:
         return None
-    message = f"{cause} held the clocks down in {most:.0%} of the blocks ({', '.join(sorted(shares))})"
+    message = f"{cause} reduced the clocks in {most:.0%} of the blocks ({', '.join(sorted(shares))})"
     evidence = {"shares": shares, "readings": conditions.readings, "temperature_max_c": conditions.temperature_max_c}
     return Finding(issue, "warning", message, {**evidence, "power_median_w": conditions.power_median_w})
 
@@ -91,7 +91,7 @@ def _quota(conditions: Conditions) -> Finding | None:
     share = conditions.throttled.get("cpu_quota", 0.0)
     if share < THROTTLED_SHARE:
         return None
-    message = f"the container's limit of processor time stopped its processes in {share:.0%} of the blocks"
+    message = f"the CPU limit of the container stopped its processes in {share:.0%} of the blocks"
     return Finding("environment.cpu_quota", "warning", message, {"share": share, "readings": conditions.readings})
 
 
@@ -101,7 +101,7 @@ def _load(conditions: Conditions) -> Finding | None:
     if background and background.median > BACKGROUND:
         said.append(f"other processes kept {background.median:.0%} of the processors busy")
     if steal and steal.median > STEAL:
-        said.append(f"the hypervisor took {steal.median:.1%} of the processors' time for its other guests")
+        said.append(f"the hypervisor gave {steal.median:.1%} of the processor time to other guests")
     if not said:
         return None
     evidence = {

@@ -12,6 +12,7 @@ from aiperf_core import units
 from aiperf_core.goal import Goal
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import DISBELIEVED, Problem, Row, TargetResult
+from aiperf_core.stats.best import best_of
 from aiperf_core.stats.intervals import ratio_interval
 from aiperf_core.stats.observations import blocks
 from aiperf_core.stats.speed_of_light import disk_times
@@ -67,13 +68,13 @@ def _row(result: TargetResult, name: str) -> Row:
 
 
 def _best(result: TargetResult, goal: Goal) -> Row:
-    """The fastest believed variant; of a goal on memory the one with the least peak."""
+    """The best variant that has a time: by memory for a goal on memory, else by time."""
     variants = [row for row in result.rows if row.role == "variant"]
-    believed = [row for row in variants if row.verdict not in DISBELIEVED and row.time_s is not None]
-    if not believed:
+    best = best_of((row for row in variants if row.time_s is not None), "memory" if goal.kind == "memory" else "speed")
+    if best is None:
         verdicts = ", ".join(f"{row.name} {row.verdict.value}" for row in variants) or "none was measured"
         raise NoFigureError(f"no variant is believed ({verdicts})")
-    return min(believed, key=_peak_bytes if goal.kind == "memory" else lambda row: _time(row).value)
+    return best
 
 
 def _time(row: Row) -> Estimate:

@@ -19,6 +19,9 @@ freedom are then those of the rounds.
 
 An interval predicts a repeated run: 95 % of repeated runs find their median within it. A repeated run has the same
 error as this one, so the variance counts twice. No interval is narrower than the step of the clock.
+
+Wild samples, and few, make intervals that nothing could confirm. An end lies at most `BEYOND_SEEN` times beyond what
+the shortest and the longest sample allow.
 """
 
 import functools
@@ -57,6 +60,8 @@ _ONE_THREAD = 1 << 18
 # Least number of passes for an interval: of fewer, not even the shortest and the longest have the median between them
 # with 95 % (1 - 2 / 2^n).
 MIN_PASSES = 6
+# How far beyond the shortest and the longest sample an interval of a time may end, as a factor.
+BEYOND_SEEN = 2.0
 # Parts of a round that are compared with each other.
 _PARTS = 4
 
@@ -170,7 +175,18 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
     wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1)
     pairs = zip(sides, weights, strict=True)
     step = sum(abs(weight) * side.step_s / float(np.median(side.times)) for side, weight in pairs)
-    return Estimate(value, wide.low / (1 + step), wide.high * (1 + step))
+    least, most = _seen(sides, weights)
+    return Estimate(value, max(wide.low / (1 + step), least), min(wide.high * (1 + step), most))
+
+
+def _seen(sides: list[Blocks], weights: tuple[float, ...]) -> tuple[float, float]:
+    """The least and the greatest contrast of times that are near to a sample."""
+    shortest = [float(side.times.min()) / BEYOND_SEEN for side in sides]
+    longest = [float(side.times.max()) * BEYOND_SEEN for side in sides]
+    ends = list(zip(shortest, longest, weights, strict=True))
+    least = [short if weight > 0 else long for short, long, weight in ends]
+    most = [long if weight > 0 else short for short, long, weight in ends]
+    return float(_combined(least, weights)), float(_combined(most, weights))
 
 
 def _combined(values: Sequence[Any], weights: tuple[float, ...]) -> Any:

@@ -92,7 +92,7 @@ def _reproduced(one: Compared, not_run: str | None) -> Reproduced:
     found = outcome(one.left, one.right)
     reason = one.reason
     if one.right is None:
-        reason = not_run or "is not there any more"
+        reason = not_run or "no longer exists"
     elif one.right.verdict in DISBELIEVED:
         reason = one.right.reason
     elif one.left.verdict in DISBELIEVED:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import Finding, Judgement, Quality, RankTime, Row, SpeedOfLight, Verdict
@@ -80,8 +80,8 @@ class Scoring:
             reason=reason,
             findings=one.findings,
             clock=self.clock if one.samples.block else None,
-            time_s=self._time(one) if trusted else None,
-            wall_s=self._time(one, "wall") if trusted else None,
+            time_s=self._possible(one, self._time(one)) if trusted else None,
+            wall_s=self._possible(one, self._time(one, "wall")) if trusted else None,
             speedup=self._ratio(self._baseline, one) if declared.role in ("variant", "control") else None,
             step_speedup=self._step(one),
             memory_gain=self._memory_gain(one) if declared.role in ("variant", "control") else None,
@@ -137,7 +137,7 @@ class Scoring:
         said, spread = verdict(speedup, self.floor), self._spread()
         if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(speedup.value - 1):.1%} is within what the baseline differs from itself here, "
+                f"the difference of {abs(speedup.value - 1):.1%} is not above the A/A difference of the baseline here, "
                 f"up to {spread:.1%}"
             )
         if said is Verdict.FASTER and (doubt := self._doubt(one)):
@@ -156,7 +156,7 @@ class Scoring:
     def _compare_memory(self, one: Observations) -> tuple[Verdict, str | None]:
         gain = self._memory_gain(one)
         if gain is None:
-            return Verdict.INCONCLUSIVE, "no peak of its memory, or of the baseline's, was seen"
+            return Verdict.INCONCLUSIVE, "its peak memory, or that of the baseline, was not measured"
         ours, theirs = (_peak(side) or 0 for side in (one, self._baseline))
         if abs(ours - theirs) < LEAST_BYTES and one.declared.device == "cpu":
             return Verdict.SAME, None
@@ -165,7 +165,7 @@ class Scoring:
         spread = abs(((control and self._memory_gain(control)) or 1.0) - 1)
         if said is not Verdict.SAME and abs(gain - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(gain - 1):.1%} is within what the baseline's peak differs from its own here, "
+                f"the difference of {abs(gain - 1):.1%} is not above the A/A difference of the baseline's peak, "
                 f"{spread:.1%}"
             )
         return said, None
@@ -200,6 +200,13 @@ class Scoring:
         lossy = one.declared.lossy is not None
         return speed_of_light(self.cost, self.ceilings(False), self.cache, median, lossy=lossy) if median else None
 
+    def _possible(self, one: Observations, time: Estimate | None) -> Estimate | None:
+        """A time whose interval does not begin below the speed of light."""
+        found = self._light(one, time.value) if time else None
+        if time is None or found is None:
+            return time
+        return evolve(time, low=max(time.low, min(found.time_s, time.value)))
+
     def _rate(self, median: float | None, *parts: str) -> float | None:
         amount = sum(self.cost[part] for part in parts)
         return amount / median if amount and median else None
@@ -232,7 +239,7 @@ class Scoring:
         assert found is not None
         message = (
             f"{median:.3g} s is {found.fraction:.2f} times as fast as this machine's {found.bound} allows "
-            f"({found.time_s:.3g} s); such a time is a mistake of the cost, of the clock or of the implementation"
+            f"({found.time_s:.3g} s); the cost, the clock or the implementation is wrong"
         )
         evidence = {"median_s": median, "light_s": found.time_s, "fraction": found.fraction}
         one.find("timing.faster_than_light", message, evidence)
@@ -263,7 +270,7 @@ class Scoring:
         change = taking_turns.value / alone.value - 1
         if apart and abs(change) > INTERFERENCE:
             message = (
-                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time when it takes turns with "
+                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time in alternation with "
                 "the others than alone"
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}

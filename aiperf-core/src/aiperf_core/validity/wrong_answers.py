@@ -92,13 +92,13 @@ class Wrong:
     make: Callable[[Leaf], Answers] = lambda _: iter(())
 
 
-_TELLING = "Let the answer depend on the values that are drawn, and leave out of it what does not."
-FINITE = "Let the reference return finite values: where NaN or infinity is right, it passes."
+_TELLING = "Return only what depends on the drawn values."
+FINITE = "Draw inputs for which the reference is finite: where it is not, any NaN or infinity passes."
 _PRECISE = (
     "Take a tighter tolerance, draw values that use all their bits and have both signs (torch.randn), or declare that "
     "precision in the cost."
 )
-_TOO_LOW = "what the declared precision allows is as fine as the dtypes are"
+_TOO_LOW = "the declared precision is that of the dtypes"
 WRONG = (
     Wrong("judge.zeros", _TELLING, "", _zeros),
     Wrong("judge.constant", _TELLING, "the output has one element", _constant),

@@ -176,7 +176,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format(tmp_path: Path) -> None:
-    assert refusal(tmp_path, GOOD, "triton") == "the format 'triton' was asked for; accepted are aiperf, kernelbench"
+    assert refusal(tmp_path, GOOD, "triton") == "the format 'triton' was requested; accepted are aiperf, kernelbench"
     assert FORMATS == ("aiperf", "kernelbench")
 
 

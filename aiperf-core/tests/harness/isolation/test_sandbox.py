@@ -633,6 +633,7 @@ def test_an_environment_is_cleaned(tmp_path: Path) -> None:
         "XDG_CACHE_HOME",
     )
     assert all(Path(found[name]).parent == tmp_path for name in folders)
+    assert found["AIPERF_CACHE_IS_REMOVED"] == "1"
 
 
 # --- the whole

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,10 +66,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.syspath_prepend(str(TARGETS))
     sockets: list[Channel] = []
     fds: list[int] = []
+    threads = torch.get_num_threads()
 
     def open_target(module: str, **params: float) -> Case:
         ours, theirs = Channel.pair()
         sockets.extend((ours, theirs))
+        torch.set_num_threads(threads)
         one = Judge(ours)
         reply = one.do_open({"name": f"tests.{module}", "module": module}, asdict(CPU), params, 1, 2)
         here = reply.pop("fds")
@@ -85,6 +88,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         )
 
     yield open_target
+    torch.set_num_threads(threads)
     for channel in sockets:
         channel.close()
     for fd in fds:
@@ -134,6 +138,26 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "served",
     }
     assert set(opened("judged", n=6).reply["problem"]) == keys
+
+
+def test_a_single_thread_handles_a_small_working_set(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = torch.get_num_threads()
+    case, seen = opened("judged", n=6), []
+    assert torch.get_num_threads() == 1
+    for flops in (0.0, 1e9):
+        case.judge._benchmark = SimpleNamespace(
+            work=lambda _, flops=flops: Cost(bytes_read=1, bytes_written=1, flops=flops),
+            answer=lambda *_: seen.append(torch.get_num_threads()),
+        )
+        case.judge._right_answer(wide=True)
+    assert (seen, torch.get_num_threads()) == ([1, threads], 1)
+
+
+def test_all_threads_handle_a_large_working_set(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "_SMALL_BYTES", 0)
+    threads = torch.get_num_threads()
+    opened("judged", n=6)
+    assert torch.get_num_threads() == threads
 
 
 def test_cost_and_bytes_are_told(opened: Open) -> None:

@@ -135,7 +135,7 @@ def test_a_device_that_is_not_there(measure: Measure) -> None:
     with pytest.raises(UsageError) as caught:
         measure("features", device="cuda")
     assert str(caught.value) == (
-        "The device 'cuda' was asked for, but there is none here: the tests hide it. "
+        "The device 'cuda' was requested, but this machine has none: the tests hide it. "
         "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
     )
 

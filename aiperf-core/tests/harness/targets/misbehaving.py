@@ -10,6 +10,7 @@ import time
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.kernels import host_source
 
 bench = Benchmark(goal="speed")
 
@@ -179,6 +180,16 @@ class Unprepared:
 
     def run(self, a):
         return a * 2
+
+
+@bench.variant(device="cpu", requires="compiler", why="its C file does not compile")
+class Uncompiled:
+    def prepare(self, a):
+        self.double = host_source("uncompiled.c").function("twice")
+
+    def run(self, a):
+        self.double(a)
+        return a
 
 
 @bench.variant(device="cpu", requires="sm_80", why="needs what this machine may lack")

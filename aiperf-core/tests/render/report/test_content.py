@@ -43,10 +43,18 @@ def test_an_issue_of_a_plugin_that_is_not_here():
 
 
 def test_a_warning_that_several_rows_have_is_told_once():
-    (seen,) = report().sections[0].warnings
-    ((message, rows),) = seen.messages
-    assert message == "this machine runs under a hypervisor (KVM)"
-    assert rows == ["strided", "coalesced", "wide", "prefetched", "memcpy"]
+    late = Finding("timing.interference", "warning", "taking turns counts")
+    result = example.result()
+    result = attrs.evolve(result, rows=[attrs.evolve(row, findings=[*row.findings, late]) for row in result.rows[:3]])
+    (seen,) = report(result).sections[0].warnings
+    assert seen.messages == [("taking turns counts", ["strided", "coalesced", "wide"])]
+
+
+def test_what_holds_for_the_machine_is_told_once_in_the_report():
+    found = report(example.result(), attrs.evolve(example.result(), target="ch07.other"))
+    message = "environment.virtualization_overhead: this machine runs under a hypervisor (KVM)"
+    assert found.environment.count(("warning", message)) == 1
+    assert [section.warnings for section in found.sections] == [[], []]
 
 
 def test_counts_are_of_variants():
@@ -74,7 +82,7 @@ def test_the_outcome_in_a_sentence():
     assert section.outcome == "strided takes 5.213 ms, wide 601.3 µs: 8.67x [8.64, 8.70]."
     rows = [row for row in example.rows() if row.verdict is not Verdict.FASTER]
     (section,) = report(attrs.evolve(example.result(), rows=rows)).sections
-    assert section.outcome == "strided takes 5.213 ms; no variant is surely faster."
+    assert section.outcome == "strided takes 5.213 ms; no significant speedup."
     (section,) = report(attrs.evolve(example.result(), rows=rows[1:])).sections
     assert section.outcome == "There is no baseline to compare with."
 
@@ -90,8 +98,8 @@ def test_the_headline_of_a_target():
 
 def test_notes_are_those_of_the_terminal_but_for_steps_and_warnings():
     labels = [label for label, _ in report().sections[0].notes]
-    assert "harness" in labels
-    assert not {"step", "warning"} & set(labels)
+    assert "overhead" in labels
+    assert not {"incremental", "warning"} & set(labels)
 
 
 def test_the_environment():

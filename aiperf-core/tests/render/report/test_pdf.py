@@ -6,7 +6,7 @@ from aiperf_core.render.report import pdf
 
 
 def test_every_picture_gets_its_style_without_variables():
-    picture = svg.markup(svg.Picture(1, 1, 'xmlns="http://www.w3.org/2000/svg">', []))
+    picture = svg.markup(svg.Picture(1, 1, "a", 'xmlns="http://www.w3.org/2000/svg">', []))
     page = pdf._with_styles(f"<body>{picture}{picture}</body>")
     assert page.count("<style>") == 2
     assert "var(" not in page

@@ -38,44 +38,49 @@ def test_samples_by_another_clock_are_left_out():
     assert samples.of_rows(result([1e-3, None] * 10, clock="wall")) == []
 
 
-def test_too_few_samples():
-    assert samples.of_rows(result([1e-3] * (samples.ENOUGH - 1))) == []
+def test_one_sample_is_enough():
+    assert len(one([1e-3]).times) == 1
     assert samples.of_rows(result([])) == []
+    assert samples.of_rows(result([0.0, 1e10])) == []
 
 
 def test_columns_that_do_not_fit_together():
     assert samples.of_rows(result([1e-3] * 20, rounds=[0] * 19)) == []
 
 
+def test_a_range_holds_all_samples_but_those_that_would_flatten_the_rest():
+    assert samples.strip_range(one([1.0, 1.1, 1.2, 1.3])) == (1.0, 1.3)
+    times = [1.0 + 0.001 * index for index in range(40)]
+    assert samples.strip_range(one([*times, 1.05])) == (1.0, 1.05)
+    assert samples.strip_range(one([*times, 9.0])) == (1.0, pytest.approx(1.039))
+    assert samples.strip_range(one([1.0] * 9)) == pytest.approx((0.998, 1.002))
+
+
 def test_a_density_is_thickest_where_most_samples_are():
     times = np.concatenate([np.full(900, 1.0), np.full(100, 1.05), np.full(5, 2.0)])
     found = one(times.tolist())
-    shape = samples.density(found, -0.02, 0.08)
+    shape = samples.density(found, 0.98, 1.08)
     assert len(shape) == 63
-    assert (max(shape), shape.index(1.0)) == (1.0, 12)  # at 0 of -2 % to 8 %
-    assert shape[44] == pytest.approx(1 / 9)  # at 5 %
+    assert (max(shape), shape.index(1.0)) == (1.0, 12)  # at 1.00 of 0.98 to 1.08
+    assert shape[44] == pytest.approx(1 / 9)  # at 1.05
     assert shape[11] == shape[13] == pytest.approx(0.5)
-    assert samples.beyond(found, -0.02, 0.08) == 5
-
-
-def test_a_density_of_nothing():
-    assert samples.density(one([1.0, 3.0] * 10), 0.6, 0.7) == []
+    assert samples.beyond(found, 0.98, 1.08) == 5
 
 
 def test_quartiles_of_rounds():
     found = one([1.0] * 20 + [1.1] * 21, rounds=[0] * 20 + [1] * 21)
-    assert samples.rounds(found)[1] == pytest.approx([0, 0, 0], abs=1e-9)
-    assert samples.rounds(found)[0] == pytest.approx([1 / 1.1 - 1] * 3)
+    assert samples.rounds(found)[1] == pytest.approx([1.1] * 3)
+    assert samples.rounds(found)[0] == pytest.approx([1.0] * 3)
 
 
-def test_a_course_has_the_medians_of_blocks():
+def test_a_series_has_the_medians_of_blocks():
     found = one(
         [1.0, 1.0, 1.1, 1.3, 1.0, 9.0, 1.0, 1.0, 1.0],
         rounds=[0, 0, 0, 0, 0, 1, 1, 1, 1],
         blocks=[2, 2, 7, 7, 7, 12, 12, 12, 12],
         throttled=[False, False, False, True, False, False, False, False, False],
     )
-    points = samples.course(found)
+    points = samples.series(found)
     assert [(point.block, point.round, point.throttled) for point in points] == [
         (2, 0, False),
         (7, 0, True),
@@ -86,7 +91,7 @@ def test_a_course_has_the_medians_of_blocks():
 
 def test_many_blocks_are_put_together():
     found = one([1.0 + index // 1000 for index in range(2000)])
-    points = samples.course(found)
+    points = samples.series(found)
     assert len(points) <= samples.MOST_POINTS
     assert points[0].block == 0
     assert points[-1].block > 900

@@ -1,67 +1,13 @@
 // Products of rows with the matrix of their expert, for rows that are sorted by expert: all experts in one call.
-#include <math.h>
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Of a register; 12 hold a block of the product, of the 16 that AVX2 has.
-#ifdef __AVX512F__
-#define LANES 16
-#else
-#define LANES 8
-#endif
-#define ROWS 6
-#define COLUMNS (2 * LANES)
+#include "aiperf/row_products.h"
+
 // Rows of an expert that a thread takes at a time.
 #define BLOCK 48
-
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-static inline void tile(const float* a, const float* b, float* c, int64_t n, int64_t k) {
-  vec left[ROWS] = {0}, right[ROWS] = {0};
-  for (int64_t p = 0; p < k; ++p) {
-    vec b_left = *(const vec*)(b + p * n), b_right = *(const vec*)(b + p * n + LANES);
-#pragma GCC unroll 6
-    for (int r = 0; r < ROWS; ++r) {
-      left[r] += a[r * k + p] * b_left;
-      right[r] += a[r * k + p] * b_right;
-    }
-  }
-  for (int r = 0; r < ROWS; ++r) {
-    *(vec*)(c + r * n) = left[r];
-    *(vec*)(c + r * n + LANES) = right[r];
-  }
-}
-
-// c[m, n] = a[m, k] b[k, n]. `a` and `c` have memory for a multiple of ROWS rows.
-static void product(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) {
-  int64_t full = n - n % COLUMNS;
-  for (int64_t j = 0; j < full; j += COLUMNS)
-    for (int64_t i = 0; i < m; i += ROWS) tile(a + i * k, b + j, c + i * n + j, n, k);
-  for (int64_t i = 0; i < m && full < n; ++i) {
-    for (int64_t j = full; j < n; ++j) c[i * n + j] = 0;
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t j = full; j < n; ++j) c[i * n + j] += a[i * k + p] * b[p * n + j];
-  }
-}
-
-// exp(x), to a few units in the last place, in a form that a compiler makes vectors of. 2^n has n in its exponent's bits;
-// what is left is at most ln(2) / 2, where terms beyond the seventh of the series are below 1e-8.
-static inline float exponential(float x) {
-  x = fminf(fmaxf(x, -87.0f), 88.0f);
-  float n = nearbyintf(x * 1.44269504f);
-  float rest = fmaf(n, -0.693145752f, x);  // ln(2) in two parts, so that the difference is exact
-  rest = fmaf(n, -1.42860677e-6f, rest);
-  float sum = 1.0f / 5040;
-  sum = fmaf(sum, rest, 1.0f / 720), sum = fmaf(sum, rest, 1.0f / 120), sum = fmaf(sum, rest, 1.0f / 24);
-  sum = fmaf(sum, rest, 1.0f / 6), sum = fmaf(sum, rest, 0.5f), sum = fmaf(sum, rest, 1.0f);
-  union {
-    int32_t bits;
-    float value;
-  } power = {((int32_t)n + 127) << 23};
-  return fmaf(sum, rest, 1.0f) * power.value;
-}
 
 // The rows of all experts, BLOCK at a time, by threads in turn; `order` and `ends` as in the Triton file. With `gather`,
 // rows come from tokens and go to the sorted order, else from there to their slots. With `gated`, `wide` columns are

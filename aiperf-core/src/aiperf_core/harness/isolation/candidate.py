@@ -50,7 +50,7 @@ def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
     class when executed passes.
     """
     if format not in FORMATS:
-        raise UsageError(f"the format {format!r} was asked for; accepted are {', '.join(FORMATS)}")
+        raise UsageError(f"the format {format!r} was requested; accepted are {', '.join(FORMATS)}")
     data = _read(path)
     try:
         text = data.decode("utf-8-sig")

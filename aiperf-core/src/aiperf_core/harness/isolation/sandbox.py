@@ -31,6 +31,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aiperf_core.kernels.cache import REMOVED
 from aiperf_core.results.models import Confined
 from aiperf_core.version import SOURCES
 
@@ -163,6 +164,7 @@ def clean_environment(environ: Mapping[str, str], scratch: Path) -> dict[str, st
     return {
         **kept,
         **{name: str(scratch / folder) for name, folder in _CACHE_FOLDERS.items()},
+        REMOVED: "1",
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "USER": "candidate",

@@ -38,7 +38,8 @@ _OURS = str(Path(__file__).parents[1])
 class ChildError(Exception):
     """A child could not answer: it raised, hung, exited, was killed or ran out of memory.
 
-    `kind` is one of `skip`, `contract`, `memory`, `mistake`, `raised`, `hung`, `exited`, `killed`, `protocol`.
+    `kind` is one of `skip`, `contract`, `compile`, `memory`, `mistake`, `raised`, `hung`, `exited`, `killed`,
+    `protocol`.
     """
 
     def __init__(self, kind: str, message: str) -> None:

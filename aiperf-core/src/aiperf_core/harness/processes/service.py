@@ -8,8 +8,9 @@ NAME}`.
 import traceback
 from pathlib import Path
 
-from aiperf_core.errors import AiperfError, ContractError, SkipError
+from aiperf_core.errors import AiperfError, CompileError, ContractError, SkipError
 from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.kernels.triton import triton_compile_error
 
 _OURS = str(Path(__file__).parents[1])
 # torch has an exception type for the GPU's memory only; on the host it raises RuntimeError with one of these texts.
@@ -34,8 +35,9 @@ class Service:
             self._token, name = request.pop("token"), request.pop("do")
             try:
                 reply: Message = {"ok": getattr(self, f"do_{name}")(**request)}
-            except BaseException as error:
+            except BaseException as raised:
                 # SystemExit and KeyboardInterrupt too: benchmark code must not end the process silently.
+                error = triton_compile_error(raised) or raised
                 _show(error)
                 reply = {"error": describe_error(error)}
             fds = tuple(reply["ok"].pop("fds", ())) if isinstance(reply.get("ok"), dict) else ()
@@ -43,12 +45,17 @@ class Service:
 
 
 def describe_error(error: BaseException) -> Message:
-    """An exception as a message: its kind (`skip`, `contract`, `memory`, `mistake` or `raised`), type and text."""
+    """An exception as a message: its kind, type and text.
+
+    The kind is `skip`, `contract`, `compile`, `memory`, `mistake` or `raised`.
+    """
     return {"kind": _kind(error), "type": type(error).__name__, "message": str(error)[:4000]}
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback to the log, without the harness's outermost frames."""
+    """Print a traceback to the log, without the harness's outermost frames; none for the errors of a compiler."""
+    if isinstance(error, CompileError):
+        return
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next
@@ -60,6 +67,7 @@ def _kind(error: BaseException) -> str:
     for kind, name in (
         (SkipError, "skip"),
         (ContractError, "contract"),
+        (CompileError, "compile"),
         (AiperfError, "mistake"),
         (MemoryError, "memory"),
     ):

@@ -39,7 +39,7 @@ from aiperf_core.harness.ranks.rank_launcher import GRACE_S, REPORT_S, Meeting, 
 # Guards that see less of ranks on other machines, with the reason that rows show.
 _LESS_OBSERVED = {
     "process_census": "the processes of ranks on other machines are not observed",
-    "fresh_values": "new values reach other machines through a node agent, whose word is trusted",
+    "fresh_values": "refreshed inputs reach other machines through a node agent, which is trusted",
     "inputs_intact": "a node agent reports what inputs are after a call on another machine",
     "clocks_agree": "the clock of another machine is compared with the supervisor's through the network",
 }

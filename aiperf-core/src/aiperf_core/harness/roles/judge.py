@@ -7,6 +7,7 @@ With several ranks, each rank has its own inputs and outputs in its own memory o
 then dicts by `rank0`, `rank1` and so on.
 """
 
+import contextlib
 import copy
 import math
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,11 @@ from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import Tolerance
 
 _CLEARED = 0xFF  # NaN in every floating-point format
+# Smaller working sets are handled by a single thread. Torch's threads meet at a barrier after each operation: on a busy
+# machine, or just after the process was stopped, all of them spin there for milliseconds until the last one runs.
+_SMALL_BYTES = 4 << 20
+# A reference with more arithmetic has all threads in any case.
+_MUCH_FLOPS = 1e8
 _SEEDS = 1 << 63
 _NUMBER: pytree.Shape = {"type": "number"}
 
@@ -59,6 +65,7 @@ class Judge(Service):
         off: the judge's guards that are switched off.
         """
         self._off = frozenset(off)
+        self._threads = torch.get_num_threads()
         keep_freed_memory()
         self._take_device(device)
         self._name, self._params = target["name"], params
@@ -91,6 +98,8 @@ class Judge(Service):
         self._flushers: list[TimingDevice] = []
         shapes = (self._inputs_shape, self._static_shape, self._output_shape)
         self._working_set_bytes = sum(map(pytree.tensor_bytes, shapes))
+        if self._working_set_bytes <= _SMALL_BYTES:
+            torch.set_num_threads(1)
         problem = {
             "device": device["name"],
             "cold": self._benchmark.cache == "cold" and "cold_cache" not in self._off,
@@ -145,7 +154,7 @@ class Judge(Service):
         self._evict_files()
         places = range(1 if self._kind.on_host else max(1, self._world))
         for place in places:
-            with self._kind.on(place):
+            with self._kind.on(place), self._all_threads():
                 if place == len(self._flushers):
                     self._flushers.append(self._kind.open(self._working_set_bytes, all_streams=True))
                 self._flushers[place].flush()
@@ -277,7 +286,10 @@ class Judge(Service):
 
     def _right_answer(self, *, wide: bool) -> Any:
         """The reference's answer for the current values. Raises `BenchmarkError` where a rank has no answer."""
-        answer = self._benchmark.answer(self._params, self._arguments(wide=wide))
+        arguments = self._arguments(wide=wide)
+        much = self._benchmark.work(self._params).flops >= _MUCH_FLOPS
+        with self._all_threads() if much else contextlib.nullcontext():
+            answer = self._benchmark.answer(self._params, arguments)
         if not self._world:
             return answer
         if type(answer) not in (list, tuple) or len(answer) != self._world:
@@ -286,6 +298,16 @@ class Judge(Service):
                 f"{self._world} ranks."
             )
         return {rank_name(rank): one for rank, one in enumerate(answer)}
+
+    @contextlib.contextmanager
+    def _all_threads(self) -> Iterator[None]:
+        """Torch computes with all its threads, whatever the size of the working set."""
+        usual = torch.get_num_threads()
+        torch.set_num_threads(self._threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(usual)
 
     def _draw(self, draw: Any, seed: int) -> dict[str, Any]:
         if not self._world:

@@ -37,6 +37,8 @@ from aiperf_core.serving import at_desk
 from aiperf_core.validity.checks.global_state import INTEGRITY_PROBES_IN_256
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
+# A smaller output is overwritten by a single thread: torch's threads would wait for each other at a barrier.
+_SMALL_BYTES = 4 << 20
 _WINDOW_WORDS = 1 << 21
 # Calls that are queued before a wait, where calls follow each other without a pause.
 _STEADY_CALLS = 8
@@ -356,9 +358,12 @@ class Worker(Service):
                 continue
             first, end = pytree.extent(one)
             with torch.inference_mode():
-                torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage, first, (end - first,), (1,)).fill_(
-                    _POISON
-                )
+                region = torch.empty(0, dtype=torch.uint8, device=one.device)
+                region.set_(storage, first, (end - first,), (1,))
+                if self._kind.on_host and end - first <= _SMALL_BYTES:
+                    region.numpy().fill(_POISON)
+                else:
+                    region.fill_(_POISON)
         self._output = None
         self._device.synchronize()
 

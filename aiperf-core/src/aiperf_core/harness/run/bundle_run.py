@@ -40,6 +40,7 @@ class BundleRun:
     each: options of single targets, from a recorded run; options that no longer fit cost only their target.
     resumes: the bundle of an interrupted run that is resumed.
     reproduces: the bundle that is reproduced.
+    before: called with the plans before anything is written; an error ends the run.
     after: called after a target was measured and written, for instance to profile it.
     bundle: the bundle, once it is open.
     results: the targets that are done.
@@ -56,6 +57,7 @@ class BundleRun:
     each: Mapping[str, Options] = field(factory=dict, kw_only=True)
     resumes: Bundle | None = field(default=None, kw_only=True)
     reproduces: BundleRef | None = field(default=None, kw_only=True)
+    before: Callable[[Sequence[Plan]], None] | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
     labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
@@ -76,6 +78,8 @@ class BundleRun:
             with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
                 drafted = self._drafted()  # while the planner's processes start
                 plans, skipped = self._plan(planner)
+                if self.before is not None:
+                    self.before(plans)
                 self.bundle = self.resumes or self._create_bundle(plans, skipped)
                 with lock.held(self.bundle.path, required=self.resumes is not None):
                     self._begin(drafted, plans, skipped)
@@ -122,15 +126,18 @@ class BundleRun:
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:
-            return planner.plan(self.selections)
+            planned = planner.plan(self.selections)
+            for one in planned[0]:
+                _check_size(one, self.options)
+            return planned
         plans: list[Plan] = []
         skipped: list[SkippedTarget] = []
         for selection in self.selections:
-            name = selection.target.name
+            name = selection.name
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
-                    f"{name!r} was measured on a GPU, and there is none here. Go to a machine with one, or name a "
+                    f"{name!r} was measured on a GPU, and this machine has none. Use a machine with a GPU, or name a "
                     "target that was measured on a processor. See what is missing with: aiperf doctor"
                 )
             try:
@@ -276,6 +283,16 @@ class BundleRun:
         self.plugins.hook.aiperf_target_finished(result=finished)
         if self._on_result is not None:
             self._on_result(result)
+
+
+def _check_size(plan: Plan, options: Options) -> None:
+    """Raise `UsageError` where a sweep gives every parameter of the preset that `--size` names."""
+    given = {**options.params, **dict(plan.selection.point)}
+    if plan.selection.point and options.size is not None and plan.params.keys() <= given.keys():
+        raise UsageError(
+            f"--size {options.size} conflicts with --set: {plan.selection.target.name!r} has no parameters besides "
+            f"{', '.join(sorted(given))}, and --set gives them all. Leave out --size."
+        )
 
 
 def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:

@@ -130,7 +130,7 @@ class ImplementationRun(Observations):
         """Find that fewer samples came with an integrity probe than chance allows."""
         if self.active and self.delivered and is_silent(self.delivered, self.integrity_probes):
             probes = f"{self.integrity_probes} of {self.delivered}"
-            message = f"only {probes} samples came with an integrity probe, which chance alone does not do"
+            message = f"only {probes} samples had an integrity probe, too few to be chance"
             self.find("tamper.code_objects", message, {"samples": self.delivered, "probes": self.integrity_probes})
 
     @property

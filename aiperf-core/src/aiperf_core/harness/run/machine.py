@@ -84,7 +84,7 @@ class Machine:
         absent = self.absent(device)
         if absent is not None:
             raise UsageError(
-                f"The device {device!r} was asked for, but there is none here: {absent}. "
+                f"The device {device!r} was requested, but this machine has none: {absent}. "
                 "Leave out --device to run on the CPU; see what is missing with: aiperf doctor"
             )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import cattrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.described import Described, TargetRef
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind
@@ -51,8 +51,8 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """The target's name."""
-        return self.selection.target.name
+        """The name of the result: the target's, or that of a sweep's point."""
+        return self.selection.name
 
 
 def _described(describer: Child, target: InstalledTarget) -> Described | SkippedTarget:
@@ -79,13 +79,14 @@ class Planner(Machine):
         self._start_probe(CUDA.name)
         plans, skipped = [], []
         describer: Child | None = None
+        told: dict[str, Described | SkippedTarget] = {}  # a sweep has many points of one target
         for selection in selections:
             target = selection.target
             if describer is None or describer.ended:
                 describer = self.spawn("describer", "describer")
-            described = _described(describer, target)
+            described = told.get(target.name) or told.setdefault(target.name, _described(describer, target))
             if isinstance(described, SkippedTarget):
-                skipped.append(described)
+                skipped.append(evolve(described, target=selection.name))
                 continue
             self._check_candidate(describer, {"name": target.name, "module": target.module})
             plan = self._plan(selection, described)
@@ -115,7 +116,7 @@ class Planner(Machine):
         check_inputs(self.options.candidate, names)
 
     def _plan(self, selection: Selection, described: Described) -> Plan | SkippedTarget:
-        name = selection.target.name
+        name = selection.name
         device = self._device_for(described)
         known = {one.name for one in described.implementations}
         unknown = sorted(selection.implementations - known)
@@ -138,7 +139,7 @@ class Planner(Machine):
                 f"{', '.join(names)}."
             )
         size = self._size_for(name, described, device)
-        params = {**described.presets[size], **self._overrides(name, described.presets[size])}
+        params = {**described.presets[size], **self._overrides(selection, described.presets[size])}
         if WORLD_SIZE in params and not kind.on_host:
             too_many = self._no_ranks(device, kind, params[WORLD_SIZE])
             if too_many:
@@ -155,28 +156,26 @@ class Planner(Machine):
         """Raise `UsageError` where no candidate can be judged on a device, or for a target."""
         if not self.kind(device).confines:
             raise UsageError(
-                f"Untrusted code cannot be judged on {device!r}: nothing confines it there. "
-                "Judge it on cpu or cuda: --device cpu"
+                f"Untrusted code cannot run on {device!r}, which has no sandbox. "
+                "Use a device with a sandbox: --device cpu or --device cuda"
             )
         if WORLD_SIZE in params:
             reason = f"is a workload of {params[WORLD_SIZE]:g} ranks; a candidate is one process"
         elif described.folder or described.files or described.deferred:
-            reason = (
-                "works with files or goes on after the call; a candidate is given no files, and timed until it is done"
-            )
+            reason = "uses files, or continues after the call returns; candidates support neither"
         elif described.served:
-            reason = "hands out requests one by one; a candidate is given all inputs at once"
+            reason = "serves requests one by one; a candidate receives all inputs at once"
         else:
             return
-        raise UsageError(f"{name!r} {reason}. Judge it against another target: aiperf list")
+        raise UsageError(f"{name!r} {reason}. Choose another target: aiperf list")
 
     def _unfit(self, executor: str, params: dict[str, float]) -> str | None:
         """Why an executor cannot start a target's workers; None where it can. Raises `UsageError` for a candidate."""
         kind = self.executor(executor)
         if self.options.candidate is not None and not kind.confines:
             raise UsageError(
-                f"Untrusted code cannot be judged by the executor {executor!r}: nothing confines it there. "
-                "Leave out --executor to judge it here."
+                f"Untrusted code cannot run under the executor {executor!r}, which has no sandbox. "
+                "Omit --executor to run it on this machine."
             )
         if WORLD_SIZE in params and not kind.takes_ranks:
             return (
@@ -224,16 +223,17 @@ class Planner(Machine):
             raise UsageError(f"{name!r} has no size {size!r}; it has {', '.join(described.presets)}.")
         return size
 
-    def _overrides(self, name: str, preset: dict[str, float]) -> dict[str, float]:
-        unknown = sorted(set(self.options.params) - set(preset))
+    def _overrides(self, selection: Selection, preset: dict[str, float]) -> dict[str, float]:
+        name, given = selection.target.name, {**self.options.params, **dict(selection.point)}
+        unknown = sorted(set(given) - set(preset))
         if unknown:
             raise UsageError(
                 f"{name!r} has no size parameter {', '.join(map(repr, unknown))}; it has {', '.join(sorted(preset))}."
             )
-        for key, value in self.options.params.items():
+        for key, value in given.items():
             if isinstance(preset[key], int) and value != int(value):
                 raise UsageError(f"{name!r} takes a whole number for {key}; --set gave {value:g}.")
-        return {key: type(preset[key])(value) for key, value in self.options.params.items()}
+        return {key: type(preset[key])(value) for key, value in given.items()}
 
     # --- running
 
@@ -245,7 +245,7 @@ class Planner(Machine):
             self.ceilings(plan.device)
         try:
             setup = Setup(
-                target=TargetRef(target.name, target.module),
+                target=TargetRef(plan.name, target.module),
                 summary=target.summary,
                 described=plan.described,
                 wanted=plan.selection.implementations,
@@ -258,7 +258,7 @@ class Planner(Machine):
                 server=self._server,
                 executor=self.executor(plan.executor),
                 executor_name=plan.executor,
-                log_path=lambda name: log_path(target.name, name),
+                log_path=lambda name: log_path(plan.name, name),
                 reporter=reporter,
                 ceilings=partial(self.ceilings, plan.device),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
@@ -266,9 +266,9 @@ class Planner(Machine):
             )
             return TargetRun(setup).execute()
         except SkipError as error:
-            return SkippedTarget(target.name, Verdict.SKIPPED, str(error))
+            return SkippedTarget(plan.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:
-            return SkippedTarget(target.name, Verdict.FAILED, str(error))
+            return SkippedTarget(plan.name, Verdict.FAILED, str(error))
 
     def run_whole(
         self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter

@@ -46,8 +46,8 @@ def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
     if manifest.request is None:
         if any(row.confined for one in results for row in one.rows):
             raise UsageError(
-                f"'{address.bundle.path}' is of a candidate, whose code is not in it. Judge that file again: aiperf "
-                "judge"
+                f"'{address.bundle.path}' is a result of 'aiperf judge' and does not contain the code. Repeat it "
+                "with the file: aiperf judge"
             )
         notes.append("the bundle does not record policy and budget; the defaults are taken")
     common = _options(manifest, results, tier)

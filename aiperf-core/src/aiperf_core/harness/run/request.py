@@ -8,12 +8,13 @@ from aiperf_core.errors import UsageError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import RequestedTarget, RunRequest
+from aiperf_core.sweep import split_point
 from aiperf_core.targets import Selection
 
 
 @frozen
 class ResolvedRequest:
-    """The installed targets of a request, the options of the run, and those of single targets by name."""
+    """The installed targets of a request, the options of the run, and those of single targets and points by name."""
 
     selections: list[Selection]
     options: Options
@@ -24,11 +25,9 @@ def record(selections: Sequence[Selection], options: Options, each: Mapping[str,
     """The request of a run. None for options beyond those of `aiperf run`, which no request can repeat."""
     targets = []
     for selection in selections:
-        own = each.get(selection.target.name, options)
-        names = sorted(selection.implementations)
-        targets.append(
-            RequestedTarget(selection.target.name, names, own.device, own.size, dict(own.params), own.executor)
-        )
+        own = each.get(selection.name, options)
+        names, params = sorted(selection.implementations), {**own.params, **dict(selection.point)}
+        targets.append(RequestedTarget(selection.name, names, own.device, own.size, params, own.executor))
     request = RunRequest(targets, options.tier, options.policy, options.budget_s, options.timeout_s)
     return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
@@ -46,11 +45,15 @@ def resolve(request: RunRequest, plugins: Plugins) -> ResolvedRequest:
 
 
 def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) -> Selection:
-    """The target of exactly this name, with these implementations. Raises `UsageError` where it is not installed."""
-    found = {one.target.name: one for one in plugins.select((target,))}
-    if target not in found:
-        raise UsageError(f"{target!r} is not the name of a target. See them all: aiperf list")
-    return evolve(found[target], implementations=frozenset(implementations))
+    """The target of exactly this name, or a point of its sweep, with these implementations.
+
+    Raises `UsageError` where it is not installed.
+    """
+    base, values = split_point(target)
+    found = {one.target.name: one for one in plugins.select((base,))}
+    if base not in found:
+        raise UsageError(f"{base!r} is not the name of a target. See them all: aiperf list")
+    return evolve(found[base], implementations=frozenset(implementations), point=tuple(sorted(values.items())))
 
 
 def _common(request: RunRequest) -> Options:

@@ -44,8 +44,8 @@ _CHECK_AGAIN = 0.25
 # What rows say where the worker's process renews its own inputs (see `shared_buffers`), by the guards that this
 # weakens.
 _IN_PROCESS = {
-    "fresh_values": "the implementation's own process copies new values to the device, and could keep the old ones",
-    "inputs_intact": "the implementation's own process tells what its inputs are after a call",
+    "fresh_values": "the implementation's own process copies refreshed inputs to the device, and could keep old ones",
+    "inputs_intact": "the implementation's own process reports its inputs after a call",
 }
 
 
@@ -389,8 +389,8 @@ class TargetRun:
         """Let the guards that work after the samples give their findings."""
         if self._workers.disk_was_full:
             self._implementations[-1].reason = (
-                f"its files took more than the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or lay in "
-                "folders too deep to count them, and it was ended"
+                f"killed: its files exceed the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or are in "
+                "folders too deep to count"
             )
         if self.interrupted and self.setup.resamples:
             self._leave_suspects_open()

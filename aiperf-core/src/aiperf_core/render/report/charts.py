@@ -1,158 +1,401 @@
-"""The pictures of a target: the interval of its speedup, and the times, the spread and the course of its samples."""
+"""The pictures of a target: the interval of its speedup, and the times, the distribution and the series of its samples.
 
-from collections.abc import Sequence
-from statistics import median
+An implementation has the same colour in all of them (see `marks`).
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
+from aiperf_core.render import marks
 from aiperf_core.render.report import samples as sampled
-from aiperf_core.render.report.samples import RowSamples
-from aiperf_core.render.svg import Dot, Path, Picture, Scale, Shape, Text, axis_below, line, log_scale, shortened
-from aiperf_core.results.models import DISBELIEVED, Row
+from aiperf_core.render.report.samples import DENSE, RowSamples
+from aiperf_core.render.svg import (
+    Dot,
+    Path,
+    Picture,
+    Scale,
+    Shape,
+    Text,
+    axis_below,
+    legend,
+    line,
+    log_scale,
+    mark,
+    shortened,
+    text_width,
+)
+from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
 
 WIDE = 340.0  # of a picture that stands beside others
 EDGE = 8.0
-LANE = 30.0  # height of a row
-RIDGE = 15.0  # height of a density
+LANE = 30.0  # height of a row of medians
+STRIP, SERIES = 24.0, 30.0  # heights of a strip of samples and of a series
+LEFT = 58.0  # of a strip with an upright axis
 AXIS = 32.0
+NOTE = 10.0  # font size
 # On a scale that starts at zero, a time five times less is still a length that a reader can compare.
 LINEAR = 5.0
-STRIP_WIDE, STRIP_HIGH = 150.0, 18.0
-NOISIER = 3.0
-LEAST_REACH = 0.002  # share of the median on either side, or the finest noise would fill the picture
+FEW = 12  # samples; fewer have no quantiles worth drawing
+SEPARATE = 40  # points of a series; more are a line without dots
+SPEEDUP_WIDE, SPEEDUP_HIGH = 150.0, 18.0
+
+
+@frozen(kw_only=True)
+class Subject:
+    """A target whose samples are drawn.
+
+    rows: the rows that have samples.
+    best: the best variant.
+    colours: the class of the colour of each implementation.
+    """
+
+    target: str
+    rows: Sequence[RowSamples]
+    best: Row | None
+    colours: Mapping[str, str]
+
+    def kind(self, row: RowSamples) -> str:
+        """The kind of a row's mark: its role, or `best`."""
+        return "best" if row.row is self.best else row.row.role
+
+    def colour(self, row: RowSamples) -> str:
+        """The class of a row's colour."""
+        return self.colours[row.row.name]
+
+
+@frozen(kw_only=True)
+class Chart:
+    """A picture with its title, and sentences on its marks. Only marks that are drawn are mentioned."""
+
+    title: str
+    about: Sequence[str]
+    picture: Picture
+
+
+def subject(result: TargetResult, best: Row | None) -> Subject:
+    """A target with the rows that have samples."""
+    colours = marks.colours((row.name, row.role) for row in result.rows)
+    return Subject(target=result.target, rows=sampled.of_rows(result), best=best, colours=colours)
+
+
+# --- speedups
 
 
 def speedup_scale(estimates: Sequence[Estimate]) -> Scale:
     """One logarithmic scale for the strips of all targets, with 1 on it."""
     low = min([one.low for one in estimates if one.low > 0], default=1.0)
     high = max([one.high for one in estimates if one.high > 0], default=1.0)
-    return log_scale(min(low / 1.1, 0.8), max(high * 1.1, 1.25), 6, STRIP_WIDE - 6)
+    return log_scale(min(low / 1.1, 0.8), max(high * 1.1, 1.25), 6, SPEEDUP_WIDE - 6)
 
 
-def speedup_strip(estimate: Estimate, scale: Scale, verdict: str) -> Picture:
+def speedup_axis(scale: Scale) -> Picture:
+    """The axis above the strips of all targets."""
+    shapes: list[Shape] = []
+    free = 0.0
+    for tick in scale.ticks(4):
+        x, label = scale(tick), f"{tick:g}x"
+        wide = text_width(label, NOTE)
+        left = min(max(x - wide / 2, 0), SPEEDUP_WIDE - wide)
+        shapes.append(line(x, 14, x, SPEEDUP_HIGH, "one" if tick == 1 else "zero"))
+        if left >= free:
+            shapes.append(Text(left, 10, label, "tick"))
+            free = left + wide + 4
+    alt = f"logarithmic, {units.number(scale.low)}x to {units.number(scale.high)}x"
+    return Picture(SPEEDUP_WIDE, SPEEDUP_HIGH, "axis of the speedups", alt, shapes, "strip")
+
+
+def speedup_strip(target: str, estimate: Estimate, scale: Scale, verdict: str) -> Picture:
     """The interval of one speedup, beside 1."""
-    middle = STRIP_HIGH / 2
+    middle = SPEEDUP_HIGH / 2
     shown = units.ratio_estimate(estimate)
     shapes = [
-        line(scale(1), 1, scale(1), STRIP_HIGH - 1, "one"),
+        line(scale(1), 1, scale(1), SPEEDUP_HIGH - 1, "one"),
         line(scale(estimate.low), middle, scale(estimate.high), middle, f"range v-{verdict}"),
         Dot(scale(estimate.value), middle, 3.6, f"v-{verdict}"),
     ]
-    return Picture(STRIP_WIDE, STRIP_HIGH, f"speedup {shown.value} {shown.interval}", shapes, "strip")
+    alt = f"{verdict}: {shown.value} {shown.interval}"
+    return Picture(SPEEDUP_WIDE, SPEEDUP_HIGH, f"speedup of {target}", alt, shapes, "strip")
 
 
-def times(rows: Sequence[RowSamples], best: Row | None) -> Picture:
-    """For each row the median, the middle half and the middle 98 % of its samples; and the speed of light."""
+# --- times
+
+
+def times(found: Subject) -> Chart:
+    """For each row the median and the spread of its samples on one scale; and the speed of light."""
+    rows = found.rows
     quantiles = [row.quantiles(0.01, 0.25, 0.5, 0.75, 0.99) for row in rows]
-    light = min((row.row.speed_of_light.time_s for row in rows if row.row.speed_of_light), default=None)
+    sol = min((row.row.speed_of_light.time_s for row in rows if row.row.speed_of_light), default=None)
+    scale = _time_scale(quantiles, sol)
+    is_sol_shown = sol is not None and scale.low <= sol <= scale.high
+    top = 15.0 if is_sol_shown else 0.0
+    bottom = top + LANE * len(rows) + 4
+    ticks = scale.ticks(5)
+    labels = [units.seconds(tick, 1) for tick in ticks] if scale.log else _labels(ticks)
+    title = "time per call, logarithmic" if scale.log else "time per call"
+    shapes = axis_below(scale, top, bottom, list(zip(ticks, labels, strict=True)), title)
+    if is_sol_shown and sol is not None:
+        shapes += _sol(scale, sol, [top + LANE * index for index in range(len(rows))])
+    for index, (row, quantile) in enumerate(zip(rows, quantiles, strict=True)):
+        shapes += [_name(row, top + LANE * index + 11, WIDE - 2 * EDGE)]
+        shapes += _median(found, row, quantile, scale, top + LANE * index + 21)
+    keys = [
+        (form, f"{looks} baseline", "best variant" if kind == "best" else kind)
+        for kind, (form, looks) in marks.FORMS.items()
+        if kind in {_shown(found.kind(row)) for row in rows}
+    ]
+    key, end = legend(keys, EDGE, WIDE - EDGE, bottom + AXIS)
+    about = ["Large marks are medians."]
+    if any(len(row.times) >= FEW for row in rows):
+        about.append("Thick lines hold the middle half of the samples, thin lines the middle 98 %.")
+    if any(len(row.times) < FEW for row in rows):
+        about.append("Small dots are single samples.")
+    if sol is not None and not is_sol_shown:
+        about.append(f"The speed of light (SOL), {units.seconds(sol)}, is outside of the picture.")
+    alt = f"{_lowest(found)}median time per call: "
+    alt += ", ".join(f"{row.row.name} {units.seconds(row.median)}" for row in rows)
+    return Chart(
+        title="Time per call",
+        about=about,
+        picture=Picture(WIDE, end + 4, f"time per call of {found.target}", alt, [*shapes, *key]),
+    )
+
+
+def _time_scale(quantiles: Sequence[Sequence[float]], sol: float | None) -> Scale:
     low, high = min(quantile[0] for quantile in quantiles), max(quantile[4] for quantile in quantiles)
     log = high / min(quantile[2] for quantile in quantiles) > LINEAR
-    if light is not None and (not log or light > low / 30):
-        low, high = min(low, light), max(high, light)
-    scale = Scale(low / 1.15 if log else 0.0, high * (1.15 if log else 1.04), EDGE, WIDE - EDGE, log)
-    bottom = LANE * len(rows) + 4
-    shapes = axis_below(scale, 0, bottom, [(tick, units.seconds(tick, 2)) for tick in scale.ticks(5)], "time of a call")
-    if light is not None and scale.low <= light <= scale.high:
-        told = f"speed of light: {units.seconds(light)}"
-        shapes.append(line(scale(light), 0, scale(light), bottom, "light", told))
-    for index, (row, (p01, p25, p50, p75, p99)) in enumerate(zip(rows, quantiles, strict=True)):
-        middle = LANE * index + 21
-        kind = _kind(row.row, best)
-        shapes += [
-            _name(row, LANE * index + 11),
-            line(scale(p01), middle, scale(p99), middle, f"whisker {kind}"),
-            line(scale(p25), middle, scale(p75), middle, f"range {kind}"),
-            Dot(scale(p50), middle, 3.8, kind),
+    if sol is not None and (not log or sol > low / 30):
+        low, high = min(low, sol), max(high, sol)
+    return Scale(low / 1.15 if log else 0.0, high * (1.15 if log else 1.04), EDGE, WIDE - EDGE, log)
+
+
+def _sol(scale: Scale, sol: float, lanes: Sequence[float]) -> list[Shape]:
+    """The speed of light: its name above, and a line through the lanes that leaves out the names of rows."""
+    told = f"SOL {units.seconds(sol)}"
+    left = min(max(EDGE, scale(sol) - text_width(told, NOTE) / 2), WIDE - EDGE - text_width(told, NOTE))
+    lines = [line(scale(sol), top + 14, scale(sol), top + LANE, "light") for top in lanes]
+    return [*lines, Text(left, 10, told, "note")]
+
+
+def _median(found: Subject, row: RowSamples, quantile: Sequence[float], scale: Scale, y: float) -> list[Shape]:
+    """The median of a row on its quantiles, or on its samples where these are few."""
+    p01, p25, p50, p75, p99 = quantile
+    colour = found.colour(row)
+    if len(row.times) < FEW:
+        shapes: list[Shape] = [Dot(scale(time), y, 2, f"sample {colour}") for time in row.times.tolist()]
+    else:
+        shapes = [
+            line(scale(p01), y, scale(p99), y, f"whisker {colour}"),
+            line(scale(p25), y, scale(p75), y, f"range {colour}"),
         ]
-    each = ", ".join(f"{row.row.name} {units.seconds(row.median)}" for row in rows)
-    return Picture(WIDE, bottom + AXIS, f"median times of a call: {each}", shapes)
+    form, looks = marks.form_of(found.kind(row))
+    return [*shapes, mark(scale(p50), y, 4, form, f"{looks} {colour}")]
 
 
-def spread(rows: Sequence[RowSamples], best: Row | None) -> Picture:
-    """For each row how its samples lie around their median, and below it the quartiles of each round."""
-    ends = [[end / row.median - 1 for end in row.quantiles(0.025, 0.975)] for row in rows]
-    scale = Scale(-_reach([-low for low, _ in ends]), _reach([high for _, high in ends]), EDGE, WIDE - EDGE)
+def _lowest(found: Subject) -> str:
+    """Which believed implementation takes the least time."""
+    believed = [row for row in found.rows if row.row.verdict not in DISBELIEVED]
+    if len(believed) < 2:
+        return ""
+    return f"{min(believed, key=lambda row: row.median).row.name} has the lowest "
+
+
+# --- distributions
+
+
+def distributions(found: Subject) -> Chart:
+    """For each row the distribution of its samples in a range of its own, and below it the quartiles of each round."""
     top = 0.0
     shapes: list[Shape] = []
-    for row in rows:
-        kind = _kind(row.row, best)
-        floor = top + 12 + RIDGE
-        shapes += [*_ridge(row, scale, floor, kind), _name(row, top + 9, 100)]
-        outside = sampled.beyond(row, scale.low, scale.high)
-        count = f"{len(row.times):,} samples" + (f", {outside:,} beyond" if outside else "")
-        shapes.append(Text(WIDE - EDGE, top + 9, count, "note", "end"))
+    has_rounds = False
+    for row in found.rows:
+        low, high = sampled.strip_range(row)
+        margin = 0.03 * (high - low)
+        scale = Scale(low - margin, high + margin, EDGE + 4, WIDE - EDGE - 4)
+        floor = top + 14 + STRIP
         quartiles = sampled.rounds(row)
-        top = floor + 6
-        for p25, p50, p75 in quartiles if len(quartiles) > 1 else ():
+        bottom = floor + (5 + 3 * len(quartiles) if len(quartiles) > 1 else 0)
+        ticks = _two_or_more(scale)
+        shapes += _strip_axis(scale, top + 14, floor, bottom, ticks)
+        shapes += _shape(row, scale, floor, found.colour(row))
+        for index, (p25, p50, p75) in enumerate(quartiles if len(quartiles) > 1 else ()):
+            y = floor + 5 + 3 * index
             shapes += [
-                line(scale(p25), top - 3, scale(p75), top - 3, f"round {kind}"),
-                Dot(scale(p50), top - 3, 1.3, kind),
+                line(scale(p25), y, scale(p75), y, f"round {found.colour(row)}"),
+                Dot(scale(p50), y, 1.3, found.colour(row)),
             ]
-            top += 3
-    ticks = [(tick, _percent(tick)) for tick in scale.ticks(5)]
-    each = ", ".join(
-        f"{row.row.name} {_percent(low)} to {_percent(high)}" for row, (low, high) in zip(rows, ends, strict=True)
+            has_rounds = True
+        note = _counted(row, low, high)
+        shapes += [
+            line(scale(row.median), top + 14, scale(row.median), floor, f"median {found.colour(row)}"),
+            _name(row, top + 10, WIDE - 3 * EDGE - text_width(note, NOTE)),
+            Text(WIDE - EDGE, top + 10, note, "note", "end"),
+        ]
+        top = bottom + 20
+    about = ["Each strip has a range of its own. The line across is the median."]
+    if any(len(row.times) <= DENSE for row in found.rows):
+        about.append("Each dot is a sample.")
+    if any(len(row.times) > DENSE for row in found.rows):
+        about.append("Areas are the density of the samples, the highest value in full height.")
+    if has_rounds:
+        about.append("Lines below a strip are the quartiles of each process round.")
+    alt = "the middle half of the samples is as wide as: "
+    alt += ", ".join(f"{row.row.name} {units.percent(_width(row))} of the median" for row in found.rows)
+    shapes.append(Text(WIDE - EDGE, top + 8, "time per call", "note", "end"))
+    return Chart(
+        title="Distribution of the samples",
+        about=about,
+        picture=Picture(WIDE, top + 14, f"distribution of the samples of {found.target}", alt, shapes),
     )
-    alt = f"spread of the samples around their median, 95 % of them: {each}"
-    axis = axis_below(scale, 0, top, ticks, "deviation from the median of the row")
-    return Picture(WIDE, top + AXIS, alt, [*axis, *shapes])
 
 
-def _ridge(row: RowSamples, scale: Scale, floor: float, kind: str) -> list[Shape]:
-    """The density of a row's samples, as an area above its floor."""
+def _strip_axis(scale: Scale, top: float, floor: float, bottom: float, ticks: Sequence[float]) -> list[Shape]:
+    """The base of a strip with the labels of its own range."""
+    shapes: list[Shape] = []
+    for tick, label in zip(ticks, _labels(ticks), strict=True):
+        half = text_width(label, NOTE) / 2
+        x = min(max(scale(tick), EDGE + half), WIDE - EDGE - half)
+        shapes += [
+            line(scale(tick), top, scale(tick), bottom + 2, "grid"),
+            Text(x, bottom + 13, label, "tick", "middle"),
+        ]
+    return [*shapes, line(scale.left, floor, scale.right, floor, "base")]
+
+
+def _two_or_more(scale: Scale) -> list[float]:
+    """Few ticks, but at least two where that is possible: a single label gives no range."""
+    found = (scale.ticks(most) for most in (3, 4, 5, 6))
+    return next((ticks for ticks in found if len(ticks) > 1), scale.ticks(3))
+
+
+def _shape(row: RowSamples, scale: Scale, floor: float, colour: str) -> list[Shape]:
+    """The distribution of a row above its floor: a dot for each of few samples, else their density."""
+    if len(row.times) <= DENSE:
+        return _dots(row, scale, floor, colour)
     shares = sampled.density(row, scale.low, scale.high)
-    if not shares:
-        return []
     step = (scale.right - scale.left) / len(shares)
-    ridge = [(scale.left + (index + 0.5) * step, floor - share * RIDGE) for index, share in enumerate(shares)]
-    return [Path([(ridge[0][0], floor), *ridge, (ridge[-1][0], floor)], f"ridge {kind}", closed=True)]
+    ridge = [(scale.left + (index + 0.5) * step, floor - share * STRIP) for index, share in enumerate(shares)]
+    return [Path([(ridge[0][0], floor), *ridge, (ridge[-1][0], floor)], f"ridge {colour}", closed=True)]
 
 
-def course(rows: Sequence[RowSamples], best: Row | None) -> Picture:
-    """For each row the medians of its blocks in their order. Throttled blocks are marked, process rounds divided."""
-    courses = [sampled.course(row) for row in rows]
-    last = max(points[-1].block for points in courses)
-    scale = Scale(0, max(last, 1), EDGE + 2, WIDE - EDGE - 2)
-    reach = _reach([sorted(abs(point.deviation) for point in points)[int(0.98 * len(points))] for points in courses])
-    bottom = LANE * len(rows) + 4
-    shapes = axis_below(scale, 0, bottom, [(tick, f"{tick:,.0f}") for tick in scale.ticks(5)], "number of the block")
-    shapes += [line(scale(at), 0, scale(at), bottom, "divider") for at in _divisions(courses)]
-    held = 0
-    for index, (row, points) in enumerate(zip(rows, courses, strict=True)):
-        up = Scale(-reach, reach, LANE * index + 29, LANE * index + 13)
-        shapes += [_name(row, LANE * index + 11), line(scale.left, up(0), scale.right, up(0), "zero")]
+def _dots(row: RowSamples, scale: Scale, floor: float, colour: str) -> list[Shape]:
+    """A dot for each sample within the range; dots at one place are stacked."""
+    radius = 2.2
+    columns: dict[int, int] = {}
+    places = []
+    for time in sorted(time for time in row.times.tolist() if scale.low <= time <= scale.high):
+        column = int(scale(time) / (2 * radius))
+        places.append((scale(time), columns.get(column, 0)))
+        columns[column] = columns.get(column, 0) + 1
+    step = min(2 * radius, (STRIP - 2 * radius) / max(1, max(columns.values()) - 1))
+    return [Dot(x, floor - radius - 0.6 - step * level, radius, f"sample {colour}") for x, level in places]
+
+
+def _counted(row: RowSamples, low: float, high: float) -> str:
+    """The number of samples, the width of their middle half, and how many are outside of the strip."""
+    outside = sampled.beyond(row, low, high)
+    width = f", IQR {units.percent(_width(row))}" if len(row.times) > 3 else ""
+    return f"{units.plural('sample', len(row.times))}{width}" + (f", {outside:,} outside" if outside else "")
+
+
+def _width(row: RowSamples) -> float:
+    """The interquartile range as a share of the median."""
+    p25, p75 = row.quantiles(0.25, 0.75)
+    return (p75 - p25) / row.median
+
+
+# --- time series
+
+
+def series(found: Subject) -> Chart:
+    """For each row the medians of its blocks in their order, each in a range of its own."""
+    lines = [sampled.series(row) for row in found.rows]
+    last = max(points[-1].block for points in lines)
+    scale = Scale(0, max(last, 1), LEFT, WIDE - EDGE - 4)
+    lane = SERIES + 22
+    bottom = lane * len(lines) + 4
+    ticks = [(tick, f"{tick:,.0f}") for tick in scale.ticks(5) if tick == round(tick)]
+    shapes = axis_below(scale, 12, bottom, ticks, "block, in the order taken")
+    starts = _starts(lines)
+    shapes += [line(scale(at), 12, scale(at), bottom, "divider") for at in starts]
+    held = outside = 0
+    for index, (row, points) in enumerate(zip(found.rows, lines, strict=True)):
+        top = lane * index + 18
+        up = _deviations(points, top)
         places = [(scale(point.block), up(point.deviation)) for point in points]
-        shapes.append(Path(places, f"course {_kind(row.row, best)}"))
+        shapes += [line(scale.left, up(0), scale.right, up(0), "zero"), *_upright(up)]
+        shapes.append(Path(places, f"series {found.colour(row)}"))
+        if len(places) <= SEPARATE:
+            shapes += [Dot(x, y, 1.6, found.colour(row)) for x, y in places]
+        beyond = [
+            place for place, point in zip(places, points, strict=True) if not up.low <= point.deviation <= up.high
+        ]
+        shapes += [Dot(x, y, 3, f"open {found.colour(row)}") for x, y in beyond]
         throttled = [place for place, point in zip(places, points, strict=True) if point.throttled]
         shapes += [Dot(x, y, 2.4, "held") for x, y in throttled]
-        held += len(throttled)
-    alt = f"medians of blocks in the order taken, up to {_percent(reach)} from the median of all; "
-    alt += f"clocks were held down in {held}" if held else "clocks were never seen held down"
-    return Picture(WIDE, bottom + AXIS, alt, shapes)
+        shapes.append(_name(row, lane * index + 11, WIDE - 2 * EDGE))
+        held, outside = held + len(throttled), outside + len(beyond)
+    about = ["Medians of blocks, as deviations from the median of the row; each strip has a range of its own."]
+    about += ["Red dots: clocks held down."] if held else []
+    about += ["Circles at an edge: outside of the range."] if outside else []
+    about += ["Vertical lines: a new process round."] if starts else []
+    alt = f"clocks were held down in {held} of these medians" if held else "clocks were never seen held down"
+    alt += "; largest deviation of a block: "
+    most = [max(abs(point.deviation) for point in points) for points in lines]
+    alt += ", ".join(f"{row.row.name} {units.percent(one)}" for row, one in zip(found.rows, most, strict=True))
+    picture = Picture(WIDE, bottom + AXIS, f"time series of the blocks of {found.target}", alt, shapes)
+    return Chart(title="Time series", about=about, picture=picture)
 
 
-def _kind(row: Row, best: Row | None) -> str:
-    """The class that gives a row its colour."""
-    if row.verdict in DISBELIEVED:
-        return "disbelieved"
-    return "best" if row is best else row.role
+def _deviations(points: Sequence[sampled.Point], top: float) -> Scale:
+    """The upright scale of a row, the same to either side of its median."""
+    low, high = sampled.span([point.deviation for point in points], sampled.LEAST_REACH)
+    reach = 1.05 * max(-low, high)
+    return Scale(-reach, reach, top + SERIES, top)
 
 
-def _reach(deviations: Sequence[float]) -> float:
-    """How far a scale goes for all rows: one row that is far noisier than the rest must not flatten them."""
-    return max(LEAST_REACH, min(max(deviations), NOISIER * median(deviations)))
+def _upright(up: Scale) -> list[Shape]:
+    """The ends of an upright scale and its middle."""
+    shapes: list[Shape] = []
+    for share, y in ((up.high, up.right + 5), (0.0, up(0) + 3.5), (up.low, up.left + 2)):
+        shapes.append(Text(LEFT - 6, y, _percent(share), "tick", "end"))
+    return shapes
 
 
-def _divisions(courses: Sequence[Sequence[sampled.Point]]) -> list[float]:
+def _starts(lines: Sequence[Sequence[sampled.Point]]) -> list[float]:
     """Where a round of fresh processes begins, by block numbers; the first is left out."""
     firsts: dict[int, int] = {}
-    for point in (point for points in courses for point in points):
+    for point in (point for points in lines for point in points):
         firsts[point.round] = min(point.block, firsts.get(point.round, point.block))
     return [at - 0.5 for at in sorted(firsts.values())[1:]]
 
 
-def _name(row: RowSamples, y: float, room: float = 2 * EDGE) -> Text:
-    return Text(EDGE, y, shortened(row.row.name, WIDE - room), "name")
+# --- parts
+
+
+def _shown(kind: str) -> str:
+    return kind if kind in marks.FORMS else "variant"
+
+
+def _name(row: RowSamples, y: float, room: float) -> Text:
+    """The name of a row, with its verdict where it is not believed."""
+    verdict = f", {row.row.verdict.value}" if row.row.verdict in DISBELIEVED else ""
+    return Text(EDGE, y, shortened(row.row.name, room - text_width(verdict)) + verdict, "name")
+
+
+def _labels(ticks: Sequence[float]) -> list[str]:
+    """Times beside an axis, with as many digits as tell neighbours apart."""
+    steps = [after - before for before, after in itertools.pairwise(ticks)]
+    finest = _power(min(steps) if steps else ticks[0]) if ticks else 0
+    return [units.seconds(tick, max(1, _power(tick) - finest + 1)) if tick else "0" for tick in ticks]
+
+
+def _power(value: float) -> int:
+    return math.floor(math.log10(value) + 1e-9) if value > 0 else 0
 
 
 def _percent(share: float) -> str:

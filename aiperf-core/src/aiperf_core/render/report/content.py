@@ -6,23 +6,25 @@ Nothing is escaped here. A bundle is foreign input: each format makes its words 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate, Spread
 from aiperf_core.names import words
 from aiperf_core.render import notes as noted
+from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
-from aiperf_core.render.notes import best_of
+from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
 from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
-from aiperf_core.render.table import APART, less_memory, peak_of, rate_of, role_of
+from aiperf_core.render.table import APART, role_of
 from aiperf_core.results.export import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.best import best_gain
 from aiperf_core.validity.issues import Issue
 
-# Warnings and steps have sections of their own in a report.
-NOT_NOTES = ("warning", "step")
+# Warnings and incremental speedups have sections of their own in a report.
+NOT_NOTES = ("warning", "incremental")
 LOG_LINES = noted.LOG_LINES
 
 
@@ -144,7 +146,7 @@ def report(
         troubles=[one for one in troubles if one.verdict in TROUBLED],
         skipped=[*(one for one in troubles if one.verdict == Verdict.SKIPPED), *map(_skipped, skipped)],
         sections=sections,
-        environment=_environment(manifest),
+        environment=[*_environment(manifest), *machine_notes(results)],
         ceilings=_ceilings(manifest),
         files=[*manifest.files.items(), *manifest.sources.items(), *hashes.items()],
         seal=seal,
@@ -179,14 +181,14 @@ def _skipped(one: SkippedTarget) -> Trouble:
 
 
 def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> Section:
-    best, row = best_of(result), chosen(result)
+    best, row = best_gain(result), chosen(result)
     troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
     return Section(
         number=number,
         result=result,
         sizes=problem_size(result.problem),
         how=(
-            f"{result.device}, {result.clock} clock, {result.cache} cache, answer {result.problem.tolerance}, "
+            f"{result.device}, {result.clock} clock, {result.cache} cache, verified {result.problem.tolerance}, "
             f"{result.tier} tier"
         ),
         outcome=_outcome(result, best),
@@ -201,7 +203,7 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
             if row.builds_on and row.step_speedup
         ],
         troubles=[_trouble(number, result, row, issues) for row in result.rows if row.verdict in DISBELIEVED],
-        warnings=_seen([row for row in result.rows if row.verdict not in DISBELIEVED], issues),
+        warnings=_seen([_of_itself(row) for row in result.rows if row.verdict not in DISBELIEVED], issues),
         conditions=_conditions(result.rows),
         notes=[note for note in noted.notes(result) if note[0] not in NOT_NOTES],
     )
@@ -214,7 +216,7 @@ def _outcome(result: TargetResult, best: Row | None) -> str:
         return "There is no baseline to compare with."
     takes = f"{baseline.name} takes {units.time_estimate(baseline.time_s).value}"
     if best is None or best.time_s is None or best.speedup is None:
-        return f"{takes}; no variant is surely faster."
+        return f"{takes}; no significant speedup."
     shown = units.ratio_estimate(best.speedup)
     return f"{takes}, {best.name} {units.time_estimate(best.time_s).value}: {shown.value} {shown.interval}."
 
@@ -255,6 +257,11 @@ def _trouble(number: int, result: TargetResult, row: Row, issues: Mapping[str, I
     )
 
 
+def _of_itself(row: Row) -> Row:
+    """The row without findings about the machine, which the report tells once."""
+    return evolve(row, findings=[one for one in row.findings if not is_machine_wide(one)])
+
+
 def _seen(rows: Sequence[Row], issues: Mapping[str, Issue]) -> list[Seen]:
     """The findings of these rows by issue. A message of several rows is told once."""
     messages: dict[str, dict[str, list[str]]] = {}
@@ -270,6 +277,7 @@ CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power
 def _conditions(rows: Sequence[Row]) -> list[list[str]]:
     """A table of the readings after the blocks of each row, without empty columns."""
     told = [[row.name, *_condition(row.conditions)] for row in rows if row.conditions]
+    told = [line for line in told if any(line[1:])]
     kept = [0, *(index for index in range(1, len(CONDITIONS)) if any(line[index] for line in told))]
     if len(kept) == 1:
         return []

@@ -14,15 +14,17 @@ from markupsafe import Markup
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.render import roofline_plot, svg
-from aiperf_core.render.notes import best_of
-from aiperf_core.render.report import charts, samples
+from aiperf_core.render.report import charts
+from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
 from aiperf_core.render.summary import chosen
-from aiperf_core.results.models import Manifest, TargetResult
+from aiperf_core.render.svg import Picture, Scale
+from aiperf_core.results.models import Manifest, Row, TargetResult
+from aiperf_core.stats.best import best_variant
 
-Figure = tuple[str, str, Markup]  # title, caption, picture
+BEST_ONLY = "Of each target only the best variant."
 
 
 def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, drawn: int) -> str:
@@ -37,6 +39,8 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
             report=report,
             policy=Markup(policy),
             style=style,
+            svg=svg.markup,
+            axis=charts.speedup_axis(_speedup_scale(report)),
             strips=_strips(report),
             pictures={number: _of_target(result) for number, result in enumerate(results[:drawn], 1)},
             rooflines=_rooflines(results, manifest) if drawn else [],
@@ -44,23 +48,43 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
     )
 
 
-def _strips(report: Report) -> dict[int, Markup]:
-    """The interval of the speedup of each target, all on the same scale."""
+def _speedups(report: Report) -> dict[int, Row]:
+    """The rows that stand for the targets, where these have a speedup."""
     rows = {section.number: chosen(section.result) for section in report.sections}
-    speedups = {number: (row.speedup, row.verdict) for number, row in rows.items() if row and row.speedup}
-    scale = charts.speedup_scale([speedup for speedup, _ in speedups.values()])
+    return {number: row for number, row in rows.items() if row and row.speedup}
+
+
+def _speedup_scale(report: Report) -> Scale:
+    return charts.speedup_scale([row.speedup for row in _speedups(report).values() if row.speedup])
+
+
+def _strips(report: Report) -> dict[int, Picture]:
+    """The interval of the speedup of each target, all on the same scale."""
+    scale = _speedup_scale(report)
+    targets = {section.number: section.result.target for section in report.sections}
     return {
-        number: svg.markup(charts.speedup_strip(speedup, scale, verdict.value))
-        for number, (speedup, verdict) in speedups.items()
+        number: charts.speedup_strip(targets[number], row.speedup, scale, row.verdict.value)
+        for number, row in _speedups(report).items()
+        if row.speedup
     }
 
 
-def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, Markup]]:
+def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, str, list[Picture]]]:
+    """For each device its name, what is left out of its roofline, and the picture in two widths."""
     try:
         panels = collect(results, manifest).panels
     except AiperfError:  # no result has both traffic and arithmetic
         return []
-    return [(panel.device, svg.markup(roofline_plot.draw([_fewer(panel)]))) for panel in panels]
+    found = [(panel, _fewer(panel)) for panel in panels]
+    widths = (roofline_plot.WIDE, roofline_plot.NARROW)
+    return [
+        (
+            panel.device,
+            "" if fewer is panel else BEST_ONLY,
+            [roofline_plot.draw([fewer], wide=wide) for wide in widths],
+        )
+        for panel, fewer in found
+    ]
 
 
 def _fewer(panel: Panel) -> Panel:
@@ -69,30 +93,9 @@ def _fewer(panel: Panel) -> Panel:
     return attrs.evolve(panel, marks=best) if best and len(panel.marks) > roofline_plot.NAMED else panel
 
 
-def _of_target(result: TargetResult) -> list[Figure]:
-    rows = samples.of_rows(result)
-    if not rows:
-        return []
-    best = best_of(result)
-    lit = any(row.row.speed_of_light for row in rows)
-    return [
-        (
-            "Time of a call.",
-            "Dots are medians, thick lines the middle half, thin lines the middle 98 % of the samples."
-            + (" The dashed line is the speed of light." if lit else ""),
-            svg.markup(charts.times(rows, best)),
-        ),
-        (
-            "Spread.",
-            "Density of the samples around the median of their row. Lines below: quartiles of each process round.",
-            svg.markup(charts.spread(rows, best)),
-        ),
-        (
-            "Course.",
-            "Medians of blocks, in the order taken. Red dots: clocks held down. Vertical lines: a new process round.",
-            svg.markup(charts.course(rows, best)),
-        ),
-    ]
+def _of_target(result: TargetResult) -> list[Chart]:
+    found = charts.subject(result, best_variant(result))
+    return [charts.times(found), charts.distributions(found), charts.series(found)] if found.rows else []
 
 
 def page_style() -> str:

@@ -74,7 +74,7 @@ def _section(section: Section) -> Iterator[str]:
     yield plain(section.result.summary)
     yield f"{plain(section.sizes)}  \n{plain(section.how)}"
     yield f"**{plain(section.outcome)}**"
-    heads = ("implementation", "", "median", "speedup", "verdict", "rate", "of light", "peak memory", "energy a call")
+    heads = ("implementation", "", "median", "speedup", "verdict", "rate", "SOL", "peak memory", "energy per call")
     rows = [_cells(line) for line in (*section.lines, *section.apart)]
     kept = [index for index in range(len(heads)) if index < 5 or any(row[index] for row in rows)]
     numbers = {place for place, index in enumerate(kept) if index not in (0, 1, 4)}
@@ -83,7 +83,7 @@ def _section(section: Section) -> Iterator[str]:
         yield "### Why"
         yield _list((code(name), plain(why)) for name, why in section.whys)
     if section.steps:
-        yield "### Steps"
+        yield "### Incremental speedups"
         yield _list((f"{code(name)} over {code(before)}", _figure(step)) for name, before, step in section.steps)
     if section.troubles:
         yield "### Not trusted, or not measured"

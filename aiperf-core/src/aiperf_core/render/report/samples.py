@@ -3,6 +3,7 @@
 The figures of a report come from the results, never from here.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,11 +14,14 @@ from aiperf_core.results.models import Row, TargetResult
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ENOUGH = 8  # samples; fewer show no shape
+DENSE = 50  # samples; fewer are drawn one by one
+FAR_OUT = 3.0  # interquartile ranges beyond a quartile, the outer fences of Tukey
+FLATTENED = 3.0  # how many times wider a range may be for the sake of values that are far out
+LEAST_REACH = 0.002  # share of the median to either side, or the finest noise would fill a strip
 # A value beyond these limits is not the time of a call, and no scale can hold it.
 SHORTEST_S, LONGEST_S = 1e-15, 1e9
 MOST_BINS, FEWEST_BINS = 72, 12
-MOST_POINTS = 120  # of a course; more blocks are put together
+MOST_POINTS = 120  # of a time series; more blocks are put together
 
 
 @attrs.frozen
@@ -43,7 +47,7 @@ class RowSamples:
 
 
 def of_rows(result: TargetResult) -> list[RowSamples]:
-    """The rows of a result that have enough samples, in the order of its table."""
+    """The rows of a result that have samples, in the order of its table."""
     return [found for row in result.rows if (found := _of_row(result, row)) is not None]
 
 
@@ -56,34 +60,50 @@ def _of_row(result: TargetResult, row: Row) -> RowSamples | None:
     calls, rounds, blocks, throttled = (np.asarray(one, dtype=np.int64) for one in columns)
     times = (column - (result.clock_overhead_s or 0.0)) / np.maximum(calls, 1)
     keep = (times > SHORTEST_S) & (times < LONGEST_S)
-    if np.count_nonzero(keep) < ENOUGH:
+    if not keep.any():
         return None
     return RowSamples(row, times[keep], rounds[keep], blocks[keep], throttled[keep] > 0, float(np.median(times[keep])))
 
 
+def span(values: Sequence[float], least: float) -> tuple[float, float]:
+    """The range in which values are drawn: at least `least` to either side of their median.
+
+    Values far out are left outside where they would flatten the rest.
+    """
+    p25, p50, p75 = np.quantile(values, (0.25, 0.5, 0.75))
+    fence = FAR_OUT * (p75 - p25)
+    inner = [value for value in values if p25 - fence <= value <= p75 + fence]
+    low, high = min([*inner, p50 - least]), max([*inner, p50 + least])
+    bottom, top = min([*values, low]), max([*values, high])
+    return (bottom, top) if top - bottom <= FLATTENED * (high - low) else (low, high)
+
+
+def strip_range(row: RowSamples) -> tuple[float, float]:
+    """The range of a strip of a row's samples, in seconds."""
+    low, high = span(row.times.tolist(), LEAST_REACH * row.median)
+    return float(low), float(high)
+
+
 def density(row: RowSamples, low: float, high: float) -> list[float]:
-    """The density of the samples between two deviations from their median (shares); 1 where it is highest.
+    """The density of the samples between two times; 1 where it is highest.
 
     Counts of bins, smoothed over three bins: enough to see a second mode, too little to invent one.
     """
     bins = min(MOST_BINS, max(FEWEST_BINS, int(2 * len(row.times) ** 0.5)))
-    counts, _ = np.histogram(row.times / row.median - 1, bins=bins, range=(low, high))
+    counts, _ = np.histogram(row.times, bins=bins, range=(low, high))
     smooth = np.convolve(counts, (0.25, 0.5, 0.25), mode="same")
-    most = smooth.max()
-    return [float(share) for share in smooth / most] if most else []
+    return [float(share) for share in smooth / smooth.max()]
 
 
 def beyond(row: RowSamples, low: float, high: float) -> int:
-    """The number of samples outside these two deviations."""
-    deviations = row.times / row.median - 1
-    return int(np.count_nonzero((deviations < low) | (deviations > high)))
+    """The number of samples outside these two times."""
+    return int(np.count_nonzero((row.times < low) | (row.times > high)))
 
 
 def rounds(row: RowSamples) -> list[list[float]]:
-    """The quartiles of each round, as deviations from the median of all samples."""
-    deviations = row.times / row.median - 1
+    """The quartiles of each round, in seconds."""
     return [
-        [float(share) for share in np.quantile(deviations[row.rounds == number], (0.25, 0.5, 0.75))]
+        [float(time) for time in np.quantile(row.times[row.rounds == number], (0.25, 0.5, 0.75))]
         for number in np.unique(row.rounds)
     ]
 
@@ -98,7 +118,7 @@ class Point:
     throttled: bool
 
 
-def course(row: RowSamples) -> list[Point]:
+def series(row: RowSamples) -> list[Point]:
     """The medians of a row's blocks in the order taken, relative to the median of all."""
     blocks, index = np.unique(row.blocks, return_inverse=True)
     points = index // -(-len(blocks) // MOST_POINTS)

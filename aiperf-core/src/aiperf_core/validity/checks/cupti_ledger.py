@@ -89,7 +89,7 @@ def _outside(evidence: Evidence, audit: Audit) -> Seen | None:
     """Find work of the GPU for the row that lies in no call, whatever launched it."""
     if audit.stray <= 0:
         return None
-    message = f"the GPU did {audit.stray} pieces of work that lie in no call and between no events"
+    message = f"the GPU executed {audit.stray} operations outside all calls and outside all timed events"
     return Seen("cuda.cooperative_launch_abuse", message, {"stray": audit.stray, "threads": audit.threads})
 
 
@@ -115,13 +115,13 @@ def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
         return None
     if evidence.extensions:
         loaded = ", ".join(evidence.extensions)
-        message = f"a compiled extension is loaded ({loaded}), and a library's kernels are all that runs"
+        message = f"a compiled extension is loaded ({loaded}), but only kernels of a library ran"
         return Seen("policy.wrapper_extension", message, {**figures, "extensions": evidence.extensions})
     if their_share < _MOST:
-        message = "a library's kernels do all of the work, where the baseline has kernels of its own"
+        message = "kernels of a library do all the work; the baseline has kernels of its own"
         return Seen("policy.library_fallback", message, figures)
     if _counts(kernels) == _counts(theirs) and _alike(evidence) and not _takes_less(evidence):
-        message = "the same kernels ran as for the baseline, as often and in the same time: no other code was reached"
+        message = "the kernels, their counts and their time are those of the baseline: no other code was reached"
         return Seen("policy.ghost_branch", message, figures)
     return None
 

@@ -23,7 +23,7 @@ def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     """Check the machine's facts, alone and against those of the baseline's machine."""
     machine = evidence.machine
     if not any(name in machine for name in _FACTS):
-        return NotObserved("nothing is known of the machine")
+        return NotObserved("the properties of the machine were not recorded")
     baseline = evidence.baseline.machine if evidence.baseline else {}
     found = (
         _virtual(machine),
@@ -94,10 +94,10 @@ def _overcommit(machine: dict[str, Any]) -> Seen | None:
     committed, memory = machine.get("committed_bytes"), machine.get("memory_bytes")
     swap = machine.get("swap_total_bytes") or 0
     if machine.get("overcommit") == "always":
-        message = "the kernel promises any amount of memory (vm.overcommit_memory = 1)"
+        message = "the kernel overcommits memory without limit (vm.overcommit_memory = 1)"
     elif committed and memory and committed > memory + swap:
         there_is = (memory + swap) / 2**30
-        message = f"the kernel promised {committed / 2**30:.1f} GiB of memory, of which there are {there_is:.1f}"
+        message = f"the kernel committed {committed / 2**30:.1f} GiB of memory; the machine has {there_is:.1f}"
     else:
         return None
     figures = {name: machine.get(name) for name in ("overcommit", "committed_bytes", "memory_bytes")}

@@ -27,7 +27,7 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Find helper processes, work between the calls, privileges, pages from disk and other GPUs."""
     census = evidence.census or []
     if len(census) < MIN_CENSUSES:
-        return NotObserved(f"the process was looked at {len(census)} times; it takes {MIN_CENSUSES}")
+        return NotObserved(f"the process was observed {len(census)} times; {MIN_CENSUSES} are necessary")
     others = (evidence.baseline.census or []) if evidence.baseline else []
     found = (
         _children(census, others),
@@ -44,7 +44,7 @@ def _children(census: list[Census], others: list[Census]) -> Seen | None:
     if share <= 0.5 or usual > 0.5:
         return None
     most = max(one.children or 0 for one in census)
-    message = f"child processes worked between the calls, in {share:.0%} of {len(census)} censuses (up to {most})"
+    message = f"child processes were busy between calls, in {share:.0%} of {len(census)} observations (up to {most})"
     return Seen("location.child_process", message, {"share": share, "baseline_share": usual, "most": most})
 
 
@@ -57,7 +57,7 @@ def _busy(census: list[Census], others: list[Census], evidence: Evidence) -> See
     more = threads is not None and theirs is not None and threads > theirs
     issue = "location.background_thread" if more else "location.work_between_calls"
     message = (
-        f"the process used {busy * 1e3:.3g} ms of processor time between two calls, while it had nothing to do; the "
+        f"the process used {busy * 1e3:.3g} ms of processor time between two calls, without any request; the "
         f"baseline's {(usual or 0.0) * 1e3:.3g} ms"
     )
     figures = {"busy_s": busy, "baseline_busy_s": usual, "limit_s": limit}
@@ -93,11 +93,11 @@ def _priority(census: list[Census], others: list[Census]) -> Seen | None:
         figures |= {"schedulers": sorted(map(str, ours))}
     added = _processors(census) - _processors(usual)
     if _processors(usual) and added:
-        said.append(f"it gave itself processors that the baseline does not have ({', '.join(map(str, sorted(added)))})")
+        said.append(f"it added processors that the baseline does not have ({', '.join(map(str, sorted(added)))})")
         figures |= {"added_processors": sorted(added)}
     if not said:
         return None
-    return Seen("environment.priority_elevation", f"the process goes before others: {'; '.join(said)}", figures)
+    return Seen("environment.priority_elevation", f"the process raised its priority: {'; '.join(said)}", figures)
 
 
 def _pages(census: list[Census], others: list[Census]) -> Seen | None:
@@ -113,7 +113,9 @@ def _pages(census: list[Census], others: list[Census]) -> Seen | None:
     }
     if grown >= SWAPPED_BYTES or (faulty and max(swapped, default=0) > 0):
         most = max(swapped) / 2**20
-        message = f"memory was short: {most:.3g} MiB of the process lay in swap, {grown / 2**20:.3g} more than at first"
+        message = (
+            f"memory was short: {most:.3g} MiB of the process in swap, {grown / 2**20:.3g} MiB more than at the start"
+        )
         return Seen("memory.swap_interference", message, figures)
     if faulty:
         message = f"pages were read from disk in {share:.0%} of the gaps between calls; the baseline: {usual:.0%}"

@@ -29,7 +29,7 @@ _BOTH_WAYS = ("all", "reduce_scatter")
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     """Check the ranks' records."""
     if not evidence.ranks:
-        return NotObserved("one process, no ranks" if evidence.world_size <= 1 else "the ranks kept no record")
+        return NotObserved("one process, no ranks" if evidence.world_size <= 1 else "the ranks recorded no work")
     looks: tuple[Callable[[Evidence, list[Rank], list[Rank]], Seen | None], ...] = (
         _skipped,
         _silent,
@@ -53,8 +53,8 @@ def _skipped(evidence: Evidence, ranks: list[Rank], baseline: list[Rank]) -> See
             idle.append(one.rank)
     if not missing and not idle:
         return None
-    said = [f"nothing came from rank {listed(missing)}"] if missing else []
-    said += [f"rank {listed(idle)} did as good as no work"] if idle else []
+    said = [f"no record came from rank {listed(missing)}"] if missing else []
+    said += [f"rank {listed(idle)} did almost no work"] if idle else []
     figures = {"missing": missing, "idle": idle, "work_s": [one.work_s for one in ranks]}
     return Seen("distributed.rank_skipping", f"of {evidence.world_size} ranks, {' and '.join(said)}", figures)
 
@@ -147,11 +147,16 @@ def _buckets(_: Evidence, ranks: list[Rank], baseline: list[Rank]) -> Seen | Non
         return None
     first = differing[0]
     message = (
-        f"rank {listed(differing)} reduces in buckets of {listed(ours[first])} bytes, and that of the baseline in "
-        f"buckets of {listed(theirs[first])} bytes"
+        f"rank {listed(differing)} reduces in buckets of {_counted(ours[first])} bytes, and that of the baseline in "
+        f"buckets of {_counted(theirs[first])} bytes"
     )
     figures = {"buckets": list(ours.values()), "baseline_buckets": list(theirs.values())}
     return Seen("distributed.gradient_bucketing_mismatch", message, figures)
+
+
+def _counted(buckets: list[int]) -> str:
+    """Sizes in a message, each with how often it occurs: `4096, 64 x 8192`."""
+    return ", ".join(f"{often} x {size}" if often > 1 else str(size) for size, often in Counter(buckets).items())
 
 
 def _shares(buckets: list[int]) -> list[float]:

@@ -20,13 +20,13 @@ LEAST_GAP_S = 1e-6
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Compare times on repeated and on fresh values; the baseline's ratio is what warm caches gain."""
     if evidence.baseline is None:
-        return NotObserved("there is no baseline to show what warm caches gain")
+        return NotObserved("without a baseline, the gain of warm caches is unknown")
     sides = [(one.repeated_s, one.fresh_s) for one in (evidence, evidence.baseline)]
     counted = [[list(_times(times)) for times in side] for side in sides]
     fewest = min(len(times) for side in counted for times in side)
     if fewest < MIN_CALLS:
         return NotObserved(
-            f"{fewest} calls repeated or refreshed the values; it takes {MIN_CALLS} of each, of the baseline too"
+            f"{fewest} calls with repeated or refreshed inputs; {MIN_CALLS} of each are necessary, for the baseline too"
         )
     ours, theirs = ([np.asarray(times) for times in side] for side in counted)
     expected = min(1.0, max(LEAST_EXPECTED, float(np.median(theirs[0]) / np.median(theirs[1]))))
@@ -37,8 +37,8 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
         return []
     several = max(evidence.samples.calls, default=1) > 1
     message = (
-        f"a call takes {repeated_s * 1e6:.3g} us on the values of the call before it and {fresh_s * 1e6:.3g} us on new "
-        f"ones; the baseline's ratio of the two, {expected:.2f}, explains {expected * fresh_s * 1e6:.3g} us"
+        f"a call takes {repeated_s * 1e6:.3g} us with repeated inputs and {fresh_s * 1e6:.3g} us with refreshed "
+        f"inputs; the baseline's ratio of the two, {expected:.2f}, explains {expected * fresh_s * 1e6:.3g} us"
     )
     figures = {"repeated_s": repeated_s, "fresh_s": fresh_s, "expected_ratio": expected, "calls": len(ours[0])}
     return [Seen("replay.within_sample" if several else "replay.by_value", message, figures)]

@@ -26,7 +26,7 @@ def _guessable(seeds: list[int]) -> Seen | None:
     if not (small or narrow or counted):
         return None
     how = f"follow each other in steps of {steps.pop()}" if counted else "are small numbers"
-    message = f"the seeds {how}: code that tries the likely ones knows the values before the call"
+    message = f"the seeds {how}: code can predict the seeds, and with them the values"
     return Seen("replay.known_seed", message, {"seeds": seeds[:8], "bits": max(seeds).bit_length()})
 
 

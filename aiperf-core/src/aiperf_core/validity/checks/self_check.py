@@ -10,7 +10,7 @@ from aiperf_core.validity.evidence import Evidence
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
     """Compare what the benchmark declared before the run with its declarations in the processes of the run."""
     if evidence.self_check is None:
-        return NotObserved("the harness kept no record of its own work")
+        return NotObserved("the self-check of the harness was not recorded")
     declared = evidence.self_check.declared
     planned = declared.get("run", {})
     said: list[str] = []

@@ -1,0 +1,99 @@
+"""`aiperf sweep`: a stored sweep of parameters as a table and a picture."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.cli.bundles import ADDRESS, verified
+from aiperf_core.cli.measuring import json_option
+from aiperf_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from aiperf_core.cli.screen import Screen
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.sweeps import Finished
+
+
+@click.command("sweep")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="An .svg, .png or .pdf file.")
+@json_option("the rows as one JSON document")
+@verified("what")
+def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
+    """Show a sweep of parameters, which 'aiperf run --set n=1e6,1e7' measured.
+
+    The table has a row for each point and implementation. The picture shows time and the fraction of the speed of light
+    (SOL) against the parameter, with 95 % intervals. Rows that are not believed are left out of it, and listed. PNG and
+    PDF need the extra aiperf-core[plots].
+    """
+    from aiperf_core.cli.screen import consoles
+    from aiperf_core.render import picture_file
+    from aiperf_core.results import jsontext, structure
+    from aiperf_core.results.sweeps import sweeps
+    from aiperf_core.sweep import base_name
+
+    if picture is not None:
+        picture_file.check(picture, "--picture")
+    skipped = [
+        one
+        for one in what.bundle.manifest.skipped
+        if what.target is None or base_name(one.target) == base_name(what.target)
+    ]
+    results: list[Finished] = [*what.outlines(), *skipped]
+    stored = sweeps(results)
+    if not stored:
+        raise UsageError(
+            f"'{what.bundle.path}' holds no sweep. Measure one with several values of a parameter, such as: "
+            "aiperf run TARGET --set n=1e6,1e7"
+        )
+    screen, _ = consoles()
+    if as_json:
+        documents = [
+            {"target": one.target, "parameters": list(one.parameters), "rows": list(map(structure.document, one.rows))}
+            for one in stored
+        ]
+        screen.write(jsontext.dumps({"bundle": str(what.bundle.path), "sweeps": documents}))
+    show_sweeps(None if as_json else screen, results, what.bundle.path, picture)
+
+
+def show_sweeps(
+    screen: "Screen | None", results: "Iterable[Finished]", path: Path | None, picture: Path | None
+) -> None:
+    """Print the tables of the sweeps, unless there is no screen, and write their picture to a file.
+
+    path: of the bundle; None where the run ended before it had one.
+    """
+    from rich.text import Text
+
+    from aiperf_core.devices.device import CPU
+    from aiperf_core.names import words
+    from aiperf_core.render import picture_file, sweep_plot
+    from aiperf_core.render.look import LABEL
+    from aiperf_core.render.notes import where_of
+    from aiperf_core.render.sweep_table import render_sweep
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.sweeps import sweeps
+
+    stored = sweeps(results)
+    if screen is not None:
+        for one in stored:
+            screen.print(render_sweep(one, screen.look, screen.console.width), Text())
+        if path is not None:
+            screen.print(where_of(words(str(path)), screen.look, screen.console.width))
+    drawn = [one for one in stored if any(row.time_s for row in one.rows)]
+    if picture is None or path is None:
+        return
+    for line in [line for one in stored for line in sweep_plot.left_out(one)]:
+        click.echo(f"left out of the picture: {words(line)}", err=True)
+    if not drawn:
+        click.echo("no picture was written: no row of the sweep is believed", err=True)
+        return
+    machine = Bundle.open(path).manifest.machine
+    gpus = dict.fromkeys(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
+    on_host = all(result.device == CPU.name for one in drawn for result in one.results)
+    where = machine.cpu if on_host else ", ".join(gpus)
+    picture_file.write(sweep_plot.draw(drawn, where), picture, "--picture")
+    if screen is not None:
+        click.echo(f"{'picture':<{LABEL}}  {words(str(picture))}")

@@ -1,0 +1,85 @@
+"""The notes that hold for the machine, once for all targets of a run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from aiperf_core.names import words
+from aiperf_core.render.grid import labelled
+from aiperf_core.render.look import LABEL, Look
+from aiperf_core.results.models import DISBELIEVED, Finding, Row, TargetResult
+
+LOAD = "environment.background_load"
+NOT_AUDITED = "timing.not_audited"
+# Findings about the machine, which are alike for all rows.
+MACHINE = frozenset(
+    {
+        LOAD,
+        "environment.virtualization_overhead",
+        "environment.container_resource_limits",
+        "environment.memory_overcommit",
+        "environment.shared_gpu",
+    }
+)
+MOST_NAMES = 6  # of rows in a note; more are counted
+
+
+def is_machine_wide(finding: Finding) -> bool:
+    """Whether a finding is about the machine, not about a row. CUPTI may be missing for all rows."""
+    return finding.issue in MACHINE or (finding.issue == NOT_AUDITED and not finding.evidence)
+
+
+def machine_notes(results: Sequence[TargetResult]) -> Iterator[tuple[str, str]]:
+    """The notes that hold for the machine: a label and a sentence each."""
+    rows = [(result, row) for result in results for row in result.rows if row.verdict not in DISBELIEVED]
+    measured = [(result, row) for result, row in rows if row.time_s]
+    concerned: dict[tuple[str, str], list[tuple[TargetResult, Row]]] = {}
+    loaded: list[tuple[TargetResult, Row, Finding]] = []
+    for result, row in rows:
+        for finding in filter(is_machine_wide, row.findings):
+            if finding.issue == LOAD:
+                loaded.append((result, row, finding))
+            else:
+                message = words(finding.message).removeprefix(f"{words(row.name)} ")
+                concerned.setdefault((finding.issue, message), []).append((result, row))
+    for (issue, message), some in concerned.items():
+        yield "warning", f"{issue}{_about(some, len(measured), len(results))}: {message}"
+    if loaded:
+        about = _about([(result, row) for result, row, _ in loaded], len(measured), len(results))
+        yield "warning", f"{LOAD}{about}: {_load([finding for *_, finding in loaded])}"
+    for reason in dict.fromkeys(words(row.no_energy) for result in results for row in result.rows if row.no_energy):
+        yield "energy", f"not measurable: {reason}"
+
+
+def machine_notes_of(results: Sequence[TargetResult], look: Look) -> Table:
+    """The notes as a grid."""
+    grid = labelled(LABEL)
+    for label, note in machine_notes(results):
+        grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
+    return grid
+
+
+def _about(some: Sequence[tuple[TargetResult, Row]], measured: int, targets: int) -> str:
+    """The rows of a note in brackets, unless it is about all."""
+    if len(some) >= measured > 1:
+        return ""
+    if len(some) > MOST_NAMES:
+        return f" (in {len(some)} of {measured} implementations)"
+    names = (f"{result.target}:{row.name}" if targets > 1 else row.name for result, row in some)
+    return f" ({', '.join(map(words, names))})"
+
+
+def _load(findings: Sequence[Finding]) -> str:
+    """The highest load of several findings; their own messages where they have no figures."""
+    busy = _highest(one.evidence.get("background_median") for one in findings)
+    steal = _highest(one.evidence.get("steal_median") for one in findings)
+    said = [
+        *([f"other processes kept up to {busy:.0%} of the processors busy"] if busy else []),
+        *([f"the hypervisor took up to {steal:.1%} of the processors' time for its other guests"] if steal else []),
+    ]
+    return "; ".join(said or dict.fromkeys(words(one.message) for one in findings))
+
+
+def _highest(values: Iterable[object]) -> float:
+    return max((float(value) for value in values if isinstance(value, int | float)), default=0.0)

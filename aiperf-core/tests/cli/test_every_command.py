@@ -1,0 +1,220 @@
+"""Every command of every installed package: without arguments and with `--help`, on a machine without a GPU."""
+
+import fcntl
+import os
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+
+SHELL = Shell(load_plugins())
+# Measuring commands, with arguments that keep them short.
+BRIEF = {
+    "ch01 pitfalls": ["--samples", "3", "--size", "16"],
+    "ch01 scaling": ["--ranks", "1", "--steps", "3", "--width", "16"],
+    "ch04 comm-sweep": ["--max-bytes", "1024", "--collective", "broadcast"],
+    "ch07 stride-sweep": ["--mib", "1"],
+    "ch07 widths": ["ch07.memory_access"],
+    "kernels": ["practice.softmax"],
+    "selftest": ["--issue", "timing.no_such_issue"],
+}
+# What `docs/exit-codes.md` documents. No command has findings or regressions without arguments.
+CODES = (0, 1, 2)
+SHORT = {"--out": "-o", "--size": "-s", "--device": "-d", "--quiet": "-q", "--verbose": "-v", "--tier": "-t"}
+
+
+def walk(command: click.Command, path: list[str]) -> Any:
+    """Every command below this one, with its path."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from walk(found, [*path, name])
+    yield path, command
+
+
+COMMANDS = {" ".join(path): command for path, command in walk(SHELL, []) if path}
+
+
+def started(*arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Run aiperf in a process of its own; a variable that is None is unset."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **changes}
+    return subprocess.run(
+        [sys.executable, "-m", "aiperf_core", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={name: value for name, value in environment.items() if value is not None},
+    )
+
+
+def assert_handled(done: subprocess.CompletedProcess[str], codes: tuple[int, ...] = CODES) -> None:
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode in codes, done.stderr
+    if done.returncode == 2:
+        assert done.stdout == ""
+        assert len(done.stderr.splitlines()) == 1
+        assert done.stderr.startswith("aiperf: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str) -> None:
+    result = CliRunner().invoke(SHELL, [*name.split(), "--help"])
+    assert (result.exit_code, result.exception) == (0, None)
+    assert result.stdout.startswith(f"Usage: aiperf {name} ")
+    # A summary that does not fit is cut off.
+    _, _, listed = result.stdout.partition("\nCommands:\n")
+    assert not [line for line in listed.splitlines() if line.endswith("...")]
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("ceilings", "doctor")])
+def test_without_arguments(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_handled(started(*name.split(), *BRIEF.get(name, [])))
+
+
+def test_the_help_lists_each_command_on_one_line() -> None:
+    lines = CliRunner().invoke(SHELL, ["--help"]).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name, installed in SHELL.plugins.commands.items():
+        (line,) = [line for line in lines if line.startswith(f"  {name} ")]
+        assert line.split(maxsplit=1)[1] == installed.record.summary
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_have_the_same_short_names_everywhere(name: str) -> None:
+    for parameter in COMMANDS[name].params:
+        for long, short in SHORT.items():
+            assert (long in parameter.opts) == (short in parameter.opts), parameter.opts
+
+
+# Commands that take a target, with what they need besides.
+OF_TARGETS = (
+    "list",
+    "tags",
+    "run",
+    "profile",
+    "lint",
+    "kernels",
+    "goals",
+    "show",
+    "page -o page.md",
+    "expectations write",
+    "list -k softmax --exclude",
+    "judge candidate.py --target",
+    "ch07 widths",
+    "ch07 access-report",
+)
+# Commands that take a bundle.
+OF_BUNDLES = (
+    "show",
+    "compare a/b",
+    "recheck",
+    "reproduce",
+    "report",
+    "roofline -o roofline.svg",
+    "export --format csv",
+    "expectations check",
+    "expectations report",
+    "run --resume",
+    "ch01 goodput-report",
+)
+
+
+@pytest.mark.parametrize("command", OF_TARGETS)
+def test_an_unknown_target_is_refused_with_the_nearest_name(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(SHELL, [*command.split(), "practice.softmaxx"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "aiperf: 'practice.softmaxx' is not a target. Did you mean 'practice.softmax'?\n"
+
+
+@pytest.mark.parametrize("command", OF_BUNDLES)
+def test_a_missing_bundle_is_one_line(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(SHELL, [*command.split(), "no/such"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("aiperf: ")
+
+
+PLACES = {
+    "no home": {"HOME": None, "XDG_CACHE_HOME": None, "AIPERF_CACHE_DIR": None},
+    "no terminal type": {"TERM": None},
+    "an ASCII locale": {"LC_ALL": "C", "PYTHONUTF8": "0"},
+    "40 columns": {"COLUMNS": "40"},
+    # Below a file no folder can be made, not even by root.
+    "a cache that cannot be written": {"AIPERF_CACHE_DIR": f"{__file__}/cache"},
+}
+ANYWHERE = ("list", "plugins", "validity", "--help")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("command", ANYWHERE)
+def test_in_any_environment(place: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = started(*command.split(), **PLACES[place])
+    assert_handled(done, (0,))
+    assert done.stdout
+
+
+def test_kernels_compile_without_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = PLACES["a cache that cannot be written"]
+    done = started("kernels", "ch07.memory_access", "--arch", "sm_80", **place)
+    assert_handled(done, (0,))
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ANYWHERE)
+def test_in_a_terminal_of_40_columns(command: str, tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aiperf_core", *command.split()],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 1 << 16)
+        except OSError:  # the terminal closed with its last process
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert shown
+    assert b"Traceback" not in shown
+
+
+@pytest.mark.parametrize("command", ["list", "tags", "plugins", "validity", "--help", "ch01 --help"])
+def test_a_closed_pipe_ends_as_by_its_signal(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "aiperf_core", *command.split()], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

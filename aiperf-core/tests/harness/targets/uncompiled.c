@@ -1,0 +1,1 @@
+void twice(float* a) { a[0] *= two; }
