@@ -185,7 +185,7 @@ class Seals:
         return self
 
     def add(self, addresses: "Iterable[Address]") -> None:
-        """Check the seals of more bundles. Those that have no seal yet are not reported: nobody named them."""
+        """Check the seals of more bundles. Those without a seal are not reported: the user did not name them."""
         self.found += [one for one in self._checks(addresses) if not one.holds]
 
     def _checks(self, addresses: "Iterable[Address]") -> "Iterator[SealCheck]":

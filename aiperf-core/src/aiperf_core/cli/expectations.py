@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Outcomes of variants of which nothing is expected.
 UNEXPECTED = ("NEW", "OTHER SIZE")
-# The outcome of a variant that was stored without a threshold, since it is not surely better.
+# The outcome of a variant that was stored without a threshold, since its speedup was not significant.
 NO_THRESHOLD = "NO THRESHOLD"
 
 
@@ -150,11 +150,11 @@ def write(
     """Store the results of a run as expectations, and show the changes.
 
     A PATTERN, as for 'aiperf run', is measured first: with twice the sampling time, again and again up to 8 times,
-    while an interval is too wide. Rows that are still not sure are listed with the reason, and keep their old
+    while an interval is too wide. Rows without a conclusive result are listed with the reason, and keep their old
     expectation. Exit code 5: there are such rows; 1 or 3: as 'aiperf run'.
 
-    From a BUNDLE, nothing is written if a row is not sure: INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or with an
-    interval that is too wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
+    From a BUNDLE, nothing is written if a row is INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or if its interval is too
+    wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
     sources are not in git or differ from the measured sources.
     """
     from aiperf_core.stats import expectations as rules

@@ -29,18 +29,19 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 @click.command("recheck")
 @click.argument("what", type=BUNDLE, metavar="BUNDLE")
 @click.option("--seal-only", is_flag=True, help="Only check whether files changed.")
-@click.option("--seal", callback=_seal, metavar="SHA256", help="Seal that was printed for the bundle earlier.")
+@click.option("--seal", callback=_seal, metavar="SHA256", help="Seal that an earlier recheck printed.")
 @click.option(
     "--signers", type=click.Path(path_type=Path), metavar="FILE", help="Allowed signers, in the format of OpenSSH."
 )
-@click.option("--identity", metavar="NAME", help="Allowed signer who must have signed.")
+@click.option("--identity", metavar="NAME", help="The allowed signer that is required.")
 @json_option()
 def recheck(
     what: "Address", seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
 ) -> ExitCode:
     """Recompute the intervals, speedups and verdicts of a run from its samples, and check that no file changed.
 
-    Needs neither the measured packages nor a GPU nor a network. Exit code 3: a file or a value differs.
+    Fields that contradict each other are found too. Needs neither the measured packages nor a GPU nor a network. Exit
+    code 3: a file or a value differs.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.devices.host import usable_cpus

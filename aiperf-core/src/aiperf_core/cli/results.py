@@ -108,7 +108,7 @@ def show_results(what: "Address", folder: Path, as_json: bool, view: "View | Non
 @IN
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove_results(bundles: "tuple[Address, ...]", folder: Path, yes: bool) -> None:
-    """Remove bundles. A folder that holds anything else than a bundle is not removed."""
+    """Remove bundles. A folder with other files than those of a run is not removed."""
     from aiperf_core.names import words
     from aiperf_core.results.listing import removable, remove
 
@@ -124,7 +124,7 @@ def remove_results(bundles: "tuple[Address, ...]", folder: Path, yes: bool) -> N
 
 @results.command("sign")
 @click.argument("bundle", type=BUNDLE, metavar="BUNDLE")
-@click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An SSH key.")
+@click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="SSH key to sign with.")
 def sign_results(bundle: "Address", key: Path) -> None:
     """Sign a bundle with an SSH key. Others verify its author: aiperf recheck BUNDLE --signers FILE."""
     from aiperf_core.names import words
