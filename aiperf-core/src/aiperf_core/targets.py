@@ -172,7 +172,7 @@ class TargetFilter:
 
     def kept(self, targets: Sequence[InstalledTarget]) -> list[InstalledTarget]:
         """The targets that pass. Raises `UnknownTarget` for an excluded pattern that matches none of `targets`."""
-        excluded = set()
+        excluded = set[str]()
         for pattern in self.exclude:
             body, implementation = _split(pattern)
             if implementation:

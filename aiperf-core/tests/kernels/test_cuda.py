@@ -112,7 +112,9 @@ def test_an_error_has_its_file_and_line(make_cuda: MakeCuda) -> None:
     first, *others = str(error.value).splitlines()
     assert first == f'{source.path}:4: error: identifier "b" is undefined'
     assert others[0] == "  does not compile: lesson.cu for sm_90a"
-    assert others[1].startswith("  command: nvrtc --gpu-architecture=sm_90a --ptxas-options=-v --std=c++17 --include-path=")
+    assert others[1].startswith(
+        "  command: nvrtc --gpu-architecture=sm_90a --ptxas-options=-v --std=c++17 --include-path="
+    )
     assert "a[0] = b;" in Path(others[2].partition("whole log: ")[2]).read_text()
 
 

@@ -84,10 +84,10 @@ def _compared(row: Compared, slower: bool, distrusted: bool) -> Case:
 
 def junit(cases: Sequence[Case]) -> bytes:
     """A JUnit document: a suite for each target, a test case for each implementation."""
-    root = ElementTree.Element("testsuites", name="aiperf", **_counts(cases))
+    root = ElementTree.Element("testsuites", {"name": "aiperf", **_counts(cases)})
     for target in dict.fromkeys(case.target for case in cases):
         of_target = [case for case in cases if case.target == target]
-        suite = ElementTree.SubElement(root, "testsuite", name=words(target), **_counts(of_target))
+        suite = ElementTree.SubElement(root, "testsuite", {"name": words(target), **_counts(of_target)})
         for case in of_target:
             name = words(case.implementation) or words(target)
             test = ElementTree.SubElement(suite, "testcase", classname=words(target), name=name)
@@ -97,7 +97,8 @@ def junit(cases: Sequence[Case]) -> bytes:
             else:
                 ElementTree.SubElement(test, "system-out").text = message
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
 
 
 def _counts(cases: Sequence[Case]) -> dict[str, str]:

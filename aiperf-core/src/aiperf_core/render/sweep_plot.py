@@ -51,7 +51,8 @@ def draw(sweeps: Sequence[Sweep], note: str = "") -> Picture:
     for sweep in sweeps:
         drawn, bottom = _drawn(sweep, note, bottom)
         shapes += drawn
-    return Picture(WIDE, bottom, " ".join(_told(sweep) for sweep in sweeps), shapes, "sweep")
+    title = "Sweep of " + ", ".join(sweep.target for sweep in sweeps)
+    return Picture(WIDE, bottom, title, " ".join(_told(sweep) for sweep in sweeps), shapes, "sweep")
 
 
 def left_out(sweep: Sweep) -> list[str]:
