@@ -138,9 +138,9 @@ def test_the_check_of_a_large_bundle_is_quick(tmp_path):
             field.name: (getattr(one.rows[0].samples, field.name) * count)[:count]
             for field in attrs.fields(type(one.rows[0].samples))
         },
-        # Random times: files of samples are as large as those of a run.
     )
     made = Bundle.create_at(tmp_path / "run")
+    # Random times: files of samples are as large as those of a run.
     for number in range(targets):
         times = np.random.default_rng(number).normal(4e-3, 1e-5, (2, count)).tolist()
         samples = attrs.evolve(taken, device_s=times[0], bracket_s=times[1])

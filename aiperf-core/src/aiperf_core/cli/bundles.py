@@ -1,5 +1,6 @@
 """How commands take bundles: one way to name them, and a check of their seal before they are read."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from pathlib import Path
@@ -109,11 +110,15 @@ def _names_a_bundle(text: str, folder: Path, ctx: click.Context | None) -> bool:
 
 
 def _is_pattern(text: str, ctx: click.Context | None) -> bool:
+    """Whether a text selects targets other than by a word in their summaries or a part of their names."""
     plugins = ctx and ctx.find_object(Plugins)
     try:
-        return bool(plugins and plugins.select((text,)))
+        targets = [one.target for one in plugins.select((text,))] if plugins else []
     except AiperfError:
         return False
+    word = text.partition(":")[0]
+    by_word = re.fullmatch(r"[\w-]+", word) is not None and word != "all"
+    return bool(targets) and not (by_word and not any(word in (one.group, *one.tags) for one in targets))
 
 
 def verified(
