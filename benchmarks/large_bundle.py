@@ -32,7 +32,7 @@ from aiperf_core.measurements import Ceilings, Samples
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import TARGETS
-from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_core.results.models import Judgement, Row, TargetResult, Verdict
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
@@ -105,7 +105,7 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
         problem=problem,
         rows=rows,
     )
-    found = evolve(found, order=list(ROWS), rounds=ROUNDS, tier="standard", clock_overhead_s=1e-7)
+    found = evolve(found, rounds=ROUNDS, tier="standard", clock_overhead_s=1e-7)
     scoring = Scoring(
         [of_row(found, row, ceilings[device]) for row in rows],
         clock=clock,
@@ -115,7 +115,13 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
         floor=found.floor,
         ceilings=lambda _: ceilings[device],
     )
-    return evolve(found, rows=scoring.rows())
+    scored = [
+        evolve(row, judgement=Judgement(1 + sum(row.samples.judged), problem.tolerance, 0.5), warmup_s=[median_s])
+        for row in scoring.rows()
+    ]
+    order = [row.name for row in scored for _ in set(row.samples.block)]
+    overhead = evolve(found.overhead, samples=sum(len(row.samples.block) for row in scored))
+    return evolve(found, rows=scored, order=order, overhead=overhead)
 
 
 def make(path: Path, targets: int, count: int) -> Bundle:

@@ -45,6 +45,7 @@ OFFERED = {
     "aiperf_core.commands": ("Command",),
     "aiperf_core.audit": (),
     "aiperf_core.cli.audit_view": ("print_audit",),
+    "aiperf_core.cli.bundles": ("ADDRESS", "BUNDLE", "PATTERN_OR_ADDRESS", "verified"),
     "aiperf_core.cli.screen": ("consoles",),
     "aiperf_core.cli.tables": ("print_table",),
     "aiperf_core.devices.device": ("Device", "DeviceKind", "Found"),

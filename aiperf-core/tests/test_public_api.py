@@ -88,7 +88,7 @@ def test_facts_of_every_kind_are_recorded(facts):
         "aiperf run -t/--tier takes audit",
         "aiperf run -t/--tier = 'quick'",
         "aiperf judge <candidate> required",
-        "aiperf results rm <names> repeated",
+        "aiperf results rm <bundles> repeated",
     } <= set(facts)
     # Objects that are handed out may get new fields.
     assert not any(one.startswith("aiperf_core.events.Progress(") for one in facts)

@@ -1,16 +1,17 @@
 """`aiperf ch01`: studies that are no benchmarks, because they have no baseline and variant to compare."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 from attrs import asdict
 
 from aiperf_core import units
+from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.screen import consoles
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
+from aiperf_core.results import Address
 
 DEVICE = click.option(
     "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Where to measure. [default: the GPU, if there is one]"
@@ -62,13 +63,14 @@ def _way(one: Any) -> dict[str, Any]:
 
 
 @ch01.command("goodput-report")
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option("--price-per-hour", type=click.FloatRange(min=0), help="What an hour of this machine costs.")
 @click.option("--price-per-kwh", type=click.FloatRange(min=0), help="What a kilowatt hour costs, in the same currency.")
 @JSON
+@verified("bundle")
 @click.pass_obj
 def goodput_report(
-    plugins: Plugins, bundle: Path, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
+    plugins: Plugins, bundle: Address, price_per_hour: float | None, price_per_kwh: float | None, as_json: bool
 ) -> None:
     """Show the rate, goodput, energy and price of results.
 

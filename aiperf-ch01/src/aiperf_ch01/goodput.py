@@ -1,13 +1,11 @@
 """Useful work in a bundle of results: a second, against the machine's ceilings, by energy and by price."""
 
-from pathlib import Path
-
 from attrs import frozen
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import Bundle, Row, TargetResult
+from aiperf_core.results import Address, Row, TargetResult
 
 HOUR_S = 3600.0
 KWH_J = 3.6e6
@@ -47,12 +45,11 @@ class Useful:
     price_per_million: float | None
 
 
-def report(path: Path, plugins: Plugins, prices: Prices) -> list[Useful]:
-    """The useful work of every trusted row of a bundle. Raises `BundleError` where there is none."""
-    bundle = Bundle.open(path)
+def report(address: Address, plugins: Plugins, prices: Prices) -> list[Useful]:
+    """The useful work of every trusted row of a bundle, or of a part of it."""
     return [
         _useful(result, row, items, prices)
-        for result in (bundle.target(name) for name in bundle.targets)
+        for result in address.outlines()
         for items in (_items_of(result, plugins),)
         for row in result.rows
         if row.wall_s is not None

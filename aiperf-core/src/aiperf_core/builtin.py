@@ -29,6 +29,7 @@ _COMMANDS = {
         "report": "Write a run as a report in HTML, Markdown or PDF.",
         "roofline": "Draw results on the machine's roofline.",
         "export": "Export results for other programs.",
+        "schema": "Print the JSON Schema of the files in a bundle.",
         "goals": "Show the goals of targets and the measured values.",
     },
     "Write benchmarks": {

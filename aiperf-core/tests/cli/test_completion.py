@@ -109,10 +109,18 @@ def test_bundles_are_completed_the_latest_first_with_their_targets_and_paths(tmp
         (tmp_path / "artifacts/runs" / name / "manifest.json").touch()
     (tmp_path / "artifacts/runs/20260102-2/targets/ch07.gather.json").touch()
     (tmp_path / "artifacts/runs/20260102-2/targets/a b\n.json").touch()
-    latest, first = "artifacts/runs/20260102-2", "artifacts/runs/20260101-1"
-    assert complete("aiperf recheck ", tmp_path) == [f"plain {latest}", f"plain {first}", "file "]
-    assert complete("aiperf compare x ar", tmp_path) == [f"plain {latest}", f"plain {first}", "file ar"]
-    assert complete(f"aiperf show {latest}:", tmp_path) == [f"plain {latest}:ch07.gather", f"file {latest}:"]
+    latest, first = "20260102-2", "20260101-1"
+    names = ["plain latest", f"plain {latest}", f"plain {first}"]
+    paths = [f"plain artifacts/runs/{latest}", f"plain artifacts/runs/{first}"]
+    for line in ("recheck ", "run --resume ", "results rm ", "results show ", "reproduce ", "export "):
+        assert complete(f"aiperf {line}", tmp_path) == [*names, "file "]
+    assert complete("aiperf compare x la", tmp_path) == ["plain latest", "file la"]
+    assert complete("aiperf compare x 2026", tmp_path) == [*names[1:], "file 2026"]
+    assert complete("aiperf compare x ar", tmp_path) == [*paths, "file ar"]
+    for name in (f"artifacts/runs/{latest}", latest, "20260102"):
+        assert complete(f"aiperf show {name}:", tmp_path) == [f"plain {name}:ch07.gather", f"file {name}:"]
+    (tmp_path / "artifacts/runs").rename(tmp_path / "elsewhere")
+    assert complete("aiperf results show --in elsewhere 20260102", tmp_path) == [f"plain {latest}", "file 20260102"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -63,7 +63,7 @@ def make(path, package, factors=SURE, interrupted=False, **changes):
     found = measured.result(factors=factors)
     found = attrs.evolve(found, target="lesson.memory_access", rows=found.rows[:-1], complete=not interrupted)
     made = Bundle.create_at(path)
-    made.write_target(attrs.evolve(found, rows=measured.scored(found)))
+    made.write_target(measured.counted(attrs.evolve(found, rows=measured.scored(found))))
     source = hashlib.sha256((package / "memory_access.py").read_bytes()).hexdigest()
     facts = {"files": {"aiperf_lesson.memory_access": source}, "git": "0" * 40, "skipped": [], "exit_code": 0}
     made.write_manifest(attrs.evolve(measured.manifest(), **{**facts, **changes}))
@@ -130,7 +130,11 @@ def test_a_write_and_a_check(command, bundle, package):
     lines = (package / f"expectations/{KEY}.json").read_text().splitlines()
     assert [line.count('"metric"') for line in lines if '"metric"' in line] == [1, 1]
     found = command("check", bundle.path)
-    assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "0 of 2 below expectation")
+    assert (found.exit_code, found.stdout.splitlines()[-1]) == (
+        0,
+        "2 variants held against a threshold (0 below), 0 held against nothing",
+    )
+    assert command("check", bundle.path, "--require").exit_code == 0
 
 
 def test_figures_of_goals_are_stored_in_the_row_that_they_are_of(command, bundle, package, site, declared):
@@ -170,7 +174,7 @@ def test_below_is_4_and_above_is_not(command, bundle, package, tmp_path):
     assert found.exit_code == 4
     line = next(line for line in found.stdout.splitlines() if ":wide" in line)
     assert "BELOW" in line
-    assert found.stdout.endswith("\n1 of 2 below expectation\n")
+    assert found.stdout.endswith("\n2 variants held against a threshold (1 below), 0 held against nothing\n")
     assert command("report", slow.path).exit_code == 0
     assert command("check", f"{slow.path}:lesson.memory_access:coalesced").exit_code == 0
     assert command("check", make(tmp_path / "fast", package, {**SURE, "wide": 0.7}).path).exit_code == 0
@@ -194,8 +198,10 @@ def test_what_changes_is_shown(command, bundle, package, tmp_path):
     wide = page(package)["expected"]["lesson.memory_access:wide"]
     assert wide.get("at_least") is None
     assert wide["measured"] < 1.05
-    checked = command("check", changed.path).stdout
-    assert "NEW" in next(line for line in checked.splitlines() if ":wide" in line)
+    checked = command("check", changed.path, "--require")
+    assert checked.exit_code == 0
+    assert "NO THRESHOLD" in next(line for line in checked.stdout.splitlines() if ":wide" in line)
+    assert checked.stdout.endswith("\n1 variant held against a threshold (0 below), 1 held against nothing\n")
 
 
 @pytest.mark.parametrize("verdict", ["INVALID", "UNTRUSTED", "INCONCLUSIVE", "FAILED"])
@@ -289,17 +295,17 @@ def test_nothing_is_half_written(command, bundle, package, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code", "message"),
     [
-        ({"exit_code": None}, "is not complete"),
-        ({"git": "0" * 40 + "-dirty"}, "was measured with changed sources"),
-        ({"exit_code": 3}, "does not hold (manifest.json: exit_code)"),
+        ({"exit_code": None, "complete": False}, 1, "is not complete"),
+        ({"git": "0" * 40 + "-dirty"}, 1, "was measured with changed sources"),
+        ({"exit_code": 3}, 3, "does not hold (manifest.json: exit_code)"),
     ],
 )
-def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, package, changes, message):
+def test_a_bundle_that_is_not_whole_or_clean_is_refused(command, tmp_path, package, changes, code, message):
     made = make(tmp_path / "run", package, **changes)
     answer = command("write", made.path)
-    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert (answer.exit_code, answer.stdout) == (code, "")
     assert message in answer.stderr
     assert not (package / "expectations").exists()
 
@@ -362,8 +368,35 @@ def test_unknown_hardware_is_said_and_passes(command, bundle, package):
     assert found.exit_code == 0
     assert found.stdout == (
         f"no expectations for 'nvidia-b200-x8' ({package}/expectations/nvidia-b200-x8.json). "
-        "To store them: aiperf expectations write\nthese rows have no expectations\n"
+        "To store them: aiperf expectations write\n"
+        "0 variants held against a threshold (0 below), 2 held against nothing\n"
     )
+    required = command("check", bundle.path, "--hardware", "nvidia-b200-x8", "--require")
+    assert (required.exit_code, required.stdout) == (4, found.stdout)
+    assert required.stderr == (
+        "--require: every variant needs an expectation. To store them: aiperf expectations write\n"
+    )
+
+
+def test_a_variant_of_which_nothing_is_expected_is_counted_and_refused_on_demand(command, bundle, package):
+    command("write", f"{bundle.path}:lesson.memory_access:wide")
+    found = command("check", bundle.path)
+    assert found.exit_code == 0
+    assert "NEW" in next(line for line in found.stdout.splitlines() if ":coalesced" in line)
+    assert found.stdout.endswith("\n1 variant held against a threshold (0 below), 1 held against nothing\n")
+    assert command("check", bundle.path, "--require").exit_code == 4
+    assert command("check", f"{bundle.path}:lesson.memory_access:wide", "--require").exit_code == 0
+
+
+def test_a_skipped_variant_is_counted(command, bundle, package):
+    command("write", bundle.path)
+    found = bundle.target("lesson.memory_access")
+    wide = attrs.evolve(found.rows[2], verdict=Verdict.SKIPPED, reason="needs sm_100", speedup=None)
+    bundle.write_target(attrs.evolve(found, rows=[*found.rows[:2], wide, found.rows[3]]))
+    bundle.write_manifest(bundle.manifest)
+    answer = command("check", bundle.path, "--require")
+    assert answer.exit_code == 0
+    assert answer.stdout.endswith("\n1 variant held against a threshold (0 below), 0 held against nothing, 1 skipped\n")
 
 
 def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp_path):
@@ -371,6 +404,7 @@ def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp
     found = bundle.target("lesson.memory_access")
     wide = attrs.evolve(found.rows[2], verdict=Verdict.INVALID, reason="a lie", speedup=None)
     bundle.write_target(attrs.evolve(found, rows=[*found.rows[:2], wide, found.rows[3]]))
+    bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path)
     assert answer.exit_code == 4
     assert "BELOW    INVALID: a lie" in answer.stdout
@@ -381,12 +415,20 @@ def test_other_sizes_are_not_held_to_it(command, bundle):
     found = bundle.target("lesson.memory_access")
     smaller = attrs.evolve(found.problem, params={"n": 4096})
     bundle.write_target(attrs.evolve(found, problem=smaller))
+    bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path, "--min-speedup", "100")
     assert (answer.exit_code, answer.stdout.count("OTHER SIZE")) == (0, 2)
+    assert answer.stdout.endswith("\n0 variants held against a threshold (0 below), 2 held against nothing\n")
+    assert command("check", bundle.path, "--require").exit_code == 4
 
 
 def test_only_a_goal(command, bundle):
-    assert command("check", bundle.path, "--goal", "memory").stdout == "these rows have no expectations\n"
+    found = command("check", bundle.path, "--goal", "memory")
+    assert (found.exit_code, found.stdout) == (
+        0,
+        "0 variants held against a threshold (0 below), 0 held against nothing\n",
+    )
+    assert command("check", bundle.path, "--goal", "memory", "--require").exit_code == 4
 
 
 def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path):
@@ -398,9 +440,13 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
         0,
         "lesson.memory_access is not installed; give its expectations with --file\n",
     )
+    assert found.stdout == "0 variants held against a threshold (0 below), 2 held against nothing\n"
+    assert call("check", bundle.path, "--require").exit_code == 4
     file = tmp_path / "own/mine.json"
     assert call("write", bundle.path, "--file", file).exit_code == 0
-    assert call("check", bundle.path, "--file", file).stdout.endswith("0 of 2 below expectation\n")
+    assert call("check", bundle.path, "--file", file).stdout.endswith(
+        "2 variants held against a threshold (0 below), 0 held against nothing\n"
+    )
     other = call("check", bundle.path, "--file", file, "--hardware", "abacus")
     assert (other.exit_code, other.stderr) == (
         2,

@@ -206,7 +206,8 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_bytes(file.read_bytes()[:-100])
     found = export(bundle.path, "--format", "csv")
-    assert (found.exit_code, found.stdout) == (1, "")
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert found.stderr.count("\n") == 1
     assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 4")
 
 
@@ -221,8 +222,8 @@ def test_a_truncated_target_is_one_clear_error(bundle):
         ),
     ],
 )
-def test_a_format_that_is_missing_or_unknown(arguments, message):
-    found = export("somewhere", *arguments)
+def test_a_format_that_is_missing_or_unknown(bundle, arguments, message):
+    found = export(bundle.path, *arguments)
     assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"aiperf: {message}\n")
 
 

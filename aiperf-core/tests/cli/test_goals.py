@@ -88,6 +88,7 @@ def run(path, created="2026-11-21T14:25:30+00:00", factor=0.5, **changes):
     for file in (path / "targets").iterdir():
         file.unlink()
     bundle.write_target(found)
+    bundle.write_manifest(bundle.manifest)
     return path
 
 
@@ -199,7 +200,7 @@ def test_rows_that_are_not_believed_have_no_figure(acme):
 def test_damaged_and_missing_bundles(acme):
     path = run(acme.folder / "artifacts/runs/first")
     (path / "targets" / "acme.gather.json").write_text("{}")
-    done = asked(acme, "acme.gather")
+    done = asked(acme, "acme.gather", code=3)
     assert "first/targets/acme.gather.json" in done.stderr
     assert "Traceback" not in done.stderr
     (path / "manifest.json").write_text("{")

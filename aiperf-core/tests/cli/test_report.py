@@ -386,7 +386,7 @@ def test_no_baseline_and_no_rows(tmp_path):
 def test_a_target_that_cannot_be_read(bundle):
     (bundle.path / "targets/ch07.again.json").write_text("{")
     found = report(bundle.path)
-    assert found.exit_code == 1
+    assert found.exit_code == 3
     assert found.stderr.startswith(f"aiperf: '{bundle.path}/targets/ch07.again.json' is not a target file of format")
     page = checked(found.stdout)
     assert "Could not be read" in page.text

@@ -65,7 +65,8 @@ def test_show_by_name(runs):
     one = results("show", "new:ch07.memory_access", "--in", runs)
     assert "coalesced" in one.stdout
     assert "ch10.warp_specialized_gemm  SKIPPED" not in one.stdout
-    assert results("show", "../runs/new", "--in", runs).exit_code == 2
+    assert results("show", runs / "new").stdout == whole.stdout
+    assert results("show", "./new", "--in", runs).exit_code == 1
 
 
 def test_removing_asks(runs):
@@ -85,5 +86,9 @@ def test_removing_several_without_asking(runs):
 
 def test_one_wrong_name_and_nothing_is_removed(runs):
     found = results("rm", "old", "nwe", "--yes", "--in", runs)
-    assert (found.exit_code, found.stderr) == (2, f"aiperf: '{runs}' has no bundle 'nwe'. Did you mean 'new'?\n")
+    assert (found.exit_code, found.stderr) == (
+        2,
+        f"aiperf: 'nwe' names no bundle. Did you mean 'new'? The newest in '{runs}': new, old. Accepted: a path, the "
+        "name of a bundle or the start of it, latest, latest~1 (the bundle before).\n",
+    )
     assert (runs / "old").exists()

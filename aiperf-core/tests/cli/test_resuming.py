@@ -124,6 +124,9 @@ def test_the_same_options_may_be_given_again(interrupted):
 
 def test_what_is_no_bundle_cannot_be_resumed():
     done = aiperf("run", "--resume", "nothing")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("aiperf: 'nothing' names no bundle. ")
+    done = aiperf("run", "--resume", "./nothing")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "aiperf: 'nothing' does not exist; a result bundle is a folder with a manifest.json in it.\n"
 
@@ -250,9 +253,15 @@ def test_without_the_device_nothing_is_run(before, monkeypatch):
 def test_a_bundle_that_was_changed_is_said(before):
     file = before.target_path("acme.one")
     file.write_bytes(file.read_bytes().replace(b"FASTER", b"SLOWER"))
-    done = aiperf("reproduce", "before", "--quiet")
+    done = aiperf("reproduce", "before", "--quiet", "--out", "after")
+    assert done.exit_code == 3
+    assert done.stderr == (
+        "aiperf: 'before' was changed after its run ended: targets/acme.one.json has other content. What is read from "
+        "it is no evidence. All differences: aiperf recheck before. To read it without this check: --no-verify\n"
+    )
+    done = aiperf("reproduce", "before", "--quiet", "--out", "unchecked", "--no-verify")
     assert done.exit_code == 4
-    assert done.stderr == "note   the bundle was changed after its run ended; for the differences: aiperf recheck\n"
+    assert done.stderr == "note: not verified (--no-verify), and perhaps changed: before\n"
 
 
 def test_a_reproduction_that_is_interrupted_can_be_gone_on_with(before, monkeypatch):

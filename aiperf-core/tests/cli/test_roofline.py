@@ -97,10 +97,8 @@ def test_a_bundle_that_is_none(tmp_path: Path) -> None:
 
 def test_a_target_that_is_not_there(bundle: Bundle, tmp_path: Path) -> None:
     result = run(f"{bundle.path}:ch07.other", "--out", tmp_path / "roof.svg")
-    assert result.exit_code == 1
-    assert result.stderr == (
-        f"aiperf: 'ch07.other' has no result in '{bundle.path}'; results there: 'ch07.memory_access'.\n"
-    )
+    assert result.exit_code == 2
+    assert result.stderr == f"aiperf: '{bundle.path}' has no result of 'ch07.other'. There are: ch07.memory_access\n"
 
 
 def test_a_folder_with_a_colon(bundle: Bundle, tmp_path: Path) -> None:

@@ -254,6 +254,7 @@ def test_a_bundle(bundle):
 
 def test_a_target_of_a_bundle(bundle):
     bundle.write_target(attrs.evolve(example.result(), target="ch07.other"))
+    bundle.write_manifest(example.manifest())
     result = show(load_plugins([]), f"{bundle.path}:ch07.other")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "ch07.other - cuda" in result.stdout
@@ -286,15 +287,19 @@ def test_a_bundle_as_json(bundle):
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_a_broken_target_costs_only_itself(bundle, arguments):
     bundle.write_target(attrs.evolve(example.result(), target="ch07.other"))
+    bundle.write_manifest(example.manifest())
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text("{")
     result = show(load_plugins([]), bundle.path, *arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "ch07.other" in result.stdout
     assert result.stderr == (
         f"aiperf: '{file}' is not a target file of format 4: at line 1, column 2: found the end of the file; expected "
         "JSON (Expecting property name enclosed in double quotes). It was cut off or changed after aiperf wrote it; "
         "restore it or run again.\n"
+        f"aiperf: '{bundle.path}' was changed after its run ended: targets/ch07.memory_access.json has other content. "
+        f"What is read from it is no evidence. All differences: aiperf recheck {bundle.path}. To read it without this "
+        "check: --no-verify\n"
     )
 
 

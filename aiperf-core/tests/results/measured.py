@@ -9,7 +9,7 @@ import numpy as np
 from aiperf_core.measurements import Samples
 from aiperf_core.results import columns, example, records, structure
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import Row, Verdict
+from aiperf_core.results.models import Judgement, Row, Verdict
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
@@ -30,7 +30,7 @@ def samples(index, rows, factor, seed):
         cpu_s=[None] * count,
         bracket_s=[float(one) + 1e-5 for one in times],
         hidden=[True] * count,
-        judged=[False] * count,
+        judged=[k % BLOCK == 0 for k in range(count)],
         calls=[1] * count,
         voluntary_switches=[0] * count,
         involuntary_switches=[0] * count,
@@ -58,7 +58,22 @@ def result(seed=0, factors=FACTORS):
     ]
     rows.append(next(row for row in example.rows() if row.verdict is Verdict.INVALID))
     found = attrs.evolve(example.result(), rows=rows, clock_overhead_s=1e-7, rounds=2)
-    return attrs.evolve(found, rows=scored(found))
+    return counted(attrs.evolve(found, rows=scored(found)))
+
+
+def counted(found):
+    """The result with the counts and the verification that its samples have in a run."""
+    rows = [
+        attrs.evolve(
+            row, judgement=Judgement(1 + sum(row.samples.judged), found.problem.tolerance, 0.5), warmup_s=[4e-3]
+        )
+        if row.verdict is not Verdict.INVALID
+        else row
+        for row in found.rows
+    ]
+    taken = sum(len(row.samples.block) for row in rows)
+    order = [row.name for row in rows for _ in set(row.samples.block)]
+    return attrs.evolve(found, rows=rows, order=order, overhead=attrs.evolve(found.overhead, samples=taken))
 
 
 def scored(found):

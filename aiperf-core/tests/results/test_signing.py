@@ -7,6 +7,7 @@ import pytest
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.results import example, listing, signing
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.signing import SignatureError
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
@@ -120,7 +121,15 @@ def test_what_cannot_be_signed(tmp_path, bundle, keys):
         signing.sign(open_, keys / "ann")
     file = bundle.path / "manifest.json"
     file.write_text(file.read_text().replace("node7", "node8"))
-    with pytest.raises(BundleError, match=r"its manifest.json was changed since it was sealed"):
+    with pytest.raises(SealError) as caught:
+        signing.sign(bundle, keys / "ann")
+    assert str(caught.value) == (
+        f"'{bundle.path}' was not signed: manifest.json was changed since the bundle was sealed. All differences: "
+        f"aiperf recheck {bundle.path}"
+    )
+    bundle.write_manifest(bundle.manifest)
+    bundle.write_target(attrs.evolve(example.result(), summary="better"))
+    with pytest.raises(SealError, match=r"not signed: targets/ch07.memory_access.json was changed since"):
         signing.sign(bundle, keys / "ann")
     assert not (bundle.path / "manifest.json.sig").exists()
 
@@ -144,6 +153,6 @@ def test_without_ssh_keygen(bundle, keys, monkeypatch):
 
 
 def test_a_signed_bundle_can_be_removed(signed):
-    path = listing.removable(signed.path.parent, "run")
+    path = listing.removable(signed.path)
     listing.remove(path)
     assert not signed.path.exists()

@@ -178,10 +178,13 @@ def test_without_a_seal_the_figures_are_checked(bundle):
     document["hashes"] = {}
     file.write_text(json.dumps(document))
     found = recheck(bundle)
+    # A run that ended has a seal: without it, an edited figure would pass.
+    assert (whats(found), found.seal, found.rows) == ({("manifest.json", "hashes")}, None, 5)
+    document |= {"exit_code": None, "complete": False}
+    file.write_text(json.dumps(document))
+    found = recheck(bundle)
     assert (found.holds, found.seal) == (True, None)
-    assert found.notes == [
-        "no seal: the bundle was closed, and its hashes were removed; only its figures can be checked"
-    ]
+    assert found.notes == ["no seal: the bundle was never closed; only its figures can be checked"]
 
 
 def test_paths_in_hashes_are_not_followed(bundle, tmp_path):

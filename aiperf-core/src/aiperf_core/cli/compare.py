@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
@@ -15,6 +16,7 @@ from aiperf_core.plugins import Plugins
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.measurements import Estimate
+    from aiperf_core.results.address import Address
     from aiperf_core.stats.compare import Compared, Comparison, Difference
 
 # The options of targets that may differ, as `stats.compare` names them behind the target.
@@ -29,8 +31,8 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 
 
 @click.command("compare")
-@click.argument("left", metavar="LEFT")
-@click.argument("right", metavar="RIGHT")
+@click.argument("left", type=ADDRESS, metavar="LEFT")
+@click.argument("right", type=ADDRESS, metavar="RIGHT")
 @click.option(
     "--floor",
     type=float,
@@ -41,8 +43,11 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 @color_option
 @json_option()
 @ci_options
+@verified("left", "right", samples=lambda given: given["left"].implementation is not None)
 @click.pass_obj
-def compare(plugins: Plugins, left: str, right: str, floor: float | None, as_json: bool, ci: Ci) -> ExitCode:
+def compare(
+    plugins: Plugins, left: "Address", right: "Address", floor: float | None, as_json: bool, ci: Ci
+) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
@@ -52,15 +57,15 @@ def compare(plugins: Plugins, left: str, right: str, floor: float | None, as_jso
     LEFT is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
     """
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.results import address, jsontext
+    from aiperf_core.results import jsontext
     from aiperf_core.stats.compare import compare as compared
 
-    found = compared(address.find(left), address.find(right), floor)
+    found = compared(left, right, floor)
     out, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps(_document(left, right, found)))
+        out.write(jsontext.dumps(_document(str(left), str(right), found)))
     else:
-        _print(out, left, right, found)
+        _print(out, str(left), str(right), found)
     if ci.given:
         from aiperf_core.render.ci import cases_of_comparison
 

@@ -4,6 +4,7 @@ The metavar of an argument or the name of an option selects the completion: see 
 plugins.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ import click
 from aiperf_core.cli.declared_in import declarations
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_core.results.bundle import DEFAULT_PARENT
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -108,7 +110,7 @@ def teach(command: click.Command) -> None:
     for param in command.params:
         complete = WORDS.get(_word(param))
         if param.type is click.STRING and complete is not None:
-            param.type = Completed(complete, files=complete in (bundles, targets_and_bundles))
+            param.type = Completed(complete, files=complete is bundles)
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
             teach(subcommand)
@@ -138,22 +140,24 @@ def patterns(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
         yield from ((f"tag:{tag}", "") for tag in sorted({tag for one in plugins.targets for tag in one.tags}))
 
 
-def bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Bundles in the default folder, the newest first, and after a colon their targets."""
-    from aiperf_core.results.bundle import DEFAULT_PARENT
-    from aiperf_core.results.filenames import MANIFEST, TARGETS
+def bundles(plugins: Plugins, incomplete: str, folder: Path = DEFAULT_PARENT) -> Iterator[tuple[str, str]]:
+    """`latest`, the names of the bundles in a folder or their paths, and after a colon the targets of a bundle."""
+    from aiperf_core.results import naming
+    from aiperf_core.results.filenames import TARGETS
 
-    folder, colon, _ = incomplete.partition(":")
+    name, colon, _ = incomplete.partition(":")
     if colon:
-        yield from ((f"{folder}:{one.stem}", "") for one in sorted(Path(folder, TARGETS).glob("*.json")))
-    elif DEFAULT_PARENT.is_dir():
-        yield from ((str(one.parent), "") for one in sorted(DEFAULT_PARENT.glob(f"*/{MANIFEST}"), reverse=True))
-
-
-def targets_and_bundles(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Arguments of `aiperf show`."""
-    yield from targets(plugins, incomplete)
-    yield from bundles(plugins, incomplete)
+        with contextlib.suppress(UsageError):
+            path = naming.located(name, folder)
+            files = sorted(Path(path, TARGETS).glob("*.json")) if path else []
+            yield from ((f"{name}:{one.stem}", "") for one in files)
+        return
+    known = naming.names(folder)
+    if known:
+        yield naming.LATEST, ""
+    yield from ((one, "") for one in known)
+    if incomplete:
+        yield from ((str(folder / one), "") for one in known)
 
 
 def issues_and_categories(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
@@ -172,10 +176,7 @@ def _records(kind: str) -> "Callable[[Plugins, str], Iterable[tuple[str, str]]]"
 WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {
     "PATTERN": patterns,
     "TARGET": targets,
-    "TARGET_OR_BUNDLE": targets_and_bundles,
     "BUNDLE": bundles,
-    "LEFT": bundles,
-    "RIGHT": bundles,
     "ISSUE": issues_and_categories,
     "DEVICE": _records("devices"),
     "EXECUTOR": _records("executors"),

@@ -1,6 +1,7 @@
 """`aiperf expectations`: check for regressions against stored results."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import click
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.cli.bundles import ADDRESS, PATTERN_OR_ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.goals import declarations
 from aiperf_core.cli.measuring import device_option, quiet_option, seconds_option, targets_option, tier_option, together
@@ -18,6 +20,7 @@ from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
+from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
@@ -27,18 +30,24 @@ if TYPE_CHECKING:
     from aiperf_core.stats.expectations import Change, Checked, GoalFigure, Page, Source
 
 
+# Outcomes of variants of which nothing is expected.
+UNEXPECTED = ("NEW", "OTHER SIZE")
+# The outcome of a variant that was stored without a threshold, since its speedup was not significant.
+NO_THRESHOLD = "NO THRESHOLD"
+
+
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise UsageError(f"--min-speedup takes a number above 0, such as 1.05; got {value:g}.")
     return value
 
 
-def _options(
-    about: str, default: float | None = None, what: str = "BUNDLE[:TARGET[:IMPLEMENTATION]]"
-) -> Callable[[Any], Any]:
+def _options(about: str, default: float | None = None, *, patterns: bool = False) -> Callable[[Any], Any]:
     """The options of the three subcommands; `about` is the help of `--min-speedup`."""
+    kind = PATTERN_OR_ADDRESS if patterns else ADDRESS
+    metavar = "PATTERN|BUNDLE[:TARGET...]" if patterns else "BUNDLE[:TARGET[:IMPLEMENTATION]]"
     return together(
-        click.argument("what", metavar=what),
+        click.argument("what", type=kind, metavar=metavar),
         targets_option,
         click.option("--hardware", metavar="KEY", help="Another kind of machine. [default: that of the run]"),
         click.option("--goal", type=click.Choice(GOALS), help="Only targets with this goal."),
@@ -78,18 +87,39 @@ class _Group:
 
 @expectations.command("check")
 @_with_threshold
+@click.option("--require", is_flag=True, help="Fail if a variant, or the hardware, has no expectation.")
+@verified("what")
 @click.pass_obj
-def check(plugins: Plugins, /, **asked: Any) -> ExitCode:
-    """Check a run against its expectations. Exit code 4: a row is below. Unknown hardware passes with a message."""
-    rows = _report(plugins, **asked)
+def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
+    """Check a run against its expectations. Exit code 4: a row is below.
+
+    Variants without an expectation pass: of unknown hardware, of another size, or not stored yet. They are counted.
+    With --require the exit code is 4 for them too. Variants that are stored without a threshold always pass.
+    """
+    rows, unknown = _report(plugins, **asked)
     below = [row for row in rows if row.outcome == "BELOW"]
-    known = [row for row in rows if row.at_least is not None]
-    click.echo(f"{len(below)} of {len(known)} below expectation" if known else "these rows have no expectations")
+    click.echo(_summary(rows, unknown))
+    if require and (unknown or not rows or any(row.outcome in UNEXPECTED for row in rows)):
+        click.echo("--require: every variant needs an expectation. To store them: aiperf expectations write", err=True)
+        return ExitCode.BELOW_EXPECTATION
     return ExitCode.BELOW_EXPECTATION if below else ExitCode.OK
+
+
+def _summary(rows: list["Checked"], unknown: int) -> str:
+    """How many variants were held against a threshold, and how many against nothing."""
+    outcomes = Counter(row.outcome for row in rows)
+    held = outcomes["MET"] + outcomes["BELOW"] + outcomes["UNCLEAR"]
+    nothing = unknown + sum(outcomes[one] for one in (*UNEXPECTED, NO_THRESHOLD))
+    skipped = f", {outcomes['SKIPPED']} skipped" if outcomes["SKIPPED"] else ""
+    return (
+        f"{plural('variant', held)} held against a threshold ({outcomes['BELOW']} below), {nothing} held against "
+        f"nothing{skipped}"
+    )
 
 
 @expectations.command("report")
 @_with_threshold
+@verified("what")
 @click.pass_obj
 def report(plugins: Plugins, /, **asked: Any) -> None:
     """Show a run beside its expectations. The exit code is always 0."""
@@ -97,7 +127,7 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 
 
 @expectations.command("write")
-@_options("Rows whose interval is not above this get no threshold.", default=1.05, what="PATTERN|BUNDLE[:TARGET...]")
+@_options("Rows whose interval is not above this get no threshold.", default=1.05, patterns=True)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
 @device_option("Device to measure on. [default: the GPU, if the target supports it]")
 @tier_option("Tier to measure in.", "standard")
@@ -106,7 +136,7 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 @click.pass_obj
 def write(
     plugins: Plugins,
-    what: str,
+    what: "Address | str",
     only: TargetFilter,
     hardware: str | None,
     goal: str | None,
@@ -121,23 +151,21 @@ def write(
     """Store the results of a run as expectations, and show the changes.
 
     A PATTERN, as for 'aiperf run', is measured first: with twice the sampling time, again and again up to 8 times,
-    while an interval is too wide. Rows that are still not sure are listed with the reason, and keep their old
+    while an interval is too wide. Rows without a conclusive result are listed with the reason, and keep their old
     expectation. Exit code 5: there are such rows; 1 or 3: as 'aiperf run'.
 
-    From a BUNDLE, nothing is written if a row is not sure: INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or with an
-    interval that is too wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
+    From a BUNDLE, nothing is written if a row is INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or if its interval is too
+    wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
     sources are not in git or differ from the measured sources.
     """
-    from aiperf_core.results import address
     from aiperf_core.stats import expectations as rules
 
-    folder, _ = address.split(what)
-    if Path(folder).is_dir() or "/" in folder:
-        found = [address.find(what)]
-        rows = [result for group in _groups(plugins, found[0], only, hardware, goal, file) for result in group.results]
-        rules.refuse_rows(rows, min_speedup)
-        _write(plugins, found, only, hardware, goal, file, min_speedup, dry_run)
-        return ExitCode.OK
+    if not isinstance(what, str):
+        with Seals([what]) as seals:
+            groups = _groups(plugins, what, only, hardware, goal, file)
+            rules.refuse_rows([result for group in groups for result in group.results], min_speedup)
+            _write(plugins, [what], only, hardware, goal, file, min_speedup, dry_run)
+        return seals.code or ExitCode.OK
     from aiperf_core.cli.narrowing import Narrowing
 
     measured = Narrowing(plugins, only, device, tier, budget, min_speedup, quiet=quiet)
@@ -228,31 +256,33 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
 
 def _report(
     plugins: Plugins,
-    what: str,
+    what: "Address",
     only: TargetFilter,
     hardware: str | None,
     goal: str | None,
     file: Path | None,
     min_speedup: float | None,
-) -> list["Checked"]:
-    from aiperf_core.results import address
+) -> tuple[list["Checked"], int]:
+    """Print the rows with their expectations. Also return the number of variants for which there is no file."""
     from aiperf_core.stats import expectations as rules
 
-    rows = []
-    for group in _groups(plugins, address.find(what), only, hardware, goal, file):
+    rows: list[Checked] = []
+    unknown: list[TargetResult] = []
+    for group in _groups(plugins, what, only, hardware, goal, file, unknown):
         page = rules.read(group.path)
         if page is None:
             click.echo(
                 f"no expectations for '{group.key}' ({words(str(group.path))}). "
                 "To store them: aiperf expectations write"
             )
+            unknown += group.results
             continue
         _belongs(group, page)
         found = [row for result in group.results for row in rules.check(result, page, min_speedup)]
         click.echo(f"{group.key}  {words(str(group.path))}")
         _print_rows(found)
         rows += found
-    return rows
+    return rows, sum(row.role == "variant" for result in unknown for row in result.rows)
 
 
 def _groups(
@@ -262,8 +292,12 @@ def _groups(
     hardware: str | None,
     goal: str | None,
     file: Path | None,
+    omitted: "list[TargetResult] | None" = None,
 ) -> Iterator[_Group]:
-    """The bundle's results by expectations file. Without `--file`, prints and omits targets that are not installed."""
+    """The bundle's results by expectations file.
+
+    Without `--file`, targets that are not installed are printed, and put into `omitted`.
+    """
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
@@ -283,6 +317,8 @@ def _groups(
         source = rules.source_of(installed[result.target]) if result.target in installed else None
         if source is None and file is None:
             click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)
+            if omitted is not None:
+                omitted.append(result)
             continue
         path = file or rules.place(source, key)  # type: ignore[arg-type]  # without `file` there is a source
         group = groups.setdefault((path, key), _Group(path, key))

@@ -1,10 +1,15 @@
 """`aiperf export`: write results for other programs."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.errors import AiperfError, UsageError
+
+if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
 
 # Each format with its use.
 FORMATS = {
@@ -26,7 +31,7 @@ def _given(_: click.Context, __: click.Parameter, value: str | None) -> str:
 
 
 @click.command("export")
-@click.argument("what", metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]")
 @click.option(
     "--format",
     "kind",
@@ -38,7 +43,8 @@ def _given(_: click.Context, __: click.Parameter, value: str | None) -> str:
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
 )
-def export(what: str, kind: str, samples: bool, out: Path | None) -> None:
+@verified("what", samples=lambda given: given["samples"])
+def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
     """Write results for other programs, as a table with one row per implementation.
 
     Values are in SI units; the names of columns carry the unit.
@@ -46,19 +52,18 @@ def export(what: str, kind: str, samples: bool, out: Path | None) -> None:
     A page to read is written by 'aiperf report'.
     """
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.results import address, atomic
+    from aiperf_core.results import atomic
     from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table
 
     if samples and kind not in SAMPLE_FORMATS:
         raise UsageError(f"--samples takes --format {', '.join(SAMPLE_FORMATS)}; got {kind}.")
     if kind == "parquet" and out is None:
         raise UsageError("--format parquet is binary and needs a file: --out FILE.")
-    found = address.find(what)
-    name, manifest = found.bundle.path.resolve().name, found.bundle.manifest
+    name, manifest = what.bundle.path.resolve().name, what.bundle.manifest
     if samples:
-        data = render_samples(kind, name, manifest, list(sample_table(found.results())))
+        data = render_samples(kind, name, manifest, list(sample_table(what.results())))
     else:
-        data = render(kind, name, manifest, table(found.outlines()))
+        data = render(kind, name, manifest, table(what.outlines()))
     if out is None:
         screen, _ = consoles()
         screen.write(data.decode())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import asdict
 
+from aiperf_core.cli.bundles import IN, PATTERN_OR_ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option, scratch_planner, targets_option, warn_of_skipped
-from aiperf_core.cli.results import IN
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
@@ -16,21 +16,30 @@ from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run
     from aiperf_core.stats.goal_standings import Standing, Standings
     from aiperf_core.targets import InstalledTarget
 
 
 @click.command("goals")
-@click.argument("what", nargs=-1, metavar="[PATTERN_OR_BUNDLE]...")
+@click.argument("what", type=PATTERN_OR_ADDRESS, nargs=-1, metavar="[PATTERN_OR_BUNDLE]...")
 @targets_option
 @IN
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
 @color_option
 @json_option()
+@verified("what", as_seals=True)
 @click.pass_obj
 def goals(
-    plugins: Plugins, what: tuple[str, ...], only: TargetFilter, folder: Path, page: Path | None, as_json: bool
+    plugins: Plugins,
+    what: "tuple[Address | str, ...]",
+    only: TargetFilter,
+    folder: Path,
+    page: Path | None,
+    as_json: bool,
+    seals: Seals,
 ) -> ExitCode:
     """Show the goals of targets, and what was measured of them.
 
@@ -39,13 +48,17 @@ def goals(
     targets]
     """
     from aiperf_core.cli.screen import consoles
+    from aiperf_core.results.address import Address
     from aiperf_core.stats.goal_standings import standings
 
-    paths = [Path(one) for one in what if _is_bundle(one)]
-    patterns = [one for one in what if not _is_bundle(one)]
+    bundles = [one.bundle for one in what if not isinstance(one, str)]
+    patterns = [one for one in what if isinstance(one, str)]
     selections = plugins.select(patterns or ["all"], only)
     warn_of_skipped(plugins)
-    runs, problems = _runs(folder, paths)
+    runs, problems = _runs(folder, bundles)
+    if not bundles:
+        selected = {one.target.name for one in selections}
+        seals.add(Address(run.bundle, name) for run in runs for name in run.targets if name in selected)
     described, unusable = declarations(plugins, [one.target for one in selections])
     found = standings(described, runs)
     found.unreadable.extend(problems)
@@ -67,19 +80,11 @@ def goals(
     return ExitCode.FAILED if found.without or unusable else ExitCode.OK
 
 
-def _is_bundle(text: str) -> bool:
-    """Whether an argument is a bundle rather than a pattern. A folder named `ch07` is one only with a manifest."""
-    from aiperf_core.results.filenames import MANIFEST
-
-    return "/" in text or (Path(text) / MANIFEST).exists()
-
-
-def _runs(folder: Path, paths: list[Path]) -> "tuple[list[Run], list[str]]":
+def _runs(folder: Path, given: "list[Bundle]") -> "tuple[list[Run], list[str]]":
     """The given bundles, or those of the folder: the runs, newest first, and why others cannot be read."""
-    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run, bundles, listed
 
-    found = [listed(Bundle.open(path).path) for path in paths] if paths else bundles(folder)
+    found = [listed(bundle.path) for bundle in given] if given else bundles(folder)
     runs = [one for one in found if isinstance(one, Run)]
     problems = [one.problem for one in found if not isinstance(one, Run)]
     return sorted(runs, key=lambda run: run.created, reverse=True), problems

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import BUNDLE
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
@@ -13,6 +14,7 @@ from aiperf_core.names import words
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.signing import Signed
     from aiperf_core.stats.recheck import Recheck
@@ -25,29 +27,29 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 
 
 @click.command("recheck")
-@click.argument("what", metavar="BUNDLE")
+@click.argument("what", type=BUNDLE, metavar="BUNDLE")
 @click.option("--seal-only", is_flag=True, help="Only check whether files changed.")
-@click.option("--seal", callback=_seal, metavar="SHA256", help="Seal that was printed for the bundle earlier.")
+@click.option("--seal", callback=_seal, metavar="SHA256", help="Seal that an earlier recheck printed.")
 @click.option(
     "--signers", type=click.Path(path_type=Path), metavar="FILE", help="Allowed signers, in the format of OpenSSH."
 )
-@click.option("--identity", metavar="NAME", help="Allowed signer who must have signed.")
+@click.option("--identity", metavar="NAME", help="The allowed signer that is required.")
 @json_option()
 def recheck(
-    what: str, seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
+    what: "Address", seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
 ) -> ExitCode:
     """Recompute the intervals, speedups and verdicts of a run from its samples, and check that no file changed.
 
-    Needs neither the measured packages nor a GPU nor a network. Exit code 3: a file or a value differs.
+    Fields that contradict each other are found too. Needs neither the measured packages nor a GPU nor a network. Exit
+    code 3: a file or a value differs.
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.devices.host import usable_cpus
     from aiperf_core.results import jsontext
-    from aiperf_core.results.bundle import Bundle
     from aiperf_core.stats.recheck import document
     from aiperf_core.stats.recheck import recheck as check
 
-    bundle = Bundle.open(Path(what))
+    bundle = what.bundle
     signed = _verified(bundle, signers, identity)
     found = check(bundle, figures=not seal_only, expected_seal=seal, processes=usable_cpus())
     out, _ = consoles()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, Seals, verified
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -28,7 +29,7 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
 
 
 @click.command("report")
-@click.argument("what", metavar="BUNDLE[:TARGET]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="html", show_default=True, help="Page format.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Page file. [default: standard output]"
@@ -41,14 +42,14 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
     metavar="all|none|N",
     help="How many targets get pictures. Pictures need the samples to be read.",
 )
+@verified("what", samples=lambda given: bool(given["plots"]) and given["kind"] != "markdown", as_seals=True)
 @click.pass_obj
-def report(plugins: Plugins, what: str, kind: str, out: Path | None, plots: int) -> ExitCode:
+def report(plugins: Plugins, what: "Address", kind: str, out: Path | None, plots: int, seals: Seals) -> ExitCode:
     """Write the results of a run, or of one of its targets, as a page: problems, speedups, their reasons, the machine.
 
     The page loads nothing and runs nothing. PDF needs the extra aiperf-core[report].
     """
     from aiperf_core.render.report.content import report as content
-    from aiperf_core.results import address
 
     out = None if str(out) == "-" else out
     if kind == "pdf":
@@ -59,17 +60,16 @@ def report(plugins: Plugins, what: str, kind: str, out: Path | None, plots: int)
             raise UsageError("--format pdf is not text; give it a file with --out FILE.")
     if out is not None and out.is_dir():
         raise UsageError(f"--out '{out}' is a folder; name a file.")
-    found = address.find(what)
-    results, unread = _read(found, 0 if kind == "markdown" else plots)
+    results, unread = _read(what, 0 if kind == "markdown" else plots)
     page = content(
-        found.target or found.bundle.path.resolve().name,
-        found.bundle.manifest,
+        what.target or what.bundle.path.resolve().name,
+        what.bundle.manifest,
         results,
         {name: issue.record for name, issue in plugins.issues.items()},
-        skipped=found.bundle.manifest.skipped if found.target is None else (),
-        unread=unread,
+        skipped=what.bundle.manifest.skipped if what.target is None else (),
+        unread=[*(("seal", one.told()) for one in seals.broken), *unread],
     )
-    data = _render(kind, page, found, results, plots)
+    data = _render(kind, page, what, results, plots)
     if out is None:
         from aiperf_core.cli.run_view import consoles
 

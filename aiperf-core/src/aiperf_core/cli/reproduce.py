@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiperf_core import units
+from aiperf_core.cli.bundles import ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.compare import alike_differences
 from aiperf_core.cli.measuring import json_option, out_option, quiet_option, server_ahead, tier_option
@@ -15,23 +16,30 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.harness.run.reproduction import Plan
     from aiperf_core.results.address import Address
     from aiperf_core.results.models import Row
     from aiperf_core.stats.reproduce import Reproduced, Reproduction
 
 
 @click.command("reproduce")
-@click.argument("what", metavar="BUNDLE[:TARGET]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @tier_option("Another tier, with its own budget. [default: the bundle's]", None)
 @click.option("--strict", is_flag=True, help="A verdict also does not hold if the speedup differs.")
 @out_option()
 @color_option
 @json_option()
 @quiet_option
+@verified("what", as_seals=True)
 @click.pass_obj
 def reproduce(
-    plugins: Plugins, what: str, tier: str | None, strict: bool, out: Path | None, as_json: bool, quiet: bool
+    plugins: Plugins,
+    what: "Address",
+    tier: str | None,
+    strict: bool,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+    seals: Seals,
 ) -> int:
     """Repeat a stored run into a new bundle, and report whether its verdicts hold.
 
@@ -46,12 +54,13 @@ def reproduce(
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.results import address, jsontext
+    from aiperf_core.results import jsontext
     from aiperf_core.stats import reproduce as rules
 
-    then = address.find(what)
-    plan = reproduction.plan(plugins, then, tier)
-    _tell(then, plan)
+    seals.report()  # before the run, which takes minutes
+    plan = reproduction.plan(plugins, what, tier)
+    for note in [*plan.notes, *plan.missing.values()]:
+        click.echo(f"note   {words(note)}", err=True)
     resolved = plan.resolved
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
@@ -59,7 +68,7 @@ def reproduce(
             server,
             plugins,
             resolved.selections,
-            then.target or then.bundle.path.resolve().name,
+            what.target or what.bundle.path.resolve().name,
             resolved.options,
             out,
             view,
@@ -70,25 +79,14 @@ def reproduce(
     print_resume_hint(run)
     if code == INTERRUPTED or run.bundle is None:
         return INTERRUPTED
-    found = rules.judge(then, run.bundle, plan.missing)
+    found = rules.judge(what, run.bundle, plan.missing)
     code = found.exit_code(strict=strict)
     if as_json:
-        screen.write(jsontext.dumps(rules.document(found, what, str(run.bundle.path), code)))
+        screen.write(jsontext.dumps(rules.document(found, str(what), str(run.bundle.path), code)))
     else:
-        click.echo(f"then   {words(what)}\nnow    {words(str(run.bundle.path))}\n")
+        click.echo(f"then   {words(str(what))}\nnow    {words(str(run.bundle.path))}\n")
         _print(screen, found, strict)
     return code
-
-
-def _tell(then: "Address", plan: "Plan") -> None:
-    """Print what the bundle lacks, on standard error, before the run."""
-    from aiperf_core.stats.recheck import recheck
-
-    notes = [*plan.notes, *plan.missing.values()]
-    if not recheck(then.bundle, figures=False).holds:
-        notes.append("the bundle was changed after its run ended; for the differences: aiperf recheck")
-    for note in notes:
-        click.echo(f"note   {words(note)}", err=True)
 
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, BUNDLE, IN, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.row_options import row_options
@@ -12,18 +13,9 @@ from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
     from aiperf_core.render.row_columns import View
+    from aiperf_core.results.address import Address
     from aiperf_core.results.listing import Run, Unreadable
     from aiperf_core.results.models import Manifest
-
-IN = click.option(
-    "--in",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path("artifacts/runs"),
-    show_default=True,
-    metavar="FOLDER",
-    help="The folder of the bundles.",
-)
 
 
 @click.group("results")
@@ -99,31 +91,28 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 
 
 @results.command("show")
-@click.argument("name", metavar="NAME[:TARGET]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @IN
 @row_options
 @json_option("a JSON object, with every sample")
-def show_results(name: str, folder: Path, as_json: bool, view: "View | None") -> ExitCode:
-    """Show a bundle by its name, or one target of it."""
+@verified("what", samples=lambda given: given["as_json"])
+def show_results(what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
+    """Show a bundle, or one target of it."""
     from aiperf_core.cli.show import show_bundle
-    from aiperf_core.results.address import Address
-    from aiperf_core.results.bundle import Bundle
-    from aiperf_core.results.listing import named
 
-    plain, _, target = name.rpartition(":") if not (folder / name).is_dir() and ":" in name else (name, "", "")
-    return show_bundle(Address(Bundle.open(named(folder, plain)), target or None), as_json, view)
+    return show_bundle(what, as_json, view)
 
 
 @results.command("rm")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("bundles", type=BUNDLE, nargs=-1, required=True, metavar="BUNDLE...")
 @IN
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
-    """Remove bundles by their names. A folder that holds anything else than a bundle is not removed."""
+def remove_results(bundles: "tuple[Address, ...]", folder: Path, yes: bool) -> None:
+    """Remove bundles. A folder with other files than those of a run is not removed."""
     from aiperf_core.names import words
     from aiperf_core.results.listing import removable, remove
 
-    paths = [removable(folder, name) for name in dict.fromkeys(names)]
+    paths = [removable(path) for path in dict.fromkeys(one.bundle.path for one in bundles)]
     if not yes:
         for path in paths:
             click.echo(words(str(path)))
@@ -134,12 +123,11 @@ def remove_results(names: tuple[str, ...], folder: Path, yes: bool) -> None:
 
 
 @results.command("sign")
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An SSH key.")
-def sign_results(bundle: Path, key: Path) -> None:
+@click.argument("bundle", type=BUNDLE, metavar="BUNDLE")
+@click.option("--key", type=click.Path(path_type=Path), required=True, metavar="FILE", help="SSH key to sign with.")
+def sign_results(bundle: "Address", key: Path) -> None:
     """Sign a bundle with an SSH key. Others verify its author: aiperf recheck BUNDLE --signers FILE."""
     from aiperf_core.names import words
-    from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.signing import sign
 
-    click.echo(f"signed {words(str(sign(Bundle.open(bundle), key)))}")
+    click.echo(f"signed {words(str(sign(bundle.bundle, key)))}")

@@ -1,16 +1,23 @@
 """`aiperf roofline`: results on the roofline of the machine that they were measured on."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, verified
+
+if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
+
 
 @click.command("roofline")
-@click.argument("what", metavar="BUNDLE[:TARGET]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="An .svg, .png or .pdf file."
 )
-def roofline(what: str, out: Path) -> None:
+@verified("what")
+def roofline(what: "Address", out: Path) -> None:
     """Draw the results of a run, or of one of its targets, on the machine's roofline.
 
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
@@ -21,14 +28,11 @@ def roofline(what: str, out: Path) -> None:
     from aiperf_core.names import words
     from aiperf_core.render import picture_file, roofline_plot
     from aiperf_core.render.roofline import roofline as collect
-    from aiperf_core.results import address
 
     picture_file.check(out)
-    found = address.find(what)
-    names = found.bundle.targets if found.target is None else found.matching or [found.target]
-    results = [found.narrowed(found.bundle.target(name)) for name in names]
-    collected = collect(results, found.bundle.manifest)
-    title = results[0].target if len(results) == 1 else found.bundle.path.resolve().name
+    results = what.outlines()
+    collected = collect(results, what.bundle.manifest)
+    title = results[0].target if len(results) == 1 else what.bundle.path.resolve().name
     picture_file.write(roofline_plot.draw(collected.panels, title), out)
     for line in collected.left_out:
         click.echo(f"left out: {words(line)}", err=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
+from aiperf_core.cli.bundles import BUNDLE, Seals
 from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.measuring import (
     Measuring,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
     from aiperf_core.render.row_columns import View
+    from aiperf_core.results.address import Address
+    from aiperf_core.results.bundle import Bundle
     from aiperf_core.targets import Selection
 
 
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
 )
-@click.option("--resume", type=click.Path(path_type=Path), metavar="BUNDLE", help="Continue an interrupted run.")
+@click.option("--resume", type=BUNDLE, metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option("--dry-run", is_flag=True, help="Show what would be measured and for how long, and measure nothing.")
 @click.option(
     "--profile",
@@ -84,7 +87,7 @@ def run(
     picture: Path | None,
     max_points: int,
     variants: tuple[str, ...],
-    resume: Path | None,
+    resume: "Address | None",
     dry_run: bool,
     profiler: str | None,
     executor: str | None,
@@ -137,9 +140,11 @@ def run(
     screen, err = consoles()
     progress = RunView(err, quiet=measuring.quiet)
     if resume is not None:
-        resumed = _resumed(context, server, plugins, resume, progress)
+        resumed = _resumed(context, server, plugins, resume.bundle, progress)
         if resumed is None:
-            return ExitCode.OK
+            with Seals([resume]) as seals:
+                click.echo(f"{words(str(resume))} is complete; there is nothing to resume.", err=True)
+            return seals.code or ExitCode.OK
         planned = resumed
     else:
         patterns = patterns_or_all(patterns, only)
@@ -167,17 +172,14 @@ def run(
 
 
 def _resumed(
-    context: click.Context, server: "ForkServer", plugins: Plugins, path: Path, view: "RunReporter"
+    context: click.Context, server: "ForkServer", plugins: Plugins, bundle: "Bundle", view: "RunReporter"
 ) -> "BundleRun | None":
-    """The run to continue. None for a complete run, with a message."""
+    """The run to continue; None for a complete run."""
     from aiperf_core.cli.resuming import resolved
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.results.bundle import Bundle
 
-    bundle = Bundle.open(path)
     request = resolved(context, plugins, bundle)
     if request is None:
-        click.echo(f"{words(str(path))} is complete; there is nothing to resume.", err=True)
         return None
     return BundleRun(
         server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle

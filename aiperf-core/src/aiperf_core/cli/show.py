@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli.bundles import PATTERN_OR_ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import BundleError, ExitCode, UsageError
@@ -16,31 +17,23 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("what", metavar="TARGET_OR_BUNDLE[:TARGET]")
+@click.argument("what", type=PATTERN_OR_ADDRESS, metavar="TARGET_OR_BUNDLE[:TARGET]")
 @row_options
 @json_option("a JSON object, with every sample")
+@verified("what", samples=lambda given: given["as_json"])
 @click.pass_obj
-def show(plugins: Plugins, what: str, as_json: bool, view: "View | None") -> ExitCode:
+def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | None") -> ExitCode:
     """Show the results of a run, or what a target declares.
 
-    For a folder, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
-    tolerances and implementations.
+    For a bundle, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
+    tolerances and implementations. A BUNDLE is a path, a name or the start of it, latest, or latest~1 (the one before).
     """
-    from aiperf_core.results import address
-
-    if _is_path(address.split(what)[0]):
-        return show_bundle(address.find(what), as_json, view)
+    if not isinstance(what, str):
+        return show_bundle(what, as_json, view)
     if view is not None:
         raise UsageError("--compact, --columns and --sort are for results; name a bundle, or leave them out.")
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
-
-
-def _is_path(what: str) -> bool:
-    """Whether a bundle is meant. A folder named `ch07` is a bundle only if it holds a manifest."""
-    from aiperf_core.results.filenames import MANIFEST
-
-    return "/" in what or what in (".", "..") or Path(what).is_file() or (Path(what) / MANIFEST).exists()
 
 
 def show_bundle(address: "Address", as_json: bool, view: "View | None" = None) -> ExitCode:

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
+    from aiperf_core.results.address import Address
     from aiperf_core.results.sweeps import Finished
 
 
 @click.command("sweep")
-@click.argument("what", metavar="BUNDLE[:TARGET]")
+@click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="An .svg, .png or .pdf file.")
 @json_option("the rows as one JSON document")
-def sweep(what: str, picture: Path | None, as_json: bool) -> None:
+@verified("what")
+def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
     """Show a sweep of parameters, which 'aiperf run --set n=1e6,1e7' measured.
 
     The table has a row for each point and implementation. The picture shows time and the fraction of the speed of light
@@ -27,23 +30,22 @@ def sweep(what: str, picture: Path | None, as_json: bool) -> None:
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.render import picture_file
-    from aiperf_core.results import address, jsontext, structure
+    from aiperf_core.results import jsontext, structure
     from aiperf_core.results.sweeps import sweeps
     from aiperf_core.sweep import base_name
 
     if picture is not None:
         picture_file.check(picture, "--picture")
-    found = address.find(what)
     skipped = [
         one
-        for one in found.bundle.manifest.skipped
-        if found.target is None or base_name(one.target) == base_name(found.target)
+        for one in what.bundle.manifest.skipped
+        if what.target is None or base_name(one.target) == base_name(what.target)
     ]
-    results: list[Finished] = [*found.outlines(), *skipped]
+    results: list[Finished] = [*what.outlines(), *skipped]
     stored = sweeps(results)
     if not stored:
         raise UsageError(
-            f"'{found.bundle.path}' holds no sweep. Measure one with several values of a parameter, such as: "
+            f"'{what.bundle.path}' holds no sweep. Measure one with several values of a parameter, such as: "
             "aiperf run TARGET --set n=1e6,1e7"
         )
     screen, _ = consoles()
@@ -52,8 +54,8 @@ def sweep(what: str, picture: Path | None, as_json: bool) -> None:
             {"target": one.target, "parameters": list(one.parameters), "rows": list(map(structure.document, one.rows))}
             for one in stored
         ]
-        screen.write(jsontext.dumps({"bundle": str(found.bundle.path), "sweeps": documents}))
-    show_sweeps(None if as_json else screen, results, found.bundle.path, picture)
+        screen.write(jsontext.dumps({"bundle": str(what.bundle.path), "sweeps": documents}))
+    show_sweeps(None if as_json else screen, results, what.bundle.path, picture)
 
 
 def show_sweeps(

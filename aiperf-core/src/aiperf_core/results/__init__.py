@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
     from aiperf_core.results.arrow import rows_table, samples_table
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run, Store, Unreadable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # Where the names of this module are defined. They are imported when they are used, so that a command that lists targets
 # pays for none of them.
 _HOMES = {
+    "results.address": ("Address",),
     "results.arrow": ("rows_table", "samples_table"),
     "results.bundle": ("Bundle",),
     "results.listing": ("Run", "Store", "Unreadable"),
@@ -33,6 +35,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Address",
     "Blocks",
     "Bundle",
     "Compared",
@@ -77,7 +80,8 @@ def open_bundle(path: str | Path) -> "Bundle":
 def compare(left: str | Path, right: str | Path, floor: float | None = None) -> "Comparison":
     """Compare two bundles or parts of them, as `aiperf compare` does.
 
-    left, right: a bundle's path, or an address such as `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`.
+    left, right: a bundle, or an address such as `BUNDLE:TARGET` or `BUNDLE:TARGET:IMPLEMENTATION`. A bundle is named as
+        on the command line: a path, a name in `artifacts/runs` or the start of it, or `latest`.
     floor: the smallest relative difference that matters; None takes the larger of the two runs'.
 
     Raises UsageError where the two have nothing in common, and BundleError for a bundle that cannot be read.

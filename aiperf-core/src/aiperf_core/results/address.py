@@ -3,6 +3,7 @@
 In the bundle of a sweep TARGET names all its points, and `TARGET@n=1e6` those with this value.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from attrs import evolve, frozen
 
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
-from aiperf_core.results.bundle import Bundle
+from aiperf_core.results import naming
+from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.sweep import selects
 from aiperf_core.targets import nearest
@@ -25,6 +27,9 @@ class Address:
     bundle: Bundle
     target: str | None = None
     implementation: str | None = None
+
+    def __str__(self) -> str:
+        return ":".join([str(self.bundle.path), *filter(None, (self.target, self.implementation))])
 
     @property
     def targets(self) -> list[str]:
@@ -86,19 +91,30 @@ def _hint(name: str, known: list[str]) -> str:
     return nearest(name, known) or f" There are: {', '.join(known) or 'none'}"
 
 
-def split(text: str) -> tuple[str, list[str]]:
-    """The folder of an address, and its other parts. A folder's name may contain colons: an existing folder wins."""
+def split(text: str, folder: Path = DEFAULT_PARENT) -> tuple[Path | None, list[str]]:
+    """The path of an address's bundle, and the other parts. None stands for a name that no bundle has.
+
+    folder: where names of bundles are looked for; see `results.naming`.
+
+    A folder's name may contain colons: an existing folder wins.
+    """
     for count in range(PARTS + 1):
-        folder, *parts = text.rsplit(":", count)
-        if len(parts) == count and Path(folder).is_dir():
-            return folder, parts
-    folder, *parts = text.rsplit(":", PARTS)
-    return folder, parts
+        name, *parts = text.rsplit(":", count)
+        path = naming.located(name, folder) if len(parts) == count else None
+        if path is not None and os.path.isdir(path):
+            return path, parts
+    name, *parts = text.rsplit(":", PARTS)
+    return naming.located(name, folder), parts
 
 
-def find(text: str) -> Address:
-    """Open what `text` names. Raises BundleError where there is no bundle, UsageError for an empty part."""
-    folder, parts = split(text)
-    if not folder or not all(parts):
+def find(text: str, folder: Path = DEFAULT_PARENT) -> Address:
+    """Open what `text` names: a bundle as `results.naming` says, with a target and an implementation after colons.
+
+    Raises BundleError for a path at which there is no bundle, UsageError for a name that no bundle has.
+    """
+    path, parts = split(text, folder)
+    if not text or text.startswith(":") or not all(parts):
         raise UsageError(f"{text!r} names no bundle. An address looks like 'artifacts/runs/NAME:ch07.memory_access'.")
-    return Address(Bundle.open(Path(folder)), *parts)
+    if path is None:
+        raise naming.unknown(text.rsplit(":", PARTS)[0], folder)
+    return Address(Bundle.open(path), *parts)

@@ -13,7 +13,6 @@ from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
 from aiperf_core.results.models import DOCUMENT_KINDS, Manifest
 from aiperf_core.results.signing import SIGNATURE
-from aiperf_core.targets import nearest
 
 # The contents of a bundle. Hidden files are those of a write that was killed.
 KNOWN = frozenset({MANIFEST, SIGNATURE, TARGETS, LOGS, "profiles", *DOCUMENT_KINDS})
@@ -161,24 +160,13 @@ def _bound(name: str, when: datetime | str | None) -> datetime | None:
     return when.replace(tzinfo=UTC) if when is not None and when.tzinfo is None else when
 
 
-def named(folder: Path, name: str) -> Path:
-    """The folder of bundle `name` in `folder`. Raises UsageError for what is no plain name, or is not there."""
-    if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise UsageError(f"{name!r} is not the name of a bundle in '{folder}'; names are those of: aiperf results list")
-    path = folder / name
-    if path.is_symlink() or not path.is_dir():
-        known = [one.name for one in folder.iterdir() if _may_be_bundle(one)] if folder.is_dir() else []
-        hint = nearest(name, known) or " See them: aiperf results list"
-        raise UsageError(f"'{folder}' has no bundle {name!r}.{hint}")
-    return path
-
-
-def removable(folder: Path, name: str) -> Path:
+def removable(path: Path) -> Path:
     """The folder of a bundle that may be removed: its manifest can be read, and it holds no foreign file.
 
-    Raises UsageError for a wrong name and BundleError for a folder that may hold anything else.
+    Raises BundleError for a link, and for a folder that may hold anything else.
     """
-    path = named(folder, name)
+    if path.is_symlink():
+        raise BundleError(f"'{path}' was not removed: it is a link. Remove it yourself: rm {path}")
     bundle = Bundle.open(path)
     _ = bundle.manifest  # raises for a manifest.json of something else
     foreign = sorted(one.name for one in path.iterdir() if one.name not in KNOWN and not one.name.startswith("."))

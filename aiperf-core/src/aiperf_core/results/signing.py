@@ -15,7 +15,7 @@ from attrs import frozen
 
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, seal
+from aiperf_core.results import atomic, seal_check
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 
@@ -53,10 +53,11 @@ def sign(bundle: Bundle, key: Path) -> Path:
         raise BundleError(
             f"'{bundle.path}' has no seal, since its run has not ended; only a closed bundle can be signed."
         )
-    if recorded != seal.seal_of(jsontext.loads(data)):
-        raise BundleError(
-            f"'{bundle.path}' was not signed: its {MANIFEST} was changed since it was sealed. See: "
-            "aiperf recheck BUNDLE"
+    found = seal_check.check(bundle)
+    if not found.holds:
+        raise seal_check.SealError(
+            f"'{bundle.path}' was not signed: {words(found.differences[0].where)} was changed since the bundle was "
+            f"sealed. All differences: aiperf recheck {bundle.path}"
         )
     done = _ssh_keygen("sign", "-n", NAMESPACE, "-f", str(key), data=data)
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):

@@ -24,6 +24,7 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget
@@ -124,8 +125,8 @@ class Page:
 class Checked:
     """A row compared with its expectation.
 
-    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no expectation) or
-        `OTHER SIZE`.
+    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no
+        expectation), `NO THRESHOLD` (stored without a threshold) or `OTHER SIZE`.
     reason: why a row without a figure is below, or that an interval is too wide.
     """
 
@@ -293,8 +294,10 @@ def check(result: TargetResult, page: Page, min_speedup: float | None = None) ->
         if row.role != "variant":
             continue
         found = figure(result, row)
-        if expected is None or expected.at_least is None:
+        if expected is None:
             yield Checked(name, None, found, "NEW")
+        elif expected.at_least is None:
+            yield Checked(name, None, found, "NO THRESHOLD")
         elif expected.sizes != result.problem.params:
             yield Checked(name, expected.at_least, found, "OTHER SIZE")
         else:
@@ -354,7 +357,7 @@ def refuse_bundle(bundle: Bundle, manifest: Manifest) -> None:
     found = recheck(bundle)
     if not found.holds:
         one = found.differences[0]
-        raise BundleError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
+        raise SealError(f"'{bundle.path}' does not hold ({words(one.where)}: {words(one.what)}). See: aiperf recheck")
 
 
 def refuse_parts(bundle: Bundle, results: Iterable[TargetResult]) -> None:

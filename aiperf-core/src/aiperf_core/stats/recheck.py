@@ -5,7 +5,8 @@ The *seal* shows any change of a file after the bundle was closed, unless the bu
 the code of the run. This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU,
 no network, no torch and none of the packages that were measured.
 
-Samples cannot prove why a row is INVALID, what a check saw or what the machine was; a recheck takes these as recorded.
+Samples cannot prove why a row is INVALID, what a check saw or what the machine was. A recheck takes these as recorded,
+unless they contradict other fields of the record (`stats.contradictions`).
 """
 
 import functools
@@ -25,7 +26,7 @@ from attrs import evolve, field, frozen
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError
 from aiperf_core.measurements import Estimate, Samples
-from aiperf_core.results import jsontext, seal, structure
+from aiperf_core.results import seal_check, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.filenames import MANIFEST
@@ -39,6 +40,8 @@ from aiperf_core.results.models import (
     TargetResult,
     Verdict,
 )
+from aiperf_core.results.seal_check import Difference
+from aiperf_core.stats.contradictions import contradictions
 from aiperf_core.stats.observations import of_row
 from aiperf_core.stats.speed_of_light import cost_of
 from aiperf_core.stats.verdicts import Scoring
@@ -54,16 +57,6 @@ FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 RATES = ("bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "memory_gain")
 FASTER_THAN_LIGHT = "timing.faster_than_light"
-
-
-@frozen
-class Difference:
-    """A file, or a figure of a row, that does not hold."""
-
-    where: str
-    what: str
-    recorded: str
-    found: str
 
 
 @frozen
@@ -94,7 +87,9 @@ def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None =
     again. Raises BundleError for a manifest that cannot be read. Any other file that cannot be read is a difference.
     """
     manifest = bundle.manifest
-    found, notes = _of_seal(bundle, manifest)
+    sealed = seal_check.check(bundle)
+    found = list(sealed.differences)
+    notes = [] if sealed.sealed else ["no seal: the bundle was never closed; only its figures can be checked"]
     now = manifest.hashes.get(MANIFEST)
     if expected_seal is not None and now != expected_seal:
         found.append(Difference(MANIFEST, "seal", f"{expected_seal} (given)", now or "none"))
@@ -172,37 +167,6 @@ def _look(bundle: Bundle, manifest: Manifest, name: str) -> _Look:
     return _Look(evolve(result, rows=[evolve(row, samples=Samples()) for row in result.rows]), samples, differences)
 
 
-# --- the seal
-
-
-def _of_seal(bundle: Bundle, manifest: Manifest) -> tuple[list[Difference], list[str]]:
-    if not manifest.hashes:
-        closed = manifest.exit_code is not None
-        why = "was closed, and its hashes were removed" if closed else "was never closed"
-        return [], [f"no seal: the bundle {why}; only its figures can be checked"]
-    found = []
-    document = jsontext.loads((bundle.path / MANIFEST).read_bytes())
-    recorded, now = manifest.hashes.get(MANIFEST, "none"), seal.seal_of(document)
-    if recorded != now:
-        found.append(Difference(MANIFEST, "SHA-256", recorded, now))
-    files = {path: digest for path, digest in manifest.hashes.items() if path != MANIFEST}
-    there = set(bundle.result_files)
-    # Paths in a manifest are compared with the existing files, never opened.
-    for path in sorted(files.keys() | there):
-        if path not in there:
-            found.append(Difference(path, "file", files[path], "no such file"))
-        elif path not in files:
-            found.append(Difference(path, "file", "no such file when the bundle was closed", "a file"))
-        else:
-            try:
-                digest = bundle.digest(path)
-            except BundleError as error:
-                digest = str(error)
-            if digest != files[path]:
-                found.append(Difference(path, "SHA-256", files[path], digest))
-    return found, []
-
-
 # --- the figures
 
 
@@ -222,6 +186,7 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
         where = f"{result.target}:{row.name}"
         yield from _of_row(where, row, new, same_draws=same_draws)
         yield from _of_light(where, row.speed_of_light, new.speed_of_light)
+    yield from contradictions(result, again, manifest)
 
 
 def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:

@@ -17,6 +17,7 @@ from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, TARGETS, file_name
 from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, Stretch, TargetResult
+from aiperf_core.results.seal_check import SealError
 from aiperf_core.stats.compare import Difference, of_manifests
 from aiperf_core.stats.recheck import recheck
 
@@ -53,7 +54,7 @@ def check(bundle: Bundle, then: Manifest, now: Manifest) -> None:
     found = [one for one in recheck(bundle).differences if one.where.partition(":")[0] not in cut_short]
     if found:
         one = found[0]
-        raise BundleError(
+        raise SealError(
             f"'{bundle.path}' cannot be resumed: its finished part does not hold ({one.where}, {one.what}: recorded "
             f"{one.recorded}, found {one.found}). See all: aiperf recheck {bundle.path}. Start a new run."
         )
