@@ -197,7 +197,7 @@ def test_a_block_that_fails_is_red(offline, home, tmp_path):
     do("```console\n$ echo 17 rows\n12 rows\n```\n")
     do("```console\n$ echo wide 7.1x FASTER 3 ms $PWD/a.c\nwide 7.1x FASTER 3 ms /home/you/a.c\n```\n")
     do("<!-- printed: by the last command -->\n```text\nwide  2 us   SLOWER\n```\n")
-    do("<!-- exit: 2 -->\n```console\n$ aiperf show nothing\n```\n")
+    do("<!-- exit: 2 -->\n```console\n$ aiperf show no.such_target\n```\n")
     do("<!-- file: a/b.txt -->\n```text\nx\n```\n<!-- add to: a/b.txt -->\n```text\ny\n```\n")
     assert (tmp_path / "a/b.txt").read_text() == "x\ny\n"
     for wrong in (

@@ -11,6 +11,7 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.harness.run.bundle_run import Preview
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
 
 KNOWN = Preview(
     target="ch07.memory_access",
@@ -71,9 +72,10 @@ def test_json_has_the_same(capsys):
     assert (found["seconds"], found["unknown"]) == (10.4, 1)
 
 
-@pytest.mark.parametrize("more", [["--resume", "x"], ["--nnodes", "2"]])
-def test_it_does_not_go_with_what_measures_elsewhere(more):
-    result = command("run", "practice.softmax", "--dry-run", *more)
+@pytest.mark.parametrize("more", [["--resume", "BUNDLE"], ["--nnodes", "2"]])
+def test_it_does_not_go_with_what_measures_elsewhere(more, tmp_path):
+    Bundle.create_at(tmp_path / "run").write_manifest(example.manifest())
+    result = command("run", "practice.softmax", "--dry-run", *(one.replace("BUNDLE", str(tmp_path / "run")) for one in more))
     assert result.exit_code == 2
     assert "--dry-run cannot be combined with --resume, nor with runs on several machines." in result.output
 

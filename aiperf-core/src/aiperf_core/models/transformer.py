@@ -119,7 +119,7 @@ class Layer(nn.Module):
         # The queries that share a head of keys are as several queries of it.
         shared = rotate(query, turns).transpose(1, 2).reshape(batch, model.kv_heads, -1, model.head_width)
         mixed = functional.scaled_dot_product_attention(shared, keys, values, attn_mask=mask)
-        joined = mixed.view(batch, model.heads, count, -1).transpose(1, 2).reshape(batch, count, model.width)
+        joined = mixed.reshape(batch, model.heads, count, -1).transpose(1, 2).reshape(batch, count, model.width)
         return functional.linear(joined, self.out)
 
     def feed_forward(self, x: Tensor) -> Tensor:
