@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "aiperf_core"
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "ground": (
         "errors",
+        "analysis",
         "audit",
         "git",
         "names",

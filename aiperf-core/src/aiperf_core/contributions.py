@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
 
+from aiperf_core.analysis import Analysis
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin
@@ -153,4 +154,5 @@ CONTRIBUTIONS = (
     _by_name("aiperf_metrics", MetricSet, "metric set"),
     _by_name("aiperf_devices", Device, "device"),
     _by_name("aiperf_executors", Executor, "executor"),
+    _by_name("aiperf_analyses", Analysis, "analysis"),
 )

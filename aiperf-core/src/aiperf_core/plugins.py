@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from attrs import field, frozen
 
 from aiperf_core import hookspecs
+from aiperf_core.analysis import Analysis
 from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import CONTRIBUTIONS, Contribution, Installed, Rejected
@@ -79,6 +80,7 @@ class Plugins:
     metrics: Mapping[str, Installed[MetricSet]] = field(factory=dict)
     devices: Mapping[str, Installed[Device]] = field(factory=dict)
     executors: Mapping[str, Installed[Executor]] = field(factory=dict)
+    analyses: Mapping[str, Installed[Analysis]] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))

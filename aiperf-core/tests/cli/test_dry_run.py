@@ -75,7 +75,9 @@ def test_json_has_the_same(capsys):
 @pytest.mark.parametrize("more", [["--resume", "BUNDLE"], ["--nnodes", "2"]])
 def test_it_does_not_go_with_what_measures_elsewhere(more, tmp_path):
     Bundle.create_at(tmp_path / "run").write_manifest(example.manifest())
-    result = command("run", "practice.softmax", "--dry-run", *(one.replace("BUNDLE", str(tmp_path / "run")) for one in more))
+    result = command(
+        "run", "practice.softmax", "--dry-run", *(one.replace("BUNDLE", str(tmp_path / "run")) for one in more)
+    )
     assert result.exit_code == 2
     assert "--dry-run cannot be combined with --resume, nor with runs on several machines." in result.output
 

@@ -23,7 +23,14 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         set_aside = [asdict(one) for one in plugins.set_aside]
         devices = [_flat(one) for one in plugins.devices.values()]
         executors = [_flat(one) for one in plugins.executors.values()]
-        document = {"loaded": loaded, "devices": devices, "executors": executors, "set_aside": set_aside}
+        analyses = [_flat(one) for one in plugins.analyses.values()]
+        document = {
+            "loaded": loaded,
+            "devices": devices,
+            "executors": executors,
+            "analyses": analyses,
+            "set_aside": set_aside,
+        }
         echo_json(document)
         return
     rows = [(one.distribution, one.version, one.entry_point, _counted(one.contributes)) for one in plugins.loaded]
@@ -33,7 +40,10 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
-    for head, installed in (("DEVICE", plugins.devices), ("EXECUTOR", plugins.executors)):
+    kinds = {"DEVICE": plugins.devices, "EXECUTOR": plugins.executors, "ANALYSIS": plugins.analyses}
+    for head, installed in kinds.items():
+        if not installed:
+            continue
         click.echo()
         known = [(one.record.name, one.record.summary, one.distribution) for one in installed.values()]
         print_table((head, "SUMMARY", "PLUGIN"), known)

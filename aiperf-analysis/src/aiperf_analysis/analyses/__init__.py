@@ -1,0 +1,1 @@
+"""The analyses: a file each, with a function `analyze(selection, options)`."""

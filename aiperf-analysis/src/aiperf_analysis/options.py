@@ -1,0 +1,119 @@
+"""The options of an analysis: a class of attrs whose fields become options of the command and parameters of a URL.
+
+    @frozen
+    class Options:
+        '''Options of this analysis.'''
+
+        objective: tuple[str, ...] = option(("time", "memory"), "What to optimise.", metavar="NAME,NAME")
+        samples: int = option(2000, "Draws of the bootstrap.")
+
+The types that a field may have: `str`, `int`, `float`, `bool`, `Path`, each with `| None`, and `tuple[str, ...]`, which
+is given as a comma-separated list or by repeating the option.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+from aiperf_core.errors import UsageError
+from aiperf_core.names import words
+from aiperf_core.targets import nearest
+
+HELP, METAVAR, CHOICES, CONVERT = "help", "metavar", "choices", "convert"
+
+
+@attrs.frozen
+class NoOptions:
+    """Of an analysis without options."""
+
+
+def option(
+    default: Any,
+    help: str,  # noqa: A002  # as of click
+    *,
+    metavar: str | None = None,
+    choices: Sequence[str] = (),
+    convert: Callable[[str], Any] | None = None,
+) -> Any:
+    """A field of a class of options.
+
+    choices: the accepted words.
+    convert: makes the value from the text; raises ValueError with what is accepted. For types not listed above.
+    """
+    return attrs.field(
+        default=default, metadata={HELP: help, METAVAR: metavar, CHOICES: tuple(choices), CONVERT: convert}
+    )
+
+
+def options_of(function: Callable[..., Any]) -> type[Any]:
+    """The class of options of an analysis, by the annotation of the parameter `options`."""
+    found = get_type_hints(function).get("options", NoOptions)
+    return found if attrs.has(found) else NoOptions
+
+
+def kind_of(options: type[Any], name: str) -> type:
+    """The type of a field without `| None`; `tuple` for several words."""
+    hint = get_type_hints(options)[name]
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(one for one in get_args(hint) if one is not NoneType)
+    origin: type = get_origin(hint) or hint
+    return origin
+
+
+def from_texts(options: type[Any], texts: Mapping[str, str | Sequence[str]]) -> Any:
+    """The options from texts by name, as of a URL. Raises UsageError for an unknown name or value."""
+    known = {one.name.replace("_", "-"): one for one in attrs.fields(options)}
+    given: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name not in known:
+            accepted = ", ".join(known) or "none"
+            raise UsageError(f"{words(name)!r} is no option here.{nearest(name, list(known))} Accepted: {accepted}.")
+        given[known[name].name] = value_of(options, known[name], text)
+    return options(**given)
+
+
+def value_of(options: type[Any], field: "attrs.Attribute[Any]", text: str | Sequence[str]) -> Any:
+    """The value of a field from a text, or from several. Raises UsageError with what is accepted."""
+    name, kind = f"--{field.name.replace('_', '-')}", kind_of(options, field.name)
+    texts = [text] if isinstance(text, str) else list(text)
+    if kind is tuple:
+        found = tuple(part.strip() for one in texts for part in one.split(",") if part.strip())
+        for one in found:
+            _check_choice(name, one, field.metadata[CHOICES])
+        return found
+    one = texts[-1]
+    convert: Callable[[str], Any] = field.metadata.get(CONVERT) or _CONVERTERS.get(kind, str)
+    _check_choice(name, one, field.metadata.get(CHOICES, ()))
+    try:
+        return convert(one)
+    except ValueError as error:
+        accepted = str(error) if field.metadata.get(CONVERT) else f"it takes {_NOUNS.get(kind, 'a text')}"
+        raise UsageError(f"{name} got {words(one)!r}; {accepted}.") from None
+
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def _check_choice(name: str, text: str, choices: Sequence[str]) -> None:
+    if choices and text not in choices:
+        raise UsageError(f"{name} got {words(text)!r};{nearest(text, list(choices))} accepted: {', '.join(choices)}.")
+
+
+def _truth(text: str) -> bool:
+    found = {"true": True, "1": True, "yes": True, "": True, "false": False, "0": False, "no": False}.get(text.lower())
+    if found is None:
+        raise ValueError
+    return found
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if number != number or number in (float("inf"), float("-inf")):
+        raise ValueError
+    return number
+
+
+_CONVERTERS: dict[type, Callable[[str], Any]] = {bool: _truth, int: int, float: _number, Path: Path}

@@ -1,0 +1,88 @@
+"""Figures as texts, with the digits that their intervals allow."""
+
+import math
+
+from aiperf_analysis.result import Cell, Figure
+from aiperf_core import units
+from aiperf_core.measurements import Estimate
+from aiperf_core.names import words
+
+NONE = "-"
+
+
+def text(cell: Cell) -> str:
+    """A cell without its interval."""
+    return words(_shown(cell)[0])
+
+
+def interval(cell: Cell) -> str:
+    """The interval of a figure; empty for other cells."""
+    return _shown(cell)[1]
+
+
+def whole(cell: Cell) -> str:
+    """A cell with its interval in brackets."""
+    value, interval_ = _shown(cell)
+    return f"{words(value)} {interval_}".rstrip()
+
+
+def reason(cell: Cell) -> str:
+    """Why a figure has no value; empty where it has one."""
+    return cell.reason or "" if isinstance(cell, Figure) and cell.value is None else ""
+
+
+def _shown(cell: Cell) -> tuple[str, str]:
+    if cell is None:
+        return NONE, ""
+    if isinstance(cell, bool):
+        return ("yes" if cell else "no"), ""
+    if isinstance(cell, int):
+        return f"{cell:,}", ""
+    if isinstance(cell, str):
+        return cell, ""
+    if cell.value is None:
+        return NONE, ""
+    if cell.unit == "s" and cell.value > 0:
+        if cell.low is not None and cell.high is not None:
+            shown = units.time_estimate(Estimate(cell.value, cell.low, cell.high))
+            return shown.value, shown.interval
+        return units.seconds(cell.value), ""
+    ends = ""
+    if cell.low is not None and cell.high is not None:
+        ends = f"[{number(cell.low, cell.unit)}, {number(cell.high, cell.unit)}]"
+    about = "~" if cell.certainty == "estimated" else ""
+    return about + number(cell.value, cell.unit, suffix=True), ends
+
+
+# Units with prefixes of powers of ten.
+_PREFIXED = ("B/s", "FLOP/s", "1/s", "J", "W", "token/s", "token/J", "FLOP", "Hz")
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"))
+
+
+def number(value: float, unit: str, *, suffix: bool = False) -> str:
+    """A number in its unit with three digits."""
+    if not math.isfinite(value):
+        return str(value)
+    if unit == "B":
+        return units.size(value)
+    if unit == "%":
+        return f"{value:.3g} %" if suffix else f"{value:.3g}"
+    if unit in _PREFIXED:
+        scale, prefix = next((one for one in _PREFIXES if abs(value) >= one[0]), _PREFIXES[-1]) if value else (1, "")
+        shown = unit.removeprefix("1") if unit.startswith("1/") else unit
+        return f"{_three(value / scale)} {prefix}{shown}"
+    if unit == "1":
+        return _three(value) + ("x" if suffix else "")
+    if unit == "count":
+        return f"{value:,.0f}" if value == round(value) else _three(value)
+    return f"{_three(value)} {unit}"
+
+
+def _three(value: float) -> str:
+    """Three digits, without an exponent where that is short."""
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 7:
+        return f"{value:,.{max(0, 2 - size)}f}"
+    return f"{value:.3g}"

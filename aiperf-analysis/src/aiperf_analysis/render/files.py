@@ -1,0 +1,47 @@
+"""A result as a file: JSON, CSV, HTML, or its main picture as SVG, PNG or PDF."""
+
+from pathlib import Path
+
+from aiperf_analysis.result import Result, document
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.render import picture_file
+from aiperf_core.results import atomic, jsontext
+
+TEXTS = (".json", ".csv", ".html")
+
+
+def check(path: Path) -> None:
+    """Raise where a file cannot be written: the kind is unknown, the folder is missing, or matplotlib is."""
+    if path.suffix.lower() not in (*TEXTS, *picture_file.FORMATS):
+        accepted = ", ".join((*TEXTS, *picture_file.FORMATS))
+        raise UsageError(f"'{path}' has no known ending; --out takes a name that ends in {accepted}.")
+    if path.suffix.lower() in picture_file.FORMATS:
+        picture_file.check(path)
+    if not path.parent.is_dir():
+        raise UsageError(f"the folder '{path.parent}' does not exist. Make it, or choose another --out.")
+
+
+def write(result: Result, path: Path) -> None:
+    """Write the file whole or not at all. Raises AiperfError where that is impossible."""
+    kind = path.suffix.lower()
+    if kind in picture_file.FORMATS:
+        from aiperf_analysis.render import drawings
+
+        if not result.drawings:
+            raise AiperfError(f"the analysis '{result.analysis}' made no picture here; choose .json or .csv.")
+        picture_file.write(drawings.picture(result.drawings[0]), path)
+        return
+    if kind == ".json":
+        text = jsontext.dumps(document(result))
+    elif kind == ".csv":
+        from aiperf_analysis.render import csv_file
+
+        text = csv_file.text(result)
+    else:
+        from aiperf_analysis.render import html
+
+        text = html.page(result)
+    try:
+        atomic.write(path, text.encode())
+    except OSError as error:
+        raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another --out.") from error

@@ -1,0 +1,62 @@
+"""A result in a terminal: the conclusion first, then tables, then what was left out."""
+
+import click
+
+from aiperf_analysis.render import figures
+from aiperf_analysis.result import Figure, Result, Table
+from aiperf_core.cli.tables import print_table, print_text
+from aiperf_core.names import words
+
+MOST_LEFT_OUT = 8  # rows that are named; more are counted
+
+
+def show(result: Result) -> None:
+    """Print the result."""
+    print_text(words(result.title))
+    for sentence in result.summary:
+        print_text(words(sentence))
+    for table in result.tables:
+        click.echo()
+        show_table(table)
+    if result.assumptions:
+        click.echo("\nassumptions")
+        for one in result.assumptions:
+            print_text(f"- {words(one)}")
+    if result.left_out:
+        click.echo(f"\nleft out: {len(result.left_out)}")
+        rows = [(words(one.what), one.verdict, words(one.reason)) for one in result.left_out[:MOST_LEFT_OUT]]
+        print_table(("what", "verdict", "why"), rows)
+        if len(result.left_out) > MOST_LEFT_OUT:
+            print_text(f"and {len(result.left_out) - MOST_LEFT_OUT} more; all of them: --json")
+
+
+def show_table(table: Table) -> None:
+    """Print a table. A column of figures with intervals becomes two columns."""
+    print_text(words(table.title))
+    if table.note:
+        print_text(words(table.note))
+    with_interval = {
+        column.key
+        for column in table.columns
+        if any(figures.interval(record.cells.get(column.key)) for record in table.records)
+    }
+    heads: list[str] = []
+    for column in table.columns:
+        heads += [column.title, "95 % interval"] if column.key in with_interval else [column.title]
+    rows = []
+    for record in table.records:
+        cells: list[str] = []
+        for column in table.columns:
+            cell = record.cells.get(column.key)
+            cells += (
+                [figures.text(cell), figures.interval(cell)] if column.key in with_interval else [figures.text(cell)]
+            )
+        rows.append(cells)
+    print_table(heads, rows)
+    reasons: dict[str, int] = {}
+    for record in table.records:
+        for cell in record.cells.values():
+            if isinstance(cell, Figure) and figures.reason(cell):
+                reasons[figures.reason(cell)] = reasons.get(figures.reason(cell), 0) + 1
+    for reason, count in reasons.items():
+        print_text(f"{figures.NONE} ({count} x): {words(reason)}")

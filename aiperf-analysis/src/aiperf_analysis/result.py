@@ -1,0 +1,252 @@
+"""The result of an analysis, as plain data.
+
+A command, a page and an endpoint render the same `Result`. The records do no I/O: `document` gives the JSON document,
+`schema` its JSON Schema. Units are SI and are named in a figure's `unit`. What was not measured is a figure without a
+value, with the reason.
+"""
+
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from aiperf_core.errors import ExitCode
+
+SCHEMA_VERSION = 1
+
+# Of an estimated figure: a statement about values that were not measured.
+Certainty = Literal["measured", "counted", "derived", "estimated"]
+Form = Literal["text", "figure", "verdict"]
+PictureKind = Literal["intervals", "lines", "scatter", "waterfall", "bars", "flame", "timeline"]
+Status = Literal["ok", "nothing", "distrusted", "regression", "inconclusive"]
+
+EXIT_CODES: dict[str, ExitCode] = {
+    "ok": ExitCode.OK,
+    "nothing": ExitCode.FAILED,
+    "distrusted": ExitCode.INVALID,
+    "regression": ExitCode.BELOW_EXPECTATION,
+    "inconclusive": ExitCode.INCONCLUSIVE,
+}
+
+
+@frozen
+class Origin:
+    """Where a figure comes from: a row of a bundle.
+
+    bundle: the seal of the bundle; of a bundle without a seal, its path.
+    target, row: null for a figure of the whole bundle, or of the whole target.
+    """
+
+    bundle: str
+    target: str | None = None
+    row: str | None = None
+
+
+@frozen(kw_only=True)
+class Figure:
+    """A number with its 95 % interval.
+
+    value: null where there is none; `reason` then says why.
+    low, high: the ends of the interval; null where the figure has none, as of a counted one.
+    unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `1/s` and so on.
+    certainty: how the figure came about.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    unit: str = "1"
+    certainty: Certainty = "measured"
+    reason: str | None = None
+
+
+# A cell of a table.
+Cell = str | int | bool | Figure | None
+
+
+@frozen
+class Column:
+    """A column of a table.
+
+    key: its name in JSON and CSV.
+    title: its head.
+    form: how cells are shown: as text, as figures (to the right), or as verdicts (coloured).
+    """
+
+    key: str
+    title: str
+    form: Form = "text"
+
+
+@frozen
+class Record:
+    """A row of a table: the cells by key of the column, and the rows of bundles from which they come."""
+
+    cells: dict[str, Cell]
+    origins: list[Origin] = field(factory=list)
+
+
+@frozen
+class Table:
+    """A table. The first column names the record.
+
+    note: what a reader must know before the figures; empty for none.
+    """
+
+    name: str
+    title: str
+    columns: list[Column]
+    records: list[Record]
+    note: str = ""
+
+
+@frozen(kw_only=True)
+class Axis:
+    """An axis of a picture.
+
+    title: what it shows, with the direction that is better where there is one.
+    unit: as of `Figure`.
+    log: whether it is logarithmic.
+    """
+
+    title: str
+    unit: str = "1"
+    log: bool = False
+
+
+@frozen(kw_only=True)
+class Point:
+    """A point of a picture.
+
+    label: its name; shown where there is room, and in the tip.
+    x, y: where an axis has names instead of numbers, the figure's value is the index of the name.
+    mark: a word that decides the form, such as a verdict; `front`, `dominated`, `undecided`.
+    """
+
+    label: str
+    x: Figure
+    y: Figure
+    mark: str = ""
+    origin: Origin | None = None
+
+
+@frozen(kw_only=True)
+class Series:
+    """Points of one name. `joined` draws a line through them in their order."""
+
+    name: str
+    points: list[Point]
+    joined: bool = False
+
+
+@frozen(kw_only=True)
+class Span:
+    """A piece of a flame graph or a timeline.
+
+    lane: of a timeline its lane; of a flame graph the depth, as a text.
+    start, length: in the unit of the horizontal axis.
+    kind: decides the colour, such as `compute`, `communication`, `copy`, `idle`.
+    """
+
+    label: str
+    lane: str
+    start: float
+    length: float
+    kind: str = ""
+
+
+@frozen(kw_only=True)
+class Drawing:
+    """A picture as data.
+
+    kind: `intervals` (a line per record, with whiskers), `lines` and `scatter` (points in a plane), `waterfall` (steps
+        of a ladder), `bars`, `flame` and `timeline` (spans).
+    message: a sentence that says what the picture shows; it is its alternative text.
+    borders: places on the horizontal axis with a name, such as a change of driver.
+    """
+
+    name: str
+    title: str
+    kind: PictureKind
+    message: str
+    x: Axis
+    y: Axis
+    series: list[Series] = field(factory=list)
+    spans: list[Span] = field(factory=list)
+    borders: dict[str, float] = field(factory=dict)
+
+
+@frozen
+class LeftOut:
+    """What did not enter the figures: a row, a target, or a bundle that cannot be read.
+
+    what: its name. verdict: of a row; empty for others.
+    """
+
+    what: str
+    verdict: str
+    reason: str
+    origin: Origin | None = None
+
+
+@frozen
+class Source:
+    """A bundle that the result is based on. `id` is its seal, or its path where it has none."""
+
+    id: str
+    path: str
+    created: str
+    hardware: str
+
+
+@frozen(kw_only=True)
+class Result:
+    """What an analysis found.
+
+    analysis: its name.
+    title: a headline.
+    summary: sentences with the conclusion, the most important first.
+    status: decides the exit code.
+    options: the options that it was called with.
+    tables, drawings: the first is the main one.
+    assumptions: what the figures rest on and was not measured.
+    left_out: what did not enter, with the reason.
+    sources: the bundles.
+    details: further data of this analysis, for programs.
+    """
+
+    analysis: str
+    title: str
+    summary: list[str]
+    status: Status = "ok"
+    options: dict[str, Any] = field(factory=dict)
+    tables: list[Table] = field(factory=list)
+    drawings: list[Drawing] = field(factory=list)
+    assumptions: list[str] = field(factory=list)
+    left_out: list[LeftOut] = field(factory=list)
+    sources: list[Source] = field(factory=list)
+    details: dict[str, Any] = field(factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a command that ends with this result."""
+        return EXIT_CODES[self.status]
+
+
+def figure(estimate: Any, unit: str = "1", certainty: Certainty = "measured", reason: str = "not measured") -> Figure:
+    """The figure of an `Estimate` (value, low, high); of None, a figure without a value and with the reason."""
+    if estimate is None:
+        return Figure(value=None, unit=unit, certainty=certainty, reason=reason)
+    return Figure(value=estimate.value, low=estimate.low, high=estimate.high, unit=unit, certainty=certainty)
+
+
+def counted(value: float | None, unit: str = "1", reason: str = "not measured") -> Figure:
+    """The figure of a counted value, which has no interval; of None, with the reason."""
+    return Figure(value=value, unit=unit, certainty="counted", reason=reason if value is None else None)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """The result as a JSON document. Fields that are empty stay in it."""
+    from attrs import asdict
+
+    return asdict(result)

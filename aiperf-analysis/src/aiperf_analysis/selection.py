@@ -1,0 +1,328 @@
+"""The rows that an analysis reads: of bundles in folders, or of a store.
+
+Rows that are not believed never enter a figure: they are `left_out`. Rows are pooled only if they have the same
+`SeriesKey`. An entry is read without samples; `Entry.blocks` reads them when they are needed.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+
+from attrs import evolve, field, frozen
+
+from aiperf_analysis.result import LeftOut, Origin, Source
+from aiperf_core.errors import AiperfError, BundleError, UsageError
+from aiperf_core.measurements import Ceilings
+from aiperf_core.names import words
+from aiperf_core.results.address import find
+from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
+from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.listing import bundles
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
+from aiperf_core.results.seal_check import check
+from aiperf_core.stats.expectations import hardware_key
+from aiperf_core.stats.intervals import Blocks
+from aiperf_core.stats.observations import blocks as blocks_of
+
+
+@frozen
+class SeriesKey:
+    """What rows must have in common to be pooled, or to stand in one series.
+
+    hardware: the kind of machine, such as `nvidia-h200-x1`.
+    params: the sizes of the workload, as sorted pairs.
+    """
+
+    target: str
+    implementation: str
+    device: str
+    hardware: str
+    params: tuple[tuple[str, float], ...]
+    clock: str
+    cache: str
+    precision: str
+
+    @property
+    def digest(self) -> str:
+        """A short name of the key, for addresses and databases."""
+        text = json.dumps([self.target, self.implementation, self.device, self.hardware, self.params, self.clock,
+                           self.cache, self.precision])  # fmt: skip
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@frozen(eq=False)
+class Measured:
+    """A bundle as an analysis sees it.
+
+    id: its seal; of a bundle without a seal, its path.
+    path: where it lies, or lay when it was stored.
+    bundle: for reading samples; None where its folder is gone.
+    """
+
+    id: str
+    path: str
+    manifest: Manifest
+    bundle: Bundle | None = None
+
+    @property
+    def created(self) -> str:
+        """When the run began, in ISO 8601."""
+        return self.manifest.created
+
+
+@frozen(eq=False)
+class Entry:
+    """A row of a target of a bundle. The row and the result hold no samples; `blocks` has them."""
+
+    run: Measured
+    result: TargetResult
+    row: Row
+
+    @property
+    def origin(self) -> Origin:
+        """Where its figures come from."""
+        return Origin(self.run.id, self.result.target, self.row.name)
+
+    @property
+    def name(self) -> str:
+        """`target:implementation`."""
+        return f"{self.result.target}:{self.row.name}"
+
+    @property
+    def hardware(self) -> str:
+        """The kind of machine."""
+        return hardware_key(self.run.manifest.machine, self.result.device, self.result.problem.params)
+
+    @property
+    def ceilings(self) -> Ceilings | None:
+        """What the device of the target was measured to reach."""
+        return self.run.manifest.ceilings.get(self.result.device)
+
+    @property
+    def key(self) -> SeriesKey:
+        """What a row must share to be pooled with this one."""
+        result = self.result
+        return SeriesKey(
+            target=result.target,
+            implementation=self.row.name,
+            device=result.device,
+            hardware=self.hardware,
+            params=tuple(sorted(result.problem.params.items())),
+            clock=result.clock,
+            cache=result.cache,
+            precision=result.problem.precision,
+        )
+
+    @property
+    def believed(self) -> bool:
+        """Whether its figures may be used."""
+        return self.row.verdict not in DISBELIEVED
+
+    @property
+    def baseline(self) -> Row | None:
+        """The baseline of its target."""
+        return next((row for row in self.result.rows if row.role == "baseline"), None)
+
+    def blocks(self, row: str | None = None) -> Blocks | None:
+        """The times of a row of this target with their passes; None where the samples are gone or were never taken.
+
+        row: the name of another row of the same target, for contrasts on shared draws; None stands for this one.
+        """
+        if self.run.bundle is None:
+            return None
+        result = _with_samples(self.run.bundle, self.result.target)
+        found = next((one for one in result.rows if one.name == (row or self.row.name)), None)
+        if found is None or not found.samples.block:
+            return None
+        return blocks_of(result, found, self.ceilings)
+
+
+_READ: dict[tuple[str, str], TargetResult] = {}
+_KEPT = 4  # targets whose samples stay in memory
+
+
+def _with_samples(bundle: Bundle, target: str) -> TargetResult:
+    """A target with its samples. A few are kept, since analyses ask for the rows of a target one after the other."""
+    key = (str(bundle.path), target)
+    if key not in _READ:
+        while len(_READ) >= _KEPT:
+            _READ.pop(next(iter(_READ)))
+        _READ[key] = bundle.target(target)
+    return _READ[key]
+
+
+@frozen(eq=False)
+class Selection:
+    """What an analysis reads.
+
+    runs: the bundles, newest first.
+    every: the rows of these bundles, believed or not. Controls are among them.
+    unreadable: bundles that were left out, with the reason.
+    """
+
+    runs: Sequence[Measured]
+    every: Sequence[Entry]
+    unreadable: Sequence[LeftOut] = field(factory=tuple)
+
+    @cached_property
+    def _believed(self) -> list[Entry]:
+        return [one for one in self.every if one.believed and one.row.role != "control"]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The believed rows: baselines, variants and yardsticks."""
+        return self._believed
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """The rows that are not believed, skipped targets, and unreadable bundles."""
+        rows = [
+            LeftOut(one.name, one.row.verdict.value, one.row.reason or "no reason was recorded", one.origin)
+            for one in self.every
+            if not one.believed
+        ]
+        skipped = [
+            LeftOut(one.target, one.verdict.value, one.reason, Origin(run.id, one.target))
+            for run in self.runs
+            for one in run.manifest.skipped
+        ]
+        return [*rows, *skipped, *self.unreadable]
+
+    @property
+    def sources(self) -> list[Source]:
+        """The bundles, for a result."""
+        hardware = {id(one.run): one.hardware for one in self.every}
+        return [Source(run.id, run.path, run.created, hardware.get(id(run), "")) for run in self.runs]
+
+    def targets(self) -> dict[tuple[str, str], list[Entry]]:
+        """The believed rows of each target of each bundle, by the bundle's id and the target's name."""
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for one in self.entries:
+            found.setdefault((one.run.id, one.result.target), []).append(one)
+        return found
+
+    def series(self) -> dict[SeriesKey, list[Entry]]:
+        """The believed rows by what they have in common, each in the order of time."""
+        found: dict[SeriesKey, list[Entry]] = {}
+        for one in sorted(self.entries, key=lambda one: one.run.created):
+            found.setdefault(one.key, []).append(one)
+        return found
+
+    def latest(self) -> "Selection":
+        """The newest bundle of each target, device, kind of machine and size: not the best of all runs."""
+        newest: dict[tuple[object, ...], Measured] = {}
+        for one in self.every:
+            newest_key = (one.result.target, one.result.device, one.hardware, one.key.params)
+            held = newest.get(newest_key)
+            if held is None or one.run.created > held.created:
+                newest[newest_key] = one.run
+        kept = [
+            one
+            for one in self.every
+            if newest[(one.result.target, one.result.device, one.hardware, one.key.params)] is one.run
+        ]
+        runs = {id(one.run) for one in kept}
+        return evolve(self, runs=[run for run in self.runs if id(run) in runs], every=kept)
+
+    def only(self, keep: Callable[[Entry], bool]) -> "Selection":
+        """The rows that `keep` accepts."""
+        return evolve(self, every=[one for one in self.every if keep(one)])
+
+
+def select(
+    texts: Iterable[str] = (),
+    *,
+    folder: Path = DEFAULT_PARENT,
+    targets: Sequence[str] = (),
+    hardware: str | None = None,
+    device: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Selection:
+    """Read rows from bundles. Their seals are checked, samples excluded.
+
+    texts: bundles and their parts, named as in every command, and folders of bundles; none stands for all bundles of
+        `folder`.
+    targets: patterns such as `ch07.*`; none stands for all.
+    hardware: a pattern of kinds of machine.
+    labels: labels that a run must have.
+
+    Raises UsageError for a text that names nothing. Damaged bundles are left out with the reason.
+    """
+    runs: list[Measured] = []
+    every: list[Entry] = []
+    unreadable: list[LeftOut] = []
+    seen: set[tuple[str, str | None, str | None]] = set()
+    for path, target, row in _addressed(texts, folder):
+        if (str(path), target, row) in seen:
+            continue
+        seen.add((str(path), target, row))
+        try:
+            run, results = _read(path)
+        except BundleError as error:
+            unreadable.append(LeftOut(words(path.name), "", str(error)))
+            continue
+        if labels and not labels.items() <= run.manifest.labels.items():
+            continue
+        found = [
+            Entry(run, result, one)
+            for result in results
+            if (target is None or result.target == target)
+            and (not targets or any(fnmatchcase(result.target, pattern) for pattern in targets))
+            and (device is None or result.device == device)
+            for one in result.rows
+            if row is None or one.name == row
+        ]
+        found = [one for one in found if hardware is None or fnmatchcase(one.hardware, hardware)]
+        runs.append(run)
+        every += found
+    runs.sort(key=lambda run: run.created, reverse=True)
+    return Selection(runs, every, unreadable)
+
+
+def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str | None, str | None]]:
+    """The bundle, the target and the row of each text."""
+    texts = list(texts)
+    for text in texts or [str(folder)]:
+        path = Path(text)
+        if path.is_dir() and not (path / MANIFEST).exists():
+            listed = bundles(path)
+            if not listed:
+                raise UsageError(
+                    f"'{words(text)}' holds no bundles. Name a bundle or a folder of bundles, or make one: "
+                    "aiperf run PATTERN"
+                )
+            yield from ((one.path, None, None) for one in listed)
+            continue
+        if not texts and not path.exists():
+            raise UsageError(f"'{path}' does not exist, so there are no results yet. Make some: aiperf run PATTERN")
+        address = find(text, folder)
+        yield from ((address.bundle.path, name, address.implementation) for name in address.targets)
+
+
+def _read(path: Path) -> tuple[Measured, list[TargetResult]]:
+    """A bundle and its results without samples. Raises BundleError where it is damaged or was changed."""
+    bundle = Bundle.open(path)
+    sealed = check(bundle, None, samples=False)
+    if not sealed.holds:
+        raise BundleError(sealed.told())
+    manifest = bundle.manifest
+    run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
+    return run, [bundle.outline(name) for name in bundle.targets]
+
+
+def required(entries: Sequence[Entry], selection: Selection, what: str = "a believed row") -> None:
+    """Raise where nothing is left to compute from: the error says why each row was left out."""
+    if entries:
+        return
+    reasons: dict[str, int] = {}
+    for one in selection.left_out:
+        text = f"{one.verdict}: {one.reason}" if one.verdict else one.reason
+        reasons[text] = reasons.get(text, 0) + 1
+    told = "; ".join(f"{count} x {words(text)}" for text, count in list(reasons.items())[:5])
+    raise AiperfError(
+        f"there is no {what.removeprefix('a ')} in {len(selection.runs)} bundles"
+        f"{f'. Left out: {told}' if told else ''}. Run more targets: aiperf run PATTERN"
+    )

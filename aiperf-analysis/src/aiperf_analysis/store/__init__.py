@@ -1,0 +1,1 @@
+"""The store: figures of many bundles in a database."""
