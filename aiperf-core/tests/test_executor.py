@@ -126,7 +126,7 @@ def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
     with pytest.raises(UsageError) as caught:
         planner._unfit("nice", {})
     assert str(caught.value) == (
-        "Untrusted code cannot be judged by the executor 'nice': nothing confines it there. "
+        "Untrusted code cannot run under the executor 'nice', which has no sandbox. "
         "Omit --executor to run it on this machine."
     )
 

@@ -100,7 +100,7 @@ def test_rows_say_what_the_device_cannot_show(rows: dict[str, Any]) -> None:
         weaker = rows[name]["not_observed"]
         assert weaker["faster_than_light"] == "nothing is known of what 'toy' reaches"
         assert "could keep old ones" in weaker["fresh_values"]
-        assert "tells what its inputs are" in weaker["inputs_intact"]
+        assert "reports its inputs" in weaker["inputs_intact"]
 
 
 def test_requirements_are_held_against_its_capabilities(rows: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner
     with pytest.raises(UsageError) as caught:
         planned(planner, plugins, "toy", n=8)
     assert str(caught.value) == (
-        "Untrusted code cannot be judged on 'toy': nothing confines it there. Use a device with a sandbox: --device cpu or --device cuda"
+        "Untrusted code cannot run on 'toy', which has no sandbox. Use a device with a sandbox: --device cpu or --device cuda"
     )
 
 

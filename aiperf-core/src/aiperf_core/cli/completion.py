@@ -117,9 +117,9 @@ def teach(command: click.Command) -> None:
 
 
 def _word(param: click.Parameter) -> str:
-    """The key in `WORDS`: the first word of the metavar, such as TARGET of TARGET[:IMPL], or the name of the option."""
+    """The key in `WORDS`: the first word of the metavar, such as TARGET of TARGET[:IMPL], or the option's long name."""
     found = re.match(r"\[?([A-Z_]+)", param.metavar or "")
-    return found[1] if found and found[1] in WORDS else param.opts[0].lstrip("-").upper()
+    return found[1] if found and found[1] in WORDS else max(param.opts, key=len).lstrip("-").upper()
 
 
 def targets(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:

@@ -118,7 +118,7 @@ def test_a_candidate_is_given_no_files(tmp_path: Path, monkeypatch: pytest.Monke
     ):
         planner.plan([Selection(TARGET)])
     assert str(caught.value).startswith(
-        "'tests.on_disk' works with files or goes on after the call; a candidate is given"
+        "'tests.on_disk' uses files, or continues after the call returns; candidates support neither"
     )
 
 
