@@ -50,8 +50,8 @@ def tolerance(bits):
     },
     cuda={
         **config("1b").sizes,
-        "bits": 16, "requests": 96, "rows": 64,
-        "shared": 128, "shortest": 160, "longest": 256, "least": 32, "most": 512,
+        "bits": 16, "requests": 48, "rows": 32,
+        "shared": 128, "shortest": 160, "longest": 256, "least": 8, "most": 128,
     },
 )  # fmt: skip
 def inputs(requests, rows, vocabulary, shared, shortest, longest, least, most, device, generator):
