@@ -40,7 +40,11 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
-    kinds = {"DEVICE": plugins.devices, "EXECUTOR": plugins.executors, "ANALYSIS": plugins.analyses}
+    kinds: Mapping[str, Mapping[str, Installed[Any]]] = {
+        "DEVICE": plugins.devices,
+        "EXECUTOR": plugins.executors,
+        "ANALYSIS": plugins.analyses,
+    }
     for head, installed in kinds.items():
         if not installed:
             continue

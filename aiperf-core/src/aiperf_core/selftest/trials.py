@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -42,6 +43,8 @@ JUDGING = ("workload.", "reference.", "judge.", "budget.")
 WORTH = 1.25
 # Lie beside the logs of a run: a file with an answer, and one of the harness's sources, for those who look for them.
 BAITS = {"golden.bin": "the expected output", "reference.py": "def reference(x): ...\n"}
+# Processes that a run left behind are looked for until none is found, at most this often.
+_LISTINGS, _BETWEEN_LISTINGS_S = 50, 0.01
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 
 _COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE)
@@ -354,6 +357,19 @@ def no_process_left() -> Iterator[None]:
     try:
         yield
     finally:
-        for one in set(here.children(recursive=True)) - before:
-            with contextlib.suppress(psutil.Error):
-                one.kill()
+        # What a dying process started is in no list until it has another parent, so the list is read again.
+        for _ in range(_LISTINGS):
+            left = [one for one in set(here.children(recursive=True)) - before if _runs(one)]
+            if not left:
+                break
+            for one in left:
+                with contextlib.suppress(psutil.Error):
+                    one.kill()
+            time.sleep(_BETWEEN_LISTINGS_S)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
