@@ -42,6 +42,7 @@ OFFERED = {
     "aiperf_core.testing": ("Measuring", "advised", "conformance", "interpreted", "made_up_machine", "problems"),
     "aiperf_core.hookspecs": ("hookimpl",),
     "aiperf_core.targets": ("Target", "InstalledTarget", "TargetFilter"),
+    "aiperf_core.analysis": ("Analysis",),
     "aiperf_core.commands": ("Command",),
     "aiperf_core.audit": (),
     "aiperf_core.cli.audit_view": ("print_audit",),

@@ -212,6 +212,20 @@ def test_aiperf_executors(site):
     assert executor.exit_code(crew.pid) == -signal.SIGKILL
 
 
+def test_aiperf_analyses(site):
+    site.install("aiperf-acme", example("aiperf_analyses"))
+    site.write("aiperf_acme/noise.py", "def analyze(selection, options):\n    return selection, options\n")
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert "aiperf_acme.noise" not in sys.modules
+    installed = plugins.analyses["noise"]
+    assert (installed.record.summary, installed.distribution) == (
+        "How wide the intervals of each target are",
+        "aiperf-acme",
+    )
+    assert installed.record.resolve()(1, 2) == (1, 2)
+
+
 def test_aiperf_run_started(site, caplog):
     run = events.RunStarted(targets=("a.b", "a.c"), device="cpu", bundle="artifacts/x")
     assert observe(site, caplog, "aiperf_run_started", run=run) == ["2 benchmarks on cpu"]

@@ -232,7 +232,7 @@ def output(values: dict[str, Any], result: "Result | None" = None, *, check_only
 
         click.echo(jsontext.dumps(document(result)), nl=False)
     elif out is None:
-        from aiperf_analysis.render import terminal
+        from aiperf_analysis.cli import terminal
 
         terminal.show(result)
     if out is not None:

@@ -370,6 +370,6 @@ def no_process_left() -> Iterator[None]:
 
 def _runs(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return False
