@@ -406,7 +406,9 @@ def test_conformance_of_what_is_no_plugin(site):
     site.declare("aiperf-empty", "0.3", "")
     with pytest.raises(UsageError) as absent:
         conformance("aiperf-acme")
-    assert str(absent.value).startswith("'aiperf-acme' is not installed. Distributions with plugins: aiperf-analysis, aiperf-c")
+    assert str(absent.value).startswith(
+        "'aiperf-acme' is not installed. Distributions with plugins: aiperf-analysis, aiperf-c"
+    )
     assert str(absent.value).endswith(". Install yours with: pip install -e FOLDER")
     with pytest.raises(UsageError, match="^'aiperf-empty' 0.3 is installed, but declares no entry point in the group"):
         conformance("aiperf-empty")
