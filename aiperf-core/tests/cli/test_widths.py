@@ -114,6 +114,7 @@ def test_a_wide_line_is_seen():
         (),
         ("--compact",),
         ("--sort", "speedup"),
+        ("-v",),
         ("--columns", ",".join(COLUMNS)),
         ("--compact", "--columns", "median,min,p95,stddev,samples", "--sort", "time"),
     ],
@@ -220,9 +221,17 @@ def test_columns_help_and_an_unknown_column(bundles):
     assert [line.partition(":")[0] for line in others] == [*COLUMNS]
 
 
+def test_v_shows_all_columns(bundles):
+    path = bundles[0].path
+    assert invoke("show", path, "-v") == invoke("show", path, "--columns", ",".join(COLUMNS))
+    assert invoke("show", path, "-v") != invoke("show", path)
+    found = CliRunner().invoke(Shell(load_plugins([])), ["show", str(path), "-v", "--columns", "min"])
+    assert (found.exit_code, found.stderr) == (2, "aiperf: -v shows all columns; give either -v or --columns.\n")
+
+
 def test_options_of_results_are_refused_for_a_declaration():
     found = CliRunner().invoke(Shell(load_plugins([])), ["show", "practice.matmul", "--compact"])
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr == (
-        "aiperf: --compact, --columns and --sort are for results; name a bundle, or leave them out.\n"
+        "aiperf: --compact, --columns, -v and --sort are for results; name a bundle, or leave them out.\n"
     )

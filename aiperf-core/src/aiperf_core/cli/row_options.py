@@ -1,4 +1,4 @@
-"""The options of commands that print rows of results: `--compact`, `--columns` and `--sort`."""
+"""The options of commands that print rows of results: `--compact`, `--columns`, `-v` and `--sort`."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,6 +8,7 @@ import click
 
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import together
+from aiperf_core.errors import UsageError
 
 if TYPE_CHECKING:
     from aiperf_core.render.row_columns import View
@@ -27,6 +28,7 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_columns,
             help="Columns to show, such as median,min,p95. For the list: --columns help.",
         ),
+        click.option("-v", "--verbose", is_flag=True, help="Show all columns."),
         click.option(
             "--sort", type=click.Choice(SORTS), default="declared", show_default=True, help="The order of the rows."
         ),
@@ -34,8 +36,12 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
     @wraps(command)
-    def called(*arguments: Any, compact: bool, columns: tuple[str, ...], sort: str, **values: Any) -> Any:
-        return command(*arguments, view=_view(compact, columns, sort), **values)
+    def called(
+        *arguments: Any, compact: bool, columns: tuple[str, ...], verbose: bool, sort: str, **values: Any
+    ) -> Any:
+        if verbose and columns:
+            raise UsageError("-v shows all columns; give either -v or --columns.")
+        return command(*arguments, view=_view(compact, columns or _all(verbose), sort), **values)
 
     return options(called)
 
@@ -50,6 +56,15 @@ def _columns(context: click.Context, _: click.Parameter, text: str | None) -> tu
         click.echo(row_columns.listed())
         context.exit()
     return row_columns.columns_of(name.strip() for name in text.split(",") if name.strip())
+
+
+def _all(verbose: bool) -> tuple[str, ...]:
+    """The names of all columns; none where they are not wanted, so that nothing is imported."""
+    if not verbose:
+        return ()
+    from aiperf_core.render import row_columns
+
+    return tuple(row_columns.COLUMNS)
 
 
 def _view(compact: bool, columns: tuple[str, ...], sort: str) -> "View | None":

@@ -31,7 +31,7 @@ def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | N
     if not isinstance(what, str):
         return show_bundle(what, as_json, view)
     if view is not None:
-        raise UsageError("--compact, --columns and --sort are for results; name a bundle, or leave them out.")
+        raise UsageError("--compact, --columns, -v and --sort are for results; name a bundle, or leave them out.")
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
 
