@@ -388,7 +388,7 @@ def commit_of(manifest: Manifest) -> str | None:
 
 
 def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
-    """Why a row is not sure enough for an expectation; None for one that is, or that is surely below `min_speedup`."""
+    """Why a row is too uncertain for an expectation. None where it is not, or its interval is below `min_speedup`."""
     found = figure(result, row)
     if found is not None and found.high < min_speedup:
         return None
