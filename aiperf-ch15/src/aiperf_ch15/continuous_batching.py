@@ -67,12 +67,12 @@ def tolerance(bits):
     cuda={
         **config("1b").sizes,
         "bits": 16,
-        "requests": 96,
+        "requests": 48,
         "slots": 16,
         "shortest": 64,
         "longest": 256,
-        "mean_wanted": 96,
-        "most_wanted": 384,
+        "mean_wanted": 32,
+        "most_wanted": 128,
     },
     trace={
         **config("1b").sizes,
