@@ -7,6 +7,7 @@ from attrs import asdict
 from aiperf_analysis.options import NoOptions
 from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
 from aiperf_core.results.models import Row
 from aiperf_core.stats.best import best_of
 
@@ -45,7 +46,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
             )
     verdicts = Counter(one.row.verdict.value for one in newest.every if one.row.role == "variant")
     counts = [Record({"verdict": name, "rows": counted(count, "count")}) for name, count in verdicts.most_common()]
-    message = f"{len(groups)} targets in {len(newest.runs)} bundles: " + ", ".join(
+    message = f"{units.plural('target', len(groups))} in {units.plural('bundle', len(newest.runs))}: " + ", ".join(
         f"{count} {name}" for name, count in verdicts.most_common()
     )
     columns = [
