@@ -43,3 +43,4 @@ def _alias(record: Analysis) -> "Callable[[], click.Command]":
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
     yield Analysis("overview", "Count verdicts and gains of all targets", "aiperf_analysis.analyses.overview:analyze")
+    yield Analysis("pareto", "Find the rows that no other row beats", "aiperf_analysis.analyses.pareto:analyze")
