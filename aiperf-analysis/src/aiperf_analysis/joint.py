@@ -74,3 +74,13 @@ def joules(row: Row) -> Estimate | None:
     wide = math.hypot(of_time, math.log1p(energy.resolution_j / energy.joules_per_call))
     value = energy.joules_per_call
     return Estimate(value, value * math.exp(-wide), value * math.exp(wide))
+
+
+def ranks(scores: Floats) -> list[tuple[int, int]]:
+    """The best and the worst position of each column in 95 % of the draws, from 1; the highest score is the first.
+
+    scores: (draws, columns).
+    """
+    order = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1) + 1
+    low, high = np.quantile(order, [0.025, 0.975], axis=0, method="nearest")
+    return [(int(best), int(worst)) for best, worst in zip(low, high, strict=True)]
