@@ -42,5 +42,14 @@ def _alias(record: Analysis) -> "Callable[[], click.Command]":
 @hookimpl
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
-    yield Analysis("overview", "Count verdicts and gains of all targets", "aiperf_analysis.analyses.overview:analyze")
-    yield Analysis("pareto", "Find the rows that no other row beats", "aiperf_analysis.analyses.pareto:analyze")
+    for name, summary in (
+        ("overview", "Count verdicts and gains of all targets"),
+        ("leaderboard", "Rank the rows that keep the rules of an entry"),
+        ("pareto", "Find the rows that no other row beats"),
+        ("tradeoff", "Compare what is paid in time, memory and quality"),
+        ("recommend", "Name mechanisms for a use case, with their evidence"),
+        ("improvements", "Show the measured gains of each mechanism"),
+        ("coverage", "Find targets without a run, energy, a profile or a cost"),
+        ("targets", "Hold results to a file of performance targets"),
+    ):
+        yield Analysis(name, summary, f"aiperf_analysis.analyses.{name}:analyze")
