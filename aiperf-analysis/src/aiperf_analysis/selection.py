@@ -162,11 +162,13 @@ class Selection:
     runs: the bundles, newest first.
     every: the rows of these bundles, believed or not. Controls are among them.
     unreadable: bundles that were left out, with the reason.
+    patterns: the patterns of targets that were asked for; empty for all.
     """
 
     runs: Sequence[Measured]
     every: Sequence[Entry]
     unreadable: Sequence[LeftOut] = field(factory=tuple)
+    patterns: Sequence[str] = ()
 
     @cached_property
     def _believed(self) -> list[Entry]:
@@ -280,7 +282,7 @@ def select(
                 if wanted and (hardware is None or fnmatchcase(one.hardware, hardware)):
                     every.setdefault((run.id, result.target, row_of.name), one)
     newest = sorted(runs.values(), key=lambda run: run.created, reverse=True)
-    return Selection(newest, list(every.values()), unreadable)
+    return Selection(newest, list(every.values()), unreadable, tuple(targets))
 
 
 def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str | None, str | None]]:

@@ -74,9 +74,14 @@ class Board:
     @property
     def title(self) -> str:
         """The head of the board's table."""
-        sizes = ", ".join(f"{name}={value:g}" for name, value in self.params)
+        sizes = ", ".join(f"{name}={size_of(value)}" for name, value in self.params)
         kind = f", lossy by {self.lossy}" if self.lossy else ""
         return f"{self.target} on {self.hardware}, {self.precision}{kind}: {self.goal} ({sizes or 'one size'})"
+
+
+def size_of(value: float) -> str:
+    """A parameter of a workload: whole numbers with all digits."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:g}"
 
 
 @frozen
