@@ -102,7 +102,7 @@ def test_options_from_texts():
             {"cout": "4"},
             "'cout' is no option here. Did you mean 'count'? Accepted: names, count, limit, file, long, size.",
         ),
-        ({"names": "a,d"}, "--names got 'd'; accepted: a, b, c."),
+        ({"names": "a,d"}, "--names got 'd'. Accepted: a, b, c."),
         ({"count": "four"}, "--count got 'four'; it takes a whole number."),
         ({"limit": "inf"}, "--limit got 'inf'; it takes a number."),
         ({"limit": "\x1b[31mred"}, "--limit got 'red'; it takes a number."),

@@ -179,7 +179,7 @@ def test_other_options_that_are_refused(made, aiperf):
         ),
         (
             ("--objective", "time,power"),
-            "--objective got 'power'; accepted: time, wall, memory, energy, quality, cost.",
+            "--objective got 'power'. Accepted: time, wall, memory, energy, quality, cost.",
         ),
         (("--rate", "h200"), "--rate got 'h200'; it takes CLASS=USD_PER_HOUR, such as nvidia-h200-x1=3.50."),
         (("--rate", "h200=-1"), "--rate got 'h200=-1'; it takes CLASS=USD_PER_HOUR, such as nvidia-h200-x1=3.50."),

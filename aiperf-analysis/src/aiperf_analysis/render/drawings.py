@@ -109,12 +109,14 @@ def _plane(drawing: Drawing) -> Picture:
     bottom = top + HIGH
     points = [point for one in drawing.series for point in one.points]
     shown = [point for point in points if point.x.value is not None and point.y.value is not None]
-    x = _scale([*_values(shown, "x"), *drawing.borders.values()], drawing.x, LEFT, WIDE - EDGE - 8)
     y = _scale(_values(shown, "y"), drawing.y, bottom, top + 14)
+    ticks = _ticks(y, drawing.y, 6)
+    begin = max([LEFT, *(text_width(label, 10) + EDGE + 8 for _, label in ticks)])
+    x = _scale([*_values(shown, "x"), *drawing.borders.values()], drawing.x, begin, WIDE - EDGE - 8)
     shapes += svg.axis_below(x, top + 14, bottom, _ticks(x, drawing.x, 7), drawing.x.title)
-    shapes += svg.axis_left(y, LEFT, WIDE - EDGE, _ticks(y, drawing.y, 6), "")
+    shapes += svg.axis_left(y, begin, WIDE - EDGE, ticks, "")
     if not shown:
-        shapes.append(Text((LEFT + WIDE) / 2, (top + bottom) / 2, "no figures to draw", "label", "middle"))
+        shapes.append(Text((begin + WIDE) / 2, (top + bottom) / 2, "no figures to draw", "label", "middle"))
     shapes.append(Text(EDGE, top + 4, shortened(drawing.y.title, WIDE - 2 * EDGE, 10), "note"))
     for name, at in drawing.borders.items():
         shapes += [line(x(at), top + 14, x(at), bottom, "divider", name), Text(x(at) + 3, top + 24, name, "note")]
@@ -133,7 +135,7 @@ def _plane(drawing: Drawing) -> Picture:
             if point.x.low is not None and point.x.high is not None and point.x.high > point.x.low:
                 shapes.append(line(x(point.x.low), up, x(point.x.high), up, f"whisker {colour}"))
             shapes.append(svg.mark(left, up, 3.5, _MARKS.get(point.mark, form), f"{_kind(point.mark)} {colour}", tip))
-    shapes += _labels([(point.label, _reach(point.x, x), y(point.y.value or 0)) for point in shown])
+    shapes += _labels([(point.label, _reach(point.x, x), y(point.y.value or 0)) for point in shown], begin)
     return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
 
 
@@ -145,14 +147,14 @@ def _reach(value: Figure, scale: Scale) -> tuple[float, float]:
     return min(at - 4, scale(value.low)), max(at + 4, scale(value.high))
 
 
-def _labels(places: Sequence[tuple[str, tuple[float, float], float]]) -> list[Shape]:
-    """Names beside points, where they cover neither a mark nor each other."""
+def _labels(places: Sequence[tuple[str, tuple[float, float], float]], edge: float) -> list[Shape]:
+    """Names beside points, where they cover neither a mark nor each other. `edge` is the left end of the plane."""
     taken = [(left, right, y) for _, (left, right), y in places]
     shapes: list[Shape] = []
     for label, (begin, end), y in places:
         width = text_width(label, 10)
         for left in (end + 4, begin - 4 - width):
-            inside = left > LEFT and left + width < WIDE - EDGE
+            inside = left > edge and left + width < WIDE - EDGE
             free = all(abs(y - other) > 11 or left > right or left + width < start for start, right, other in taken)
             if inside and free and label:
                 taken.append((left, left + width, y))

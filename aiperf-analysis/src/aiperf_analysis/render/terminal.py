@@ -42,7 +42,7 @@ def show_table(table: Table) -> None:
     }
     heads: list[str] = []
     for column in table.columns:
-        heads += [column.title, "95 % interval"] if column.key in with_interval else [column.title]
+        heads += [words(column.title), "95 % interval"] if column.key in with_interval else [words(column.title)]
     rows = []
     for record in table.records:
         cells: list[str] = []
