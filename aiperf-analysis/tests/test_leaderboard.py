@@ -50,7 +50,7 @@ def test_ranks_are_ranges_where_the_order_is_open(made):
     assert table.title == "ch07.memory_access on nvidia-h200-x1, fp32: speed (n=268,435,456)"
     assert dict(rows(table, "row", "rank")) == {"tiled": "1 to 2", "wide": "1 to 2", "slow": "3"}
     assert found.drawings[0].message.endswith("may be first.")
-    assert found.summary == ["1 board with 3 entries; on 1 of them the order of some entries is open."]
+    assert found.summary == ["1 board with 3 entries; on 1 the order of some entries is open."]
 
 
 @pytest.mark.parametrize(

@@ -222,10 +222,12 @@ def _nothing(options: Options, told: str, selection: Selection, left_out: list[L
     reasons = Counter(one.reason for one in left_out)
     summary = [told, *(f"{count} x {reason}." for reason, count in reasons.most_common(3))]
     faster = sum(one.row.verdict is Verdict.FASTER for one in selection.entries)
+    if faster:
+        summary.append(f"{units.plural('row', faster)} FASTER without an attribution to one mechanism.")
     return Result(
         analysis="improvements",
         title="Measured gains of mechanisms",
-        summary=[*summary, f"{units.plural('row', faster)} FASTER without an attribution to one mechanism."],
+        summary=summary,
         tables=[Table("mechanisms", "gains by mechanism", _columns(), [])],
         options=asdict(options),
         left_out=[*selection.left_out, *left_out],

@@ -139,7 +139,7 @@ def analyze(selection: Selection, options: Options) -> Result:
         title="Leaderboards",
         summary=[
             f"{units.plural('board', len(boards))} with {entries_told}; "
-            f"on {tied} of them the order of some entries is open.",
+            + (f"on {tied} the order of some entries is open." if tied else "the order of all entries is known."),
             *_shown_invalid(invalid, boards),
         ],
         tables=tables,

@@ -68,10 +68,11 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
     head = f"{units.plural('target', len(groups))} in {units.plural('bundle', len(newest.runs))}"
     message = f"{head}: {told or 'no variants'}"
     means = [_mean(key, each) for key, each in sorted(gains.items())]
+    told_means = _told(means)
     return Result(
         analysis="overview",
         title="Overview",
-        summary=[f"{message}.", *_told(means)],
+        summary=[f"{message}.", *told_means],
         tables=[
             Table("targets", "newest result of each target", _columns(), records),
             _counts(variants),
@@ -93,7 +94,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
             "a mean over targets describes these targets, not others: its interval shows what other draws of the same "
             "kind of target would give."
         ]
-        if means
+        if told_means
         else [],
         left_out=newest.left_out,
         sources=newest.sources,

@@ -60,7 +60,7 @@ def _energy(entry: Entry) -> Figure:
 
 
 CASES = {
-    "low-vram": Case("less peak memory", _memory, lambda entry, training: True),
+    "low-vram": Case("less peak memory of the GPU", _memory, lambda entry, training: _on_gpu(entry)),
     "low-latency": Case(
         "a shorter time of one call", _speed, lambda entry, training: entry.result.goal in ("latency", "speed")
     ),
@@ -143,6 +143,11 @@ def analyze(selection: Selection, options: Options) -> Result:
         left_out=newest.left_out,
         sources=newest.sources,
     )
+
+
+def _on_gpu(entry: Entry) -> bool:
+    """Whether the peak is of the device's memory; a processor's rows have that of the host."""
+    return entry.row.memory is not None and entry.row.memory.peak_bytes is not None
 
 
 def _base(entry: Entry) -> str:

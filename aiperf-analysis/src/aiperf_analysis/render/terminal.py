@@ -35,6 +35,9 @@ def show_table(table: Table) -> None:
     print_text(words(table.title))
     if table.note:
         print_text(words(table.note))
+    if not table.records:
+        click.echo("none")
+        return
     with_interval = {
         column.key
         for column in table.columns
