@@ -99,7 +99,7 @@ _NOUNS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 def _check_choice(name: str, text: str, choices: Sequence[str]) -> None:
     if choices and text not in choices:
-        raise UsageError(f"{name} got {words(text)!r};{nearest(text, list(choices))} accepted: {', '.join(choices)}.")
+        raise UsageError(f"{name} got {words(text)!r}.{nearest(text, list(choices))} Accepted: {', '.join(choices)}.")
 
 
 def _truth(text: str) -> bool:

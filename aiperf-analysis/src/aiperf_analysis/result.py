@@ -1,13 +1,15 @@
 """The result of an analysis, as plain data.
 
-A command, a page and an endpoint render the same `Result`. The records do no I/O: `document` gives the JSON document,
-`schema` its JSON Schema. Units are SI and are named in a figure's `unit`. What was not measured is a figure without a
-value, with the reason.
+A command, a page and an endpoint render the same `Result`. The records do no I/O: `document` gives the JSON document;
+`aiperf_analysis.schema` makes its JSON Schema, which ships with the package. Units are SI and
+are named in a figure's `unit`. What was not measured is a figure without a value, with the reason.
 """
 
+import math
+from pathlib import PurePath
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from aiperf_core.errors import ExitCode
 
@@ -17,6 +19,8 @@ SCHEMA_VERSION = 1
 Certainty = Literal["measured", "counted", "derived", "estimated"]
 Form = Literal["text", "figure", "verdict"]
 PictureKind = Literal["intervals", "lines", "scatter", "waterfall", "bars", "flame", "timeline"]
+# Why a figure beyond the range of numbers has no value.
+BEYOND = "beyond the range of numbers"
 Status = Literal["ok", "nothing", "distrusted", "regression", "inconclusive"]
 
 EXIT_CODES: dict[str, ExitCode] = {
@@ -47,7 +51,8 @@ class Figure:
 
     value: null where there is none; `reason` then says why.
     low, high: the ends of the interval; null where the figure has none, as of a counted one.
-    unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `1/s` and so on.
+    unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `1/s`, `%`, `count`, `number` (such as an error)
+        and so on.
     certainty: how the figure came about.
     """
 
@@ -237,16 +242,23 @@ def figure(estimate: Any, unit: str = "1", certainty: Certainty = "measured", re
     """The figure of an `Estimate` (value, low, high); of None, a figure without a value and with the reason."""
     if estimate is None:
         return Figure(value=None, unit=unit, certainty=certainty, reason=reason)
+    if not all(map(math.isfinite, (estimate.value, estimate.low, estimate.high))):
+        return Figure(value=None, unit=unit, certainty=certainty, reason=BEYOND)
     return Figure(value=estimate.value, low=estimate.low, high=estimate.high, unit=unit, certainty=certainty)
 
 
 def counted(value: float | None, unit: str = "1", reason: str = "not measured") -> Figure:
     """The figure of a counted value, which has no interval; of None, with the reason."""
+    if value is not None and not math.isfinite(value):
+        value, reason = None, BEYOND
     return Figure(value=value, unit=unit, certainty="counted", reason=reason if value is None else None)
 
 
 def document(result: Result) -> dict[str, Any]:
-    """The result as a JSON document. Fields that are empty stay in it."""
-    from attrs import asdict
+    """The result as a JSON document. Fields that are empty stay in it; paths and tuples become texts and lists."""
+    found: dict[str, Any] = asdict(result, value_serializer=_plain)
+    return found
 
-    return asdict(result)
+
+def _plain(_: type, __: Any, value: Any) -> Any:
+    return str(value) if isinstance(value, PurePath) else value

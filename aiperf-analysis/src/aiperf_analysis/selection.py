@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from aiperf_analysis.result import LeftOut, Origin, Source
+from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
@@ -161,11 +162,13 @@ class Selection:
     runs: the bundles, newest first.
     every: the rows of these bundles, believed or not. Controls are among them.
     unreadable: bundles that were left out, with the reason.
+    patterns: the patterns of targets that were asked for; empty for all.
     """
 
     runs: Sequence[Measured]
     every: Sequence[Entry]
     unreadable: Sequence[LeftOut] = field(factory=tuple)
+    patterns: Sequence[str] = ()
 
     @cached_property
     def _believed(self) -> list[Entry]:
@@ -249,37 +252,37 @@ def select(
     hardware: a pattern of kinds of machine.
     labels: labels that a run must have.
 
-    Raises UsageError for a text that names nothing. Damaged bundles are left out with the reason.
+    A bundle that is named twice, or that has a copy, is read as one. Raises UsageError for a text that names nothing.
+    Damaged bundles are left out with the reason.
     """
-    runs: list[Measured] = []
-    every: list[Entry] = []
-    unreadable: list[LeftOut] = []
-    seen: set[tuple[str, str | None, str | None]] = set()
+    asked: dict[Path, tuple[Path, list[tuple[str | None, str | None]]]] = {}
     for path, target, row in _addressed(texts, folder):
-        if (str(path), target, row) in seen:
-            continue
-        seen.add((str(path), target, row))
+        asked.setdefault(path.resolve(), (path, []))[1].append((target, row))
+    # By the bundle's id: a copy of a bundle is no second run.
+    runs: dict[str, Measured] = {}
+    every: dict[tuple[str, str, str], Entry] = {}
+    unreadable: list[LeftOut] = []
+    for path, parts in asked.values():
         try:
-            run, results = _read(path)
+            read, results = _read(path)
         except BundleError as error:
             unreadable.append(LeftOut(words(path.name), "", str(error)))
             continue
-        if labels and not labels.items() <= run.manifest.labels.items():
+        if labels and not labels.items() <= read.manifest.labels.items():
             continue
-        found = [
-            Entry(run, result, one)
-            for result in results
-            if (target is None or result.target == target)
-            and (not targets or any(fnmatchcase(result.target, pattern) for pattern in targets))
-            and (device is None or result.device == device)
-            for one in result.rows
-            if row is None or one.name == row
-        ]
-        found = [one for one in found if hardware is None or fnmatchcase(one.hardware, hardware)]
-        runs.append(run)
-        every += found
-    runs.sort(key=lambda run: run.created, reverse=True)
-    return Selection(runs, every, unreadable)
+        run = runs.setdefault(read.id, read)
+        for result in results:
+            if targets and not any(fnmatchcase(result.target, pattern) for pattern in targets):
+                continue
+            if device is not None and result.device != device:
+                continue
+            for row_of in result.rows:
+                wanted = any(target in (None, result.target) and row in (None, row_of.name) for target, row in parts)
+                one = Entry(run, result, row_of)
+                if wanted and (hardware is None or fnmatchcase(one.hardware, hardware)):
+                    every.setdefault((run.id, result.target, row_of.name), one)
+    newest = sorted(runs.values(), key=lambda run: run.created, reverse=True)
+    return Selection(newest, list(every.values()), unreadable, tuple(targets))
 
 
 def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str | None, str | None]]:
@@ -323,6 +326,6 @@ def required(entries: Sequence[Entry], selection: Selection, what: str = "a beli
         reasons[text] = reasons.get(text, 0) + 1
     told = "; ".join(f"{count} x {words(text)}" for text, count in list(reasons.items())[:5])
     raise AiperfError(
-        f"there is no {what.removeprefix('a ')} in {len(selection.runs)} bundles"
+        f"there is no {what.removeprefix('a ')} in {units.plural('bundle', len(selection.runs))}"
         f"{f'. Left out: {told}' if told else ''}. Run more targets: aiperf run PATTERN"
     )

@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import intervals
-from aiperf_core.stats.intervals import Blocks, half_width, log_contrast, median_interval, ratio_interval, verdict
+from aiperf_core.stats.intervals import (
+    Blocks,
+    half_width,
+    joint_medians,
+    log_contrast,
+    median_interval,
+    ratio_interval,
+    verdict,
+)
 
-SIMULATIONS = 200
+SIMULATIONS, REPEATS = 200, 100
 
 # Each estimate draws some thousand resamples.
 few = settings(deadline=None, max_examples=40)
@@ -511,3 +519,86 @@ def test_a_contrast_counts_common_passes_only() -> None:
 def test_weights_that_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match=r"each side takes a finite weight other than 0"):
         log_contrast(four_sides(1.0)[:2], weights)
+
+
+def of_rounds(seed: int, scales: tuple[float, ...], *, between: float = 0.0, drift: float = 0.0) -> list[Blocks]:
+    """Sides of a made-up run of three rounds of eight passes, with equal passes.
+
+    between: the spread of what a round does to a side. drift: the spread of what a round does to all sides.
+    """
+    rng = np.random.default_rng(seed)
+    passes, length, rounds = 24, 4, 3
+    of_pass = np.repeat(np.arange(rounds), passes // rounds)
+    common = rng.lognormal(0, 0.03, passes) * rng.lognormal(0, drift, rounds)[of_pass]
+    sides = []
+    for scale in scales:
+        level = scale * common * rng.lognormal(0, between, rounds)[of_pass] * rng.lognormal(0, 0.01, passes)
+        times = level[:, None] * rng.lognormal(0, 0.02, (passes, length))
+        numbers = np.repeat(np.arange(passes), length)
+        sides.append(Blocks.of(list(times.ravel()), list(numbers), list(of_pass[numbers])))
+    return sides
+
+
+def central(draws: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize("between", [0.0, 0.02])
+def test_joint_medians_are_as_wide_as_the_intervals(between: float) -> None:
+    widths = {"joint": [], "interval": [], "ratio": [], "contrast": []}
+    for seed in range(20):
+        top, bottom = of_rounds(seed, (2.0, 1.0), between=between)
+        draws = joint_medians((top, bottom), seed=seed)
+        assert draws is not None
+        assert draws.shape == (2000, 2)
+        low, high = central(draws[:, 0])
+        one, both = of_median(top), estimated(top, bottom)
+        widths["joint"].append(math.log(high / low))
+        widths["interval"].append(math.log(one.high / one.low))
+        low, high = central(draws[:, 0] / draws[:, 1])
+        widths["contrast"].append(math.log(high / low))
+        widths["ratio"].append(math.log(both.high / both.low))
+    assert 0.6 < np.median(widths["joint"]) / np.median(widths["interval"]) < 1.7
+    assert 0.8 < np.median(widths["contrast"]) / np.median(widths["ratio"]) < 1.7
+
+
+@pytest.mark.parametrize(("between", "drift"), [(0.0, 0.0), (0.02, 0.0), (0.0, 0.05)])
+def test_joint_medians_predict_a_repeated_run(between: float, drift: float) -> None:
+    scales, found = (1.5, 1.2, 1.0), 0
+    for seed in range(REPEATS):
+        draws = joint_medians(of_rounds(seed, scales, between=between, drift=drift), draws=500, seed=seed)
+        assert draws is not None
+        first, _, last = (
+            float(np.median(side.times)) for side in of_rounds(seed + 10_000, scales, between=between, drift=drift)
+        )
+        low, high = central(draws[:, 0] / draws[:, 2])
+        found += low <= first / last <= high
+    assert found >= 0.92 * REPEATS
+
+
+def test_what_sides_have_in_common_cancels_in_joint_medians() -> None:
+    top, bottom = pair(1, ratio=1.3, shared=0.1, own=0.001, passes=40)
+    draws = joint_medians((top, bottom))
+    assert draws is not None
+    apart = np.std(np.log(draws[:, 0] / np.roll(draws[:, 1], 1)))
+    assert np.std(np.log(draws[:, 0] / draws[:, 1])) < 0.5 * apart
+    assert np.median(draws[:, 0] / draws[:, 1]) == pytest.approx(1.3, rel=0.03)
+
+
+def test_joint_medians_need_common_passes_and_sides() -> None:
+    early = Blocks.of([1.0] * 8, list(range(8)))
+    late = Blocks.of([1.0] * 8, list(range(3, 11)))
+    assert joint_medians((early, late)) is None
+    same = joint_medians((early, early), draws=10)
+    assert same is not None
+    assert np.all(same == 1.0)
+    with pytest.raises(ValueError, match="got 0 sides"):
+        joint_medians(())
+
+
+def test_joint_medians_are_no_narrower_than_the_clocks_step() -> None:
+    coarse = Blocks.of([1e-6] * 24, list(range(24)), step_s=1e-7)
+    draws = joint_medians((coarse,))
+    assert draws is not None
+    assert central(draws[:, 0])[1] / 1e-6 > 1.08

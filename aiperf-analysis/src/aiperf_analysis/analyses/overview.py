@@ -1,69 +1,82 @@
-"""What the results say altogether: verdicts, gains, and what was not believed."""
+"""What the results say altogether, on one page: verdicts, gains, and what was not believed."""
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 from attrs import asdict
 
 from aiperf_analysis.options import NoOptions
 from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
 from aiperf_core.results.models import Row
 from aiperf_core.stats.best import best_of
+
+# The kinds of baseline over which gains are averaged. A gain over an antipattern says how bad that is.
+AVERAGED = ("reasonable", "naive")
+FEWEST = 3  # targets of a mean
+DRAWS = 4000
 
 
 def analyze(selection: Selection, options: NoOptions) -> Result:
     """Count the verdicts of the newest results of each target, and list the best variant of each.
 
     The gain of a target is the figure of its best variant: the speedup, or the memory gain where memory is the goal.
+    Geometric means are over targets with a reasonable or a naive baseline; their intervals are by bootstrap over
+    targets. Targets that expect no gain, and lossy variants, are in no mean.
     """
     newest = selection.latest()
     required(newest.entries, newest)
     groups = newest.targets()
     records: list[Record] = []
     points: list[Point] = []
-    for (_, name), entries in sorted(groups.items(), key=lambda pair: pair[0][1]):
-        best = _best(entries)
-        row = best.row if best else None
-        gain = _gain(row, entries[0].result.goal)
+    gains: dict[tuple[str, str, str], list[Figure]] = {}
+    for (_, name), entries in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[1][0].hardware)):
+        best, result = _best(entries), entries[0].result
+        gain = _gain(best.row if best else None, result.goal)
+        kind = _kind(entries)
         records.append(
             Record(
                 {
                     "target": name,
                     "class": entries[0].hardware,
-                    "goal": entries[0].result.goal,
-                    "best": row.name if row else None,
-                    "verdict": row.verdict.value if row else None,
+                    "goal": result.goal,
+                    "best": best.row.name if best else None,
+                    "verdict": best.row.verdict.value if best else None,
                     "gain": gain,
+                    "memory": _memory(best.row if best else None),
+                    "baseline": kind,
+                    "note": f"no gain is expected: {result.no_gain}" if result.no_gain else None,
                 },
                 [best.origin] if best else [],
             )
         )
-        if best and gain.value is not None:
-            place = Figure(value=float(len(points)), unit="count", certainty="counted")
-            points.append(
-                Point(label=f"{name}:{best.row.name}", x=gain, y=place, mark=best.row.verdict.value, origin=best.origin)
-            )
-    verdicts = Counter(one.row.verdict.value for one in newest.every if one.row.role == "variant")
-    counts = [Record({"verdict": name, "rows": counted(count, "count")}) for name, count in verdicts.most_common()]
-    message = f"{len(groups)} targets in {len(newest.runs)} bundles: " + ", ".join(
-        f"{count} {name}" for name, count in verdicts.most_common()
-    )
-    columns = [
-        Column("target", "target"),
-        Column("class", "kind of machine"),
-        Column("goal", "goal"),
-        Column("best", "best variant"),
-        Column("verdict", "verdict", "verdict"),
-        Column("gain", "gain", "figure"),
-    ]
+        exact = _best([one for one in entries if one.row.quality is None])
+        averaged = _gain(exact.row if exact else None, result.goal)
+        if averaged.value is not None and not result.no_gain and kind in AVERAGED:
+            gains.setdefault((result.goal, entries[0].hardware, kind), []).append(averaged)
+        if best is None or gain.value is None:
+            continue
+        place = Figure(value=float(len(points)), unit="count", certainty="counted")
+        label = f"{name}:{best.row.name}"
+        points.append(Point(label=label, x=gain, y=place, mark=best.row.verdict.value, origin=best.origin))
+    variants = [one for one in newest.every if one.row.role == "variant"]
+    verdicts = Counter(one.row.verdict.value for one in variants)
+    told = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+    head = f"{units.plural('target', len(groups))} in {units.plural('bundle', len(newest.runs))}"
+    message = f"{head}: {told or 'no variants'}"
+    means = [_mean(key, each) for key, each in sorted(gains.items())]
+    told_means = _told(means)
     return Result(
         analysis="overview",
         title="Overview",
-        summary=[f"{message}."],
+        summary=[f"{message}.", *told_means],
         tables=[
-            Table("targets", "newest result of each target", columns, records),
-            Table("verdicts", "verdicts of variants", [Column("verdict", "verdict", "verdict"),
-                  Column("rows", "rows", "figure")], counts),
+            Table("targets", "newest result of each target", _columns(), records),
+            _counts(variants),
+            *([_means(means)] if means else []),
         ],
         drawings=[
             Drawing(
@@ -71,19 +84,38 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
                 title="Gain of the best variant of each target",
                 kind="intervals",
                 message=message,
-                x=Axis(title="gain over the baseline", log=True),
+                x=Axis(title="gain over the baseline (more is better)", log=True),
                 y=Axis(title="target", unit="count"),
                 series=[Series(name="best variant", points=points)],
             )
         ],
         options=asdict(options),
+        assumptions=[
+            "a mean over targets describes these targets, not others: its interval shows what other draws of the same "
+            "kind of target would give."
+        ]
+        if told_means
+        else [],
         left_out=newest.left_out,
         sources=newest.sources,
-    )  # fmt: skip
+    )
+
+
+def geometric_mean(gains: Sequence[float], seed: int = 0) -> Figure:
+    """The geometric mean with its interval by bootstrap over targets; of fewer than three, a reason."""
+    if len(gains) < FEWEST:
+        return Figure(value=None, reason=f"a mean takes at least {FEWEST} targets; found {len(gains)}")
+    logs = np.log(gains)
+    drawn = np.random.default_rng(seed).choice(logs, size=(DRAWS, len(logs))).mean(axis=1)
+    # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
+    wide = (drawn - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1))
+    low, high = np.quantile(wide, [0.025, 0.975])
+    mean = float(logs.mean())
+    return Figure(value=math.exp(mean), low=math.exp(mean + float(low)), high=math.exp(mean + float(high)))
 
 
 def _best(entries: list[Entry]) -> Entry | None:
-    row = best_of([one.row for one in entries], entries[0].result.goal)
+    row = best_of([one.row for one in entries], entries[0].result.goal) if entries else None
     return next((one for one in entries if one.row is row), None)
 
 
@@ -93,3 +125,84 @@ def _gain(row: Row | None, goal: str) -> Figure:
     if goal == "memory":
         return counted(row.memory_gain, reason="no memory was measured")
     return figure(row.speedup, reason="the row has no speedup")
+
+
+def _memory(row: Row | None) -> Figure:
+    if row is None:
+        return Figure(value=None, reason="no variant is believed")
+    return counted(row.memory_gain, reason="no memory was measured")
+
+
+def _kind(entries: Sequence[Entry]) -> str | None:
+    base = entries[0].baseline
+    return base.kind if base else None
+
+
+def _mean(key: tuple[str, str, str], gains: Sequence[Figure]) -> Record:
+    goal, hardware, kind = key
+    return Record(
+        {
+            "goal": goal,
+            "class": hardware,
+            "baseline": kind,
+            "targets": counted(len(gains), "count"),
+            "mean": geometric_mean([one.value for one in gains if one.value]),
+        }
+    )
+
+
+def _told(means: Sequence[Record]) -> list[str]:
+    """A sentence for each mean that could be computed."""
+    from aiperf_analysis.render import figures
+
+    found = []
+    for one in means:
+        cells, mean = one.cells, one.cells["mean"]
+        if isinstance(mean, Figure) and mean.value is not None:
+            what = "memory gain" if cells["goal"] == "memory" else "speedup"
+            found.append(
+                f"Mean {what} over {cells['baseline']} baselines on {cells['class']} (goal {cells['goal']}): "
+                f"{figures.whole(mean)}."
+            )
+    return found
+
+
+def _columns() -> list[Column]:
+    return [
+        Column("target", "target"),
+        Column("class", "kind of machine"),
+        Column("goal", "goal"),
+        Column("best", "best variant"),
+        Column("verdict", "verdict", "verdict"),
+        Column("gain", "gain", "figure"),
+        Column("memory", "memory gain", "figure"),
+        Column("baseline", "baseline"),
+        Column("note", "note"),
+    ]
+
+
+def _counts(variants: Sequence[Entry]) -> Table:
+    """The verdicts of variants by goal and kind of machine."""
+    counts = Counter((one.row.verdict.value, one.result.goal, one.hardware) for one in variants)
+    records = [
+        Record({"verdict": verdict, "goal": goal, "class": hardware, "rows": counted(count, "count")})
+        for (verdict, goal, hardware), count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    columns = [
+        Column("verdict", "verdict", "verdict"),
+        Column("goal", "goal"),
+        Column("class", "kind of machine"),
+        Column("rows", "rows", "figure"),
+    ]
+    return Table("verdicts", "verdicts of variants", columns, records)
+
+
+def _means(means: list[Record]) -> Table:
+    columns = [
+        Column("goal", "goal"),
+        Column("class", "kind of machine"),
+        Column("baseline", "baseline"),
+        Column("targets", "targets", "figure"),
+        Column("mean", "geometric mean of the gains", "figure"),
+    ]
+    return Table("means", "mean gains of the best exact variants", columns, means)

@@ -35,6 +35,9 @@ def show_table(table: Table) -> None:
     print_text(words(table.title))
     if table.note:
         print_text(words(table.note))
+    if not table.records:
+        click.echo("none")
+        return
     with_interval = {
         column.key
         for column in table.columns
@@ -42,7 +45,7 @@ def show_table(table: Table) -> None:
     }
     heads: list[str] = []
     for column in table.columns:
-        heads += [column.title, "95 % interval"] if column.key in with_interval else [column.title]
+        heads += [words(column.title), "95 % interval"] if column.key in with_interval else [words(column.title)]
     rows = []
     for record in table.records:
         cells: list[str] = []

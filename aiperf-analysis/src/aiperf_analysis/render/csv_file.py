@@ -36,7 +36,7 @@ def _table(table: Table) -> str:
             if column.key not in figures:
                 cells.append(_safe(cell))
             elif isinstance(cell, Figure):
-                cells += [cell.value, cell.low, cell.high, cell.unit, cell.reason]
+                cells += [cell.value, cell.low, cell.high, _safe(cell.unit), _safe(cell.reason)]
             else:
                 cells += [_safe(cell), None, None, None, None]
         origins = record.origins

@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Sequence
 
 from aiperf_analysis.render import figures
-from aiperf_analysis.result import Axis, Drawing, Point, Series
+from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series
 from aiperf_core.render import svg
 from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, line, log_scale, shortened, text_width
 
 WIDE, HIGH = 720.0, 320.0
 EDGE, LEFT, BELOW = 12.0, 68.0, 40.0
 LINE = 20.0  # height of a line of `intervals`
+BOLD = 1.15  # how much wider letters of a title are than others
 FORMS = ("circle", "square", "triangle", "diamond")
 _MARKS = {"front": "circle", "dominated": "square", "undecided": "diamond", "SUSPECT": "triangle"}
 
@@ -26,16 +27,28 @@ def picture(drawing: Drawing) -> Picture:
 
 def _head(drawing: Drawing) -> tuple[list[Shape], float]:
     """The title and the legend, and where the plane begins."""
-    shapes: list[Shape] = [Text(EDGE, 24, shortened(drawing.title, WIDE - 2 * EDGE, 15), "title")]
+    shapes: list[Shape] = [Text(EDGE, 24, shortened(drawing.title, (WIDE - 2 * EDGE) / BOLD, 15), "title")]
     if len(drawing.series) < 2:
         return shapes, 40.0
-    entries = [(form, f"mark {colour}", one.name) for one, form, colour in _looks(drawing.series)]
+    entries = [(*_look(one, form, colour), one.name) for one, form, colour in _looks(drawing.series)]
     legend, bottom = svg.legend(entries, EDGE, WIDE - EDGE, 34)
     return [*shapes, *legend], bottom + 8
 
 
 def _looks(series: Sequence[Series]) -> list[tuple[Series, str, str]]:
     return [(one, FORMS[index % len(FORMS)], svg.SERIES[index % len(svg.SERIES)]) for index, one in enumerate(series)]
+
+
+def _look(series: Series, form: str, colour: str) -> tuple[str, str]:
+    """The form and the class of a series in the legend: those of its points, where these have one mark."""
+    marks = {point.mark for point in series.points}
+    mark = marks.pop() if len(marks) == 1 else ""
+    return _MARKS.get(mark, form), f"{_kind(mark)} {colour}"
+
+
+def _kind(mark: str) -> str:
+    """The class of a point: hollow for one that is not proven."""
+    return "hollow" if mark in ("dominated", "undecided") else "mark"
 
 
 def _values(points: Sequence[Point], axis: str) -> list[float]:
@@ -61,7 +74,16 @@ def _scale(values: Sequence[float], axis: Axis, left: float, right: float) -> Sc
 
 
 def _ticks(scale: Scale, axis: Axis, most: int) -> list[tuple[float, str]]:
-    return [(value, _label(value, axis)) for value in scale.ticks(most)]
+    if axis.unit != "B" or scale.high <= 0:
+        return [(value, _label(value, axis)) for value in scale.ticks(most)]
+    if scale.log:
+        first, last = math.ceil(math.log2(scale.low) - 1e-9), math.floor(math.log2(scale.high) + 1e-9)
+        every = max(1, -(-(last - first + 1) // most))
+        return [(2.0**power, _label(2.0**power, axis)) for power in range(first, last + 1, every)]
+    # Round numbers of KiB or MiB, not of bytes.
+    unit = 1024.0 ** max(0, math.floor(math.log(scale.high, 1024)))
+    found = Scale(scale.low / unit, scale.high / unit, 0.0, 1.0).ticks(most)
+    return [(value * unit, _label(value * unit, axis)) for value in found]
 
 
 def _label(value: float, axis: Axis) -> str:
@@ -87,10 +109,14 @@ def _plane(drawing: Drawing) -> Picture:
     bottom = top + HIGH
     points = [point for one in drawing.series for point in one.points]
     shown = [point for point in points if point.x.value is not None and point.y.value is not None]
-    x = _scale([*_values(shown, "x"), *drawing.borders.values()], drawing.x, LEFT, WIDE - EDGE - 8)
     y = _scale(_values(shown, "y"), drawing.y, bottom, top + 14)
+    ticks = _ticks(y, drawing.y, 6)
+    begin = max([LEFT, *(text_width(label, 10) + EDGE + 8 for _, label in ticks)])
+    x = _scale([*_values(shown, "x"), *drawing.borders.values()], drawing.x, begin, WIDE - EDGE - 8)
     shapes += svg.axis_below(x, top + 14, bottom, _ticks(x, drawing.x, 7), drawing.x.title)
-    shapes += svg.axis_left(y, LEFT, WIDE - EDGE, _ticks(y, drawing.y, 6), "")
+    shapes += svg.axis_left(y, begin, WIDE - EDGE, ticks, "")
+    if not shown:
+        shapes.append(Text((begin + WIDE) / 2, (top + bottom) / 2, "no figures to draw", "label", "middle"))
     shapes.append(Text(EDGE, top + 4, shortened(drawing.y.title, WIDE - 2 * EDGE, 10), "note"))
     for name, at in drawing.borders.items():
         shapes += [line(x(at), top + 14, x(at), bottom, "divider", name), Text(x(at) + 3, top + 24, name, "note")]
@@ -108,24 +134,31 @@ def _plane(drawing: Drawing) -> Picture:
                 shapes.append(line(left, y(point.y.low), left, y(point.y.high), f"whisker {colour}"))
             if point.x.low is not None and point.x.high is not None and point.x.high > point.x.low:
                 shapes.append(line(x(point.x.low), up, x(point.x.high), up, f"whisker {colour}"))
-            kind = "hollow" if point.mark in ("dominated", "undecided") else "mark"
-            shapes.append(svg.mark(left, up, 3.5, _MARKS.get(point.mark, form), f"{kind} {colour}", tip))
-    shapes += _labels([(point, x(point.x.value or 0), y(point.y.value or 0)) for point in shown])
+            shapes.append(svg.mark(left, up, 3.5, _MARKS.get(point.mark, form), f"{_kind(point.mark)} {colour}", tip))
+    shapes += _labels([(point.label, _reach(point.x, x), y(point.y.value or 0)) for point in shown], begin)
     return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
 
 
-def _labels(places: Sequence[tuple[Point, float, float]]) -> list[Shape]:
-    """Names beside points where they fit without covering each other."""
-    taken: list[tuple[float, float, float]] = []
+def _reach(value: Figure, scale: Scale) -> tuple[float, float]:
+    """The places of a mark's ends with its whiskers."""
+    at = scale(value.value or 0)
+    if value.low is None or value.high is None:
+        return at - 4, at + 4
+    return min(at - 4, scale(value.low)), max(at + 4, scale(value.high))
+
+
+def _labels(places: Sequence[tuple[str, tuple[float, float], float]], edge: float) -> list[Shape]:
+    """Names beside points, where they cover neither a mark nor each other. `edge` is the left end of the plane."""
+    taken = [(left, right, y) for _, (left, right), y in places]
     shapes: list[Shape] = []
-    for point, x, y in places:
-        width = text_width(point.label, 10)
-        for left in (x + 7, x - 7 - width):
-            inside = left > LEFT and left + width < WIDE - EDGE
-            free = all(abs(y - other) > 11 or left > end or left + width < start for start, end, other in taken)
-            if inside and free and point.label:
+    for label, (begin, end), y in places:
+        width = text_width(label, 10)
+        for left in (end + 4, begin - 4 - width):
+            inside = left > edge and left + width < WIDE - EDGE
+            free = all(abs(y - other) > 11 or left > right or left + width < start for start, right, other in taken)
+            if inside and free and label:
                 taken.append((left, left + width, y))
-                shapes.append(Text(left, y + 3, point.label, "note"))
+                shapes.append(Text(left, y + 3, label, "note"))
                 break
     return shapes
 

@@ -64,7 +64,7 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
     if not math.isfinite(value):
         return str(value)
     if unit == "B":
-        return units.size(value)
+        return f"-{units.size(-value)}" if value < 0 else units.size(value)
     if unit == "%":
         return f"{value:.3g} %" if suffix else f"{value:.3g}"
     if unit in _PREFIXED:
@@ -73,7 +73,7 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
         return f"{_three(value / scale)} {prefix}{shown}"
     if unit == "1":
         return _three(value) + ("x" if suffix else "")
-    if unit == "count":
+    if unit in ("count", "number"):
         return f"{value:,.0f}" if value == round(value) else _three(value)
     return f"{_three(value)} {unit}"
 

@@ -24,7 +24,9 @@ def page(result: Result) -> str:
     parts += [Markup("<p>{}</p>").format(words(one)) for one in result.summary]
     for one in result.drawings:
         drawn = Markup(svg.document(drawings.picture(one)))
-        parts.append(Markup("<figure>{}<figcaption class=quiet>{}</figcaption></figure>").format(drawn, one.message))
+        parts.append(
+            Markup("<figure>{}<figcaption class=quiet>{}</figcaption></figure>").format(drawn, words(one.message))
+        )
     parts += [_table(one) for one in result.tables]
     parts += _listed("Assumptions", [words(one) for one in result.assumptions])
     left_out = [f"{words(one.what)} {one.verdict}: {words(one.reason)}" for one in result.left_out]
@@ -61,7 +63,7 @@ def _table(table: Table) -> Markup:
                 shown += Markup(" <span class=quiet>({})</span>").format(words(why))
             cells.append(Markup("<td class={}>{}</td>").format(column.form, shown))
         rows.append(Markup("<tr>{}</tr>").format(Markup("").join(cells)))
-    heads = Markup("").join(Markup("<th class={}>{}</th>").format(one.form, one.title) for one in table.columns)
+    heads = Markup("").join(Markup("<th class={}>{}</th>").format(one.form, words(one.title)) for one in table.columns)
     note = Markup("<p>{}</p>").format(words(table.note)) if table.note else Markup("")
     body = Markup("").join(rows)
     title = words(table.title)

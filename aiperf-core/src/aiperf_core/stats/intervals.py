@@ -136,6 +136,62 @@ def log_contrast(sides: Sequence[Blocks], weights: Sequence[float], seed: int = 
     return _remembered(tuple(side.key for side in kept), tuple(float(weight) for weight in weights), seed)
 
 
+def joint_medians(sides: Sequence[Blocks], draws: int = DRAWS, seed: int = 0) -> Floats | None:
+    """Draws of the medians that a repeated run would find, for all sides together: `(draws, sides)`, in seconds.
+
+    The sides share the draws of the passes that all of them have, so what they have in common cancels in any comparison
+    of two columns. Each column varies as widely as the side's interval: the variance counts twice, differences between
+    rounds and the drift of the machine are added. Differences between rounds are estimated as covariances of the sides,
+    of which the positive part counts. The drift is one factor for all sides of a draw.
+
+    None where the sides have fewer than `MIN_PASSES` passes in common. Raises ValueError without sides or draws.
+    """
+    if not sides or draws < 1:
+        raise ValueError(f"joint draws need sides and draws; got {len(sides)} sides and {draws} draws")
+    present = functools.reduce(np.intersect1d, (side.present for side in sides))
+    if len(present) < MIN_PASSES:
+        return None
+    kept = [side.only(np.isin(side.passes, present)) for side in sides]
+    rng = np.random.default_rng(seed)
+    of_pass = kept[0].rounds[np.searchsorted(kept[0].passes, present)]
+    rounds = np.unique(of_pass)
+    drawn = _drawn_medians(rng, kept, present, of_pass, draws, seed)
+    centre = np.log([float(np.median(side.times)) for side in kept])
+    apart = np.log(np.stack(drawn, axis=1)) - centre
+    # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
+    freedom = max(len(present) - len(rounds), 1)
+    apart *= math.sqrt(len(present) / freedom) * _tails(rng, draws, freedom)
+    if len(rounds) > 1:
+        noise = np.atleast_2d(np.cov(apart, rowvar=False))
+        few = _tails(rng, draws, len(rounds) - 1)
+        apart = apart + _between_sides(kept, rounds, noise, rng, draws) * few
+        # The machine's drift: as in the interval of a single time, no less than what passes show, with few degrees.
+        drift = max(float(np.mean([_drift(side) for side in kept])), float(np.mean(np.diag(noise))))
+        apart = apart + math.sqrt(drift) * rng.standard_normal((draws, 1)) * few
+    steps = np.array([math.log1p(side.step_s / float(np.median(side.times))) for side in kept])
+    found: Floats = np.exp(centre + math.sqrt(_RUNS) * apart + steps * rng.uniform(-1, 1, size=apart.shape))
+    least = np.array([side.times.min() for side in kept]) / BEYOND_SEEN
+    most = np.array([side.times.max() for side in kept]) * BEYOND_SEEN
+    return np.clip(found, least, most)
+
+
+def _tails(rng: np.random.Generator, draws: int, freedom: int) -> Floats:
+    """Factors that turn normal numbers into those of Student's t, one for all sides of a draw: (draws, 1)."""
+    return np.sqrt(freedom / rng.chisquare(freedom, size=(draws, 1)))
+
+
+def _between_sides(
+    sides: list[Blocks], rounds: NDArray[np.int64], noise: Floats, rng: np.random.Generator, draws: int
+) -> Floats:
+    """Draws of what differences between rounds add to the logarithms of the medians: (draws, sides)."""
+    each = [[math.log(float(np.median(side.times[side.rounds == which]))) for which in rounds] for side in sides]
+    seen = np.atleast_2d(np.cov(np.array(each), ddof=1)) / len(rounds)
+    values, vectors = np.linalg.eigh(seen - noise)
+    scale = np.sqrt(np.maximum(values, 0.0))
+    found: Floats = (rng.standard_normal((draws, len(sides))) * scale) @ vectors.T
+    return found
+
+
 @functools.lru_cache(maxsize=64)
 def _remembered(keys: tuple["_Key", ...], weights: tuple[float, ...], seed: int) -> Estimate | None:
     """The interval of these sides. Each verdict and check that a row bears on asks for the row's interval."""
@@ -151,18 +207,8 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
     rounds = np.unique(sides[0].rounds)
     # The round of each pass: that of its first sample.
     of_pass = sides[0].rounds[np.searchsorted(sides[0].passes, present)]
-    samples = max(len(side.times) for side in sides)
-    draws = _draws_for(samples)
-    medians: list[Floats]
-    if len(present) >= _MANY_PASSES:
-        drawn = _drawn_weights(seed, of_pass.tobytes(), draws)
-        medians = [_weighted_medians(side, present, drawn) for side in sides]
-    elif samples >= _MANY_SAMPLES:
-        drawn = _weigh_passes(rng, of_pass, draws)
-        medians = [_weighted_medians_within(rng, side, present, drawn) for side in sides]
-    else:
-        chosen = _draw_passes(rng, of_pass, draws)
-        medians = [_resampled_medians(rng, side, present, chosen) for side in sides]
+    draws = _draws_for(max(len(side.times) for side in sides))
+    medians = _drawn_medians(rng, sides, present, of_pass, draws, seed)
     resampled = _combined(medians, weights)
     value = float(_combined([np.median(side.times) for side in sides], weights))
     within = float(np.var(np.log(resampled)))
@@ -177,6 +223,25 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
     step = sum(abs(weight) * side.step_s / float(np.median(side.times)) for side, weight in pairs)
     least, most = _seen(sides, weights)
     return Estimate(value, max(wide.low / (1 + step), least), min(wide.high * (1 + step), most))
+
+
+def _drawn_medians(
+    rng: np.random.Generator,
+    sides: list[Blocks],
+    present: NDArray[np.int64],
+    of_pass: NDArray[np.int64],
+    draws: int,
+    seed: int,
+) -> list[Floats]:
+    """Medians of resampled data of each side, on shared draws of the passes."""
+    if len(present) >= _MANY_PASSES:
+        drawn = _drawn_weights(seed, of_pass.tobytes(), draws)
+        return [_weighted_medians(side, present, drawn) for side in sides]
+    if max(len(side.times) for side in sides) >= _MANY_SAMPLES:
+        drawn = _weigh_passes(rng, of_pass, draws)
+        return [_weighted_medians_within(rng, side, present, drawn) for side in sides]
+    chosen = _draw_passes(rng, of_pass, draws)
+    return [_resampled_medians(rng, side, present, chosen) for side in sides]
 
 
 def _seen(sides: list[Blocks], weights: tuple[float, ...]) -> tuple[float, float]:

@@ -1,0 +1,374 @@
+"""Results against a file of performance targets, each with its source and date.
+
+    [[target]]
+    name = "ch07.memory_access"   # a benchmark, or a pattern
+    row = "coalesced"             # an implementation; without it, the best variant
+    metric = "speedup"
+    at_least = 4.0                # or at_most
+    class = "nvidia-h200-*"       # without it, every kind of machine
+    source = "DESIGN.md, section 3"
+    date = 2026-11-01
+
+A metric `ceiling.NAME` holds what the machine was measured to reach, such as `ceiling.copy_bytes_per_s`.
+"""
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import asdict, frozen
+
+from aiperf_analysis import joint
+from aiperf_analysis.options import option
+from aiperf_analysis.result import (
+    Axis,
+    Column,
+    Drawing,
+    Figure,
+    Point,
+    Record,
+    Result,
+    Series,
+    Status,
+    Table,
+    counted,
+    figure,
+)
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.names import words
+from aiperf_core.stats.best import best_of
+from aiperf_core.targets import nearest
+
+MET, MISSED, UNCLEAR = "MET", "MISSED", "UNCLEAR"
+LARGEST_FILE = 1 << 20  # bytes
+CEILING = "ceiling."
+_FIELDS = ("name", "row", "metric", "at_least", "at_most", "class", "source", "date", "note")
+_HEAD = re.compile(r"^\s*\[\[\s*target\s*\]\]", re.MULTILINE)
+
+Bound = Literal["at least", "at most"]
+
+
+@frozen
+class Options:
+    """Options of this analysis."""
+
+    file: Path | None = option(None, "The file of targets, in TOML.", metavar="FILE")
+    require_met: bool = option(False, "End with 4 for a target that is MISSED, with 5 for one that is UNCLEAR.")
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """An entry of the file.
+
+    name: a benchmark or a pattern; empty for a ceiling. row: empty for the best variant.
+    bound, value: what the figure must reach or must not exceed.
+    line: where it begins in the file.
+    """
+
+    name: str
+    row: str
+    metric: str
+    bound: Bound
+    value: float
+    hardware: str
+    source: str
+    date: date
+    line: int
+    note: str = ""
+
+
+@frozen
+class Metric:
+    """A figure of a row that a target can be set for."""
+
+    unit: str
+    figure: Callable[[Entry], Figure]
+
+
+def _estimate(name: str, unit: str) -> Metric:
+    return Metric(unit, lambda entry: figure(getattr(entry.row, name), unit, reason=f"the row has no {name}"))
+
+
+def _rate(name: str, unit: str) -> Metric:
+    """A rate of declared work: its interval is that of the time, turned over."""
+
+    def of(entry: Entry) -> Figure:
+        value, time = getattr(entry.row, name), entry.row.time_s
+        if value is None or time is None:
+            return Figure(value=None, unit=unit, reason=f"the row has no {name}")
+        low, high = value * time.value / time.high, value * time.value / max(time.low, time.value * 1e-9)
+        return Figure(value=value, low=low, high=high, unit=unit, certainty="derived")
+
+    return Metric(unit, of)
+
+
+def _fraction(entry: Entry) -> Figure:
+    light, time = entry.row.speed_of_light, entry.row.time_s
+    if light is None or time is None:
+        return Figure(value=None, unit="%", reason="the row has no speed of light")
+    low, high = light.time_s / time.high, light.time_s / max(time.low, time.value * 1e-9)
+    return Figure(value=100 * light.fraction, low=100 * low, high=100 * high, unit="%", certainty="derived")
+
+
+def _most(entry: Entry) -> Figure:
+    return counted(entry.row.memory.most_bytes if entry.row.memory else None, "B", "no peak of memory was measured")
+
+
+def _joules(entry: Entry) -> Figure:
+    return figure(joint.joules(entry.row), "J", reason=entry.row.no_energy or "no energy was measured")
+
+
+METRICS = {
+    "speedup": _estimate("speedup", "1"),
+    "step_speedup": _estimate("step_speedup", "1"),
+    "time_s": _estimate("time_s", "s"),
+    "wall_s": _estimate("wall_s", "s"),
+    "memory_gain": Metric("1", lambda entry: counted(entry.row.memory_gain, reason="no memory was measured")),
+    "memory_bytes": Metric("B", _most),
+    "bytes_per_s": _rate("bytes_per_s", "B/s"),
+    "flop_per_s": _rate("flop_per_s", "FLOP/s"),
+    "wire_bytes_per_s": _rate("wire_bytes_per_s", "B/s"),
+    "speed_of_light": Metric("%", _fraction),
+    "joules": Metric(
+        "J", lambda entry: figure(joint.joules(entry.row), "J", reason=entry.row.no_energy or "no energy")
+    ),
+}
+
+
+def analyze(selection: Selection, options: Options) -> Result:
+    """Hold the newest results to a file of performance targets: MET, MISSED or UNCLEAR.
+
+    MET: the whole interval lies on the good side of the target. MISSED: it lies on the other. UNCLEAR: it contains the
+    target, or nothing was measured. Each target has a source and a date; one without them is refused.
+    """
+    if options.file is None:
+        raise UsageError(
+            "--file is missing: a TOML file of performance targets, with entries [[target]] that have name, metric, "
+            "at_least or at_most, source and date."
+        )
+    wanted = read(options.file)
+    newest = selection.latest()
+    required(newest.entries, newest)
+    records: list[Record] = []
+    points: list[Point] = []
+    for one in wanted:
+        for record, actual in _held(one, newest):
+            records.append(record)
+            share = _share(actual, one)
+            place = Figure(value=float(len(points)), unit="count", certainty="counted")
+            origin = record.origins[0] if record.origins else None
+            label = f"{record.cells['target']} {one.metric}"
+            points.append(Point(label=label, x=share, y=place, mark=str(record.cells["status"]), origin=origin))
+    counts = Counter(str(record.cells["status"]) for record in records)
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in (MET, MISSED, UNCLEAR) if counts[kind])
+    status: Status = "ok"
+    if options.require_met and counts[MET] < len(records):
+        status = "regression" if counts[MISSED] else "inconclusive"
+    message = f"{units.plural('target', len(wanted))}, {units.plural('result', len(records))}: {told}."
+    return Result(
+        analysis="targets",
+        title="Performance targets",
+        summary=[message],
+        status=status,
+        tables=[Table("targets", f"results against '{options.file}'", _columns(), records)],
+        drawings=[
+            Drawing(
+                name="targets",
+                title="Results as a share of their targets",
+                kind="intervals",
+                message=message,
+                x=Axis(title="figure / target; a target 'at most' is met below 1", log=True),
+                y=Axis(title="target", unit="count"),
+                series=[Series(name="results", points=points)],
+            )
+        ],
+        options=asdict(options),
+        left_out=newest.left_out,
+        sources=newest.sources,
+    )
+
+
+# --- the file
+
+
+def read(path: Path) -> list[Wanted]:
+    """The entries of a file. Raises UsageError with path and line for one that is not complete."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--file cannot be read: '{path}': {error.strerror or error}.") from error
+    if len(data) > LARGEST_FILE:
+        raise UsageError(f"--file '{path}' has {units.size(len(data))}; a file of targets has at most 1 MiB.")
+    try:
+        text = data.decode()
+        document = tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise UsageError(f"--file '{path}' is no text in UTF-8, so it is no TOML.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"--file '{path}' is no TOML: {words(str(error))}.") from None
+    entries = document.get("target")
+    others = sorted(set(document) - {"target"})
+    if others or not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        found = f"found {words(others[0])!r}" if others else "found none"
+        raise UsageError(f"--file '{path}' takes entries [[target]] and nothing else; {found}.")
+    lines = [text.count("\n", 0, match.end()) + 1 for match in _HEAD.finditer(text)]
+    if len(lines) != len(entries):
+        lines = [1] * len(entries)
+    return [_entry(path, line, one) for line, one in zip(lines, entries, strict=True)]
+
+
+def _entry(path: Path, line: int, given: dict[str, Any]) -> Wanted:
+    def refuse(why: str) -> UsageError:
+        return UsageError(f"{path}:{line}: {why}")
+
+    for key in given:
+        if key not in _FIELDS:
+            hint = nearest(key, list(_FIELDS))
+            raise refuse(f"{words(key)!r} is no field of a target.{hint} Accepted: {', '.join(_FIELDS)}.")
+    texts = {}
+    for key in ("name", "row", "metric", "class", "source", "note"):
+        texts[key] = given.get(key, "")
+        if not isinstance(texts[key], str):
+            raise refuse(f"'{key}' takes a text; found {words(str(given[key]))}.")
+    metric = texts["metric"]
+    if metric not in METRICS and not metric.startswith(CEILING):
+        asked = f"{words(metric)!r} is no metric.{nearest(metric, list(METRICS))}" if metric else "'metric' is missing."
+        raise refuse(f"{asked} Accepted: {', '.join(METRICS)}, {CEILING}NAME.")
+    if not texts["name"] and not metric.startswith(CEILING):
+        raise refuse("'name' is missing: a benchmark, or a pattern such as 'ch07.*'.")
+    if not texts["source"].strip():
+        raise refuse("'source' is missing: where the figure comes from, such as a document.")
+    when = given.get("date")
+    if isinstance(when, str):
+        try:
+            when = date.fromisoformat(when)
+        except ValueError:
+            when = None
+    if isinstance(when, datetime):
+        when = when.date()
+    if not isinstance(when, date):
+        raise refuse("'date' is missing, or is none: when the target was set, such as 2026-11-01.")
+    bounds = [key for key in ("at_least", "at_most") if key in given]
+    value = given[bounds[0]] if len(bounds) == 1 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise refuse("a target takes either 'at_least' or 'at_most', with a number above 0 in SI units.")
+    return Wanted(
+        name=texts["name"],
+        row=texts["row"],
+        metric=metric,
+        bound="at least" if bounds[0] == "at_least" else "at most",
+        value=float(value),
+        hardware=texts["class"] or "*",
+        source=texts["source"],
+        date=when,
+        line=line,
+        note=texts["note"],
+    )
+
+
+# --- results
+
+
+def status_of(actual: Figure, wanted: Wanted) -> str:
+    """Whether a figure meets a target. A counted figure is its own interval."""
+    if actual.value is None:
+        return UNCLEAR
+    low = actual.value if actual.low is None else actual.low
+    high = actual.value if actual.high is None else actual.high
+    if wanted.bound == "at least":
+        return MET if low >= wanted.value else MISSED if high < wanted.value else UNCLEAR
+    return MET if high <= wanted.value else MISSED if low > wanted.value else UNCLEAR
+
+
+def _held(wanted: Wanted, selection: Selection) -> Iterator[tuple[Record, Figure]]:
+    """The results that a target is for, or a record that says that there is none."""
+    found = list(_of_ceilings(wanted, selection) if wanted.metric.startswith(CEILING) else _of_rows(wanted, selection))
+    unit = METRICS[wanted.metric].unit if wanted.metric in METRICS else _unit(wanted.metric)
+    if not found:
+        name = f"{wanted.name}:{wanted.row}" if wanted.row else wanted.name or wanted.metric
+        none = Figure(value=None, unit=unit, reason="no believed result of this benchmark, row and kind of machine")
+        found = [(name, wanted.hardware, none, [])]
+    for name, hardware, actual, origins in found:
+        record = Record(
+            {
+                "target": name,
+                "class": hardware,
+                "metric": wanted.metric,
+                "wanted": Figure(value=wanted.value, unit=unit, certainty="counted"),
+                "bound": wanted.bound,
+                "actual": actual,
+                "status": status_of(actual, wanted),
+                "source": wanted.source,
+                "date": wanted.date.isoformat(),
+                "line": wanted.line,
+                "note": wanted.note or None,
+            },
+            origins,
+        )
+        yield record, actual
+
+
+def _of_rows(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
+    for entries in selection.targets().values():
+        first = entries[0]
+        if not fnmatchcase(first.result.target, wanted.name) or not fnmatchcase(first.hardware, wanted.hardware):
+            continue
+        if wanted.row:
+            chosen = next((one for one in entries if one.row.name == wanted.row), None)
+        else:
+            best = best_of([one.row for one in entries], first.result.goal)
+            chosen = next((one for one in entries if one.row is best), None)
+        if chosen is not None:
+            yield chosen.name, chosen.hardware, METRICS[wanted.metric].figure(chosen), [chosen.origin]
+
+
+def _of_ceilings(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
+    """The ceilings of the newest bundle of each kind of machine."""
+    seen: set[str] = set()
+    name, _, key = wanted.metric.removeprefix(CEILING).partition(".")
+    for one in sorted(selection.entries, key=lambda one: one.run.created, reverse=True):
+        if one.hardware in seen or not fnmatchcase(one.hardware, wanted.hardware) or one.ceilings is None:
+            continue
+        seen.add(one.hardware)
+        value = getattr(one.ceilings, name, None)
+        value = value.get(key) if isinstance(value, dict) else value
+        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        shown = counted(number, _unit(wanted.metric), f"the machine's ceilings have no '{words(wanted.metric)}'")
+        yield wanted.metric, one.hardware, shown, [one.origin]
+
+
+def _unit(metric: str) -> str:
+    name = metric.removeprefix(CEILING).partition(".")[0]
+    for end, unit in (("flop_per_s", "FLOP/s"), ("bytes_per_s", "B/s"), ("_s", "s"), ("_bytes", "B"), ("_hz", "Hz")):
+        if name.endswith(end):
+            return unit
+    return "number"
+
+
+def _share(actual: Figure, wanted: Wanted) -> Figure:
+    if actual.value is None:
+        return Figure(value=None, certainty="derived", reason=actual.reason)
+    low = None if actual.low is None else actual.low / wanted.value
+    high = None if actual.high is None else actual.high / wanted.value
+    return Figure(value=actual.value / wanted.value, low=low, high=high, certainty="derived")
+
+
+def _columns() -> list[Column]:
+    return [
+        Column("target", "target"),
+        Column("class", "kind of machine"),
+        Column("metric", "metric"),
+        Column("bound", "bound"),
+        Column("wanted", "target figure", "figure"),
+        Column("actual", "actual", "figure"),
+        Column("status", "status", "verdict"),
+        Column("source", "source"),
+        Column("date", "date"),
+    ]

@@ -1,0 +1,174 @@
+"""Bundles for the tests of analyses: real ones, made once, and made-up ones whose truth is known."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve, frozen
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.measurements import Energy, Memory, Samples
+from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval
+from aiperf_core.stats.intervals import verdict as verdict_of
+
+TINY = ("practice.softmax", "practice.sum_rows", "--device", "cpu", "--budget", "0.5", "--size", "smoke", "--quiet")
+
+
+@frozen
+class Told:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Plugins:
+    """What is installed here."""
+    return load_plugins()
+
+
+@pytest.fixture
+def aiperf(plugins: Plugins) -> Callable[..., Told]:
+    """Runs a command of `aiperf` in this process; `columns` is the width of the terminal."""
+
+    def run(*arguments: object, columns: int | None = None) -> Told:
+        env = {"COLUMNS": str(columns) if columns else None}
+        done = CliRunner().invoke(Shell(plugins), [str(one) for one in arguments], env=env, prog_name="aiperf")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Told(done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def real_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three bundles of two small targets, measured on this machine."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("first", "second", "third"):
+        command = [sys.executable, "-m", "aiperf_core", "run", *TINY, "--out", str(folder / name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (folder / name / "manifest.json").exists(), done.stderr
+    return folder
+
+
+def samples_of(times: np.ndarray, place: int, rows: int, rounds: int) -> Samples:
+    """The samples of the row at `place` of `rows`, from times of the shape (passes, samples)."""
+    passes, length = times.shape
+    count = passes * length
+    of_pass = np.repeat(np.arange(passes), length)
+    of_round = of_pass * rounds // passes
+    return Samples(
+        round=[int(one) for one in of_round],
+        block=[int(one) * rows + place for one in of_pass],
+        step=list(range(count)),
+        device_s=[float(one) for one in times.ravel()],
+        wall_s=[None] * count,
+        cpu_s=[1e-5] * count,
+        bracket_s=[float(one) + 3e-5 for one in times.ravel()],
+        hidden=[True] * count,
+        judged=[False] * count,
+        calls=[1] * count,
+        voluntary_switches=[0] * count,
+        involuntary_switches=[0] * count,
+        throttled=[False] * count,
+    )
+
+
+class Maker:
+    """Makes results whose true times are known, and bundles of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def result(
+        self,
+        times: Mapping[str, float],
+        *,
+        target: str = "ch07.memory_access",
+        seed: int = 0,
+        noise: float = 0.01,
+        passes: int = 12,
+        rounds: int = 1,
+        memory: Mapping[str, int] | None = None,
+        joules: Mapping[str, float] | None = None,
+        row: Mapping[str, Mapping[str, Any]] | None = None,
+        **more: Any,
+    ) -> TargetResult:
+        """A target whose first row is the baseline; the others are variants with these true times in seconds.
+
+        noise: the relative spread of a pass, which all rows share, and half of it of each sample.
+        memory, joules: by row. row: further fields by row. more: fields of the result.
+        """
+        rng = np.random.default_rng(seed)
+        common = rng.lognormal(0, noise, (passes, 1))
+        rows: list[Row] = []
+        blocks: list[Blocks] = []
+        for place, (name, time_s) in enumerate(times.items()):
+            taken = time_s * common * rng.lognormal(0, noise / 2, (passes, 4))
+            samples = samples_of(taken, place, len(times), rounds)
+            blocks.append(Blocks.of(list(taken.ravel()), list(np.repeat(np.arange(passes), 4)), samples.round))
+            speedup = ratio_interval(blocks[0], blocks[-1]) if place else None
+            peak = (memory or {}).get(name)
+            first = (memory or {}).get(next(iter(times)))
+            joule = (joules or {}).get(name)
+            fields: dict[str, Any] = {
+                "clock": "device",
+                "time_s": median_interval(blocks[-1]),
+                "speedup": speedup,
+                "memory": Memory(peak_bytes=peak) if peak is not None else None,
+                "memory_gain": first / peak if place and peak and first else None,
+                "energy": Energy(joule, joule * 0.8, 40.0, joule * 0.01, joule * 0.01, 100, 1.0, 50, 0.02,
+                                 "energy counter") if joule is not None else None,
+                "no_energy": None if joule is not None else "the tier quick measures no energy",
+                "kind": "reasonable" if place == 0 else None,
+                "samples": samples,
+            }  # fmt: skip
+            fields |= (row or {}).get(name, {})
+            verdict = fields.pop("verdict", None) or (verdict_of(speedup, 0.01) if speedup else Verdict.MEASURED)
+            role = fields.pop("role", "variant" if place else "baseline")
+            if verdict in (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED):
+                fields |= {"speedup": None, "reason": fields.get("reason") or "it does other work"}
+            rows.append(Row(name, role, "cuda", verdict, **fields))
+        return evolve(example.result(), target=target, rows=rows, order=list(times), rounds=rounds, **more)
+
+    def bundle(self, name: str, *results: TargetResult, **manifest: Any) -> Path:
+        """A sealed bundle of these results, or of the example's."""
+        made = Bundle.create_at(self.folder / name)
+        for one in results or (example.result(),):
+            made.write_target(one)
+        made.write_manifest(evolve(example.manifest(), **manifest))
+        return made.path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Maker:
+    """Makes results and bundles in a folder of this test."""
+    return Maker(tmp_path / "runs")
+
+
+@pytest.fixture
+def example_runs(made: Maker) -> Path:
+    """A folder with a bundle of the core's example records, and one of a result with all figures."""
+    result = made.result(
+        {"plain": 2e-3, "tiled": 1.5e-3, "packed": 2.4e-3},
+        target="ch09.matmul",
+        memory={"plain": 4 << 20, "tiled": 4 << 20, "packed": 1 << 20},
+        joules={"plain": 0.5, "tiled": 0.4, "packed": 0.45},
+        row={"tiled": {"mechanisms": ["tiling"]}, "packed": {"mechanisms": ["packing"]}},
+        tier="standard",
+    )
+    made.bundle("example")
+    made.bundle("whole", result, created="2026-11-22T10:00:00+00:00", skipped=[])
+    return made.folder

@@ -1,0 +1,316 @@
+"""Overview, trade-offs, recommendations, improvements, coverage and targets, on rows whose truth is known."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from aiperf_analysis.analyses import coverage, improvements, overview, recommend, targets, tradeoff
+from aiperf_analysis.options import NoOptions
+from aiperf_analysis.result import Figure
+from aiperf_analysis.selection import select
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.measurements import Estimate
+from aiperf_core.results import example
+from aiperf_core.results.models import Quality, Verdict
+
+LOSSY = {"quality": Quality("relative error", 1e-3, 1e-2)}
+
+
+def selected(made, **filters):
+    return select([str(made.folder)], **filters)
+
+
+def cells(table, *names):
+    return [tuple(record.cells[name] for name in names) for record in table.records]
+
+
+def left_out(result):
+    return {one.what: one.reason for one in result.left_out}
+
+
+# --- overview
+
+
+def test_means_over_targets_by_goal_class_and_baseline(made):
+    gains = [2.0, 3.0, 4.0]
+    made.bundle("one", *(made.result({"a": gain, "b": 1.0}, target=f"ch07.t{place}", noise=0.001)
+                         for place, gain in enumerate(gains)), skipped=[])  # fmt: skip
+    found = overview.analyze(selected(made), NoOptions())
+    ((_, _, mean),) = cells(found.tables[2], "goal", "baseline", "mean")
+    assert mean.value == pytest.approx(np.prod(gains) ** (1 / 3), rel=0.01)
+    assert mean.low < 2.9 < mean.high
+    assert found.summary[1].startswith("Mean speedup over reasonable baselines on nvidia-h200-x1 (goal speed): 2.88x [")
+    assert cells(found.tables[1], "verdict", "goal") == [("FASTER", "speed")]
+
+
+def test_what_enters_no_mean(made):
+    times = {"a": 4.0, "b": 1.0}
+    results = [made.result(times, target=f"ch07.t{place}") for place in range(3)]
+    results.append(made.result(times, target="ch07.none", no_gain="the compiler does it"))
+    results.append(made.result(times, target="ch07.anti", row={"a": {"kind": "antipattern"}}))
+    results.append(made.result({"a": 4.0, "b": 2.0, "half": 0.1}, target="ch07.lossy", row={"half": LOSSY}))
+    made.bundle("one", *results)
+    found = overview.analyze(selected(made), NoOptions())
+    (record,) = found.tables[2].records
+    assert record.cells["targets"].value == 4
+    assert record.cells["mean"].value < 4
+    assert dict(cells(found.tables[0], "target", "note"))["ch07.none"] == "no gain is expected: the compiler does it"
+    assert dict(cells(found.tables[0], "target", "best"))["ch07.lossy"] == "half"
+
+
+def test_a_mean_of_too_few_targets_has_a_reason():
+    assert overview.geometric_mean([2.0, 3.0]) == Figure(value=None, reason="a mean takes at least 3 targets; found 2")
+
+
+def test_the_interval_of_a_mean_covers_the_truth():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for seed in range(200):
+        mean = overview.geometric_mean(list(rng.lognormal(0.5, 0.4, 12)), seed)
+        hits += mean.low <= np.exp(0.5) <= mean.high
+    assert hits >= 176
+
+
+# --- trade-offs
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "saved", "kind"),
+    [
+        (1.1, 1.2, 0, "GAIN"), (0.995, 1.005, 5, "GAIN"), (0.8, 0.9, 0, "LOSS"), (0.995, 1.005, -5, "LOSS"),
+        (0.8, 0.9, 5, "TRADE"), (1.1, 1.2, -5, "TRADE"), (0.9, 1.1, 5, "UNCLEAR"), (0.995, 1.005, 0, "UNCLEAR"),
+    ],
+)  # fmt: skip
+def test_kinds_of_trades(low, high, saved, kind):
+    assert tradeoff.kind_of(Estimate((low + high) / 2, low, high), 0.01, saved) == kind
+
+
+def test_the_rate_of_a_trade(made):
+    made.bundle("one", made.result({"plain": 1.0, "small": 1.2}, noise=0.002, memory={"plain": 4000, "small": 2000}))
+    (record,) = tradeoff.analyze(selected(made), NoOptions()).tables[0].records
+    assert record.cells["kind"] == "TRADE"
+    assert record.cells["memory"].value == -2000
+    rate = record.cells["rate"]
+    assert rate.low < 100 < rate.high
+    assert rate.high / rate.low < 1.3
+
+
+def test_a_gain_that_is_paid_with_quality(made):
+    times = {"plain": 1.0, "half": 0.5}
+    made.bundle("one", made.result(times, noise=0.002, memory=dict.fromkeys(times, 4000), row={"half": LOSSY}))
+    (record,) = tradeoff.analyze(selected(made), NoOptions()).tables[0].records
+    assert record.cells["kind"] == "LOSSY"
+    assert record.cells["quality"].value == pytest.approx(1e-3 / 50, rel=0.02)
+
+
+def test_no_memory_figures(made):
+    made.bundle("one", made.result({"plain": 1.0, "half": 0.5}))
+    with pytest.raises(AiperfError) as caught:
+        tradeoff.analyze(selected(made), NoOptions())
+    assert str(caught.value) == (
+        "no variant has both a speedup and a peak of memory (1 x no peak of its memory, or of the baseline's, was "
+        "measured), so there is nothing to trade. Run more targets: aiperf run PATTERN"
+    )
+
+
+# --- recommendations
+
+
+def test_only_proven_gains_are_recommended_by_their_low_end(made):
+    times = {"plain": 2e-3, "fast": 1e-3, "faster": 0.5e-3, "same": 2e-3}
+    made.bundle("one", made.result(times, row={"faster": {"why": "tiles stay in the cache"}}), skipped=[])
+    found = recommend.analyze(selected(made), recommend.Options())
+    assert cells(found.tables[0], "row") == [("ch07.memory_access:faster",), ("ch07.memory_access:fast",)]
+    assert found.summary == [
+        "For low-latency (a shorter time of one call): 2 variants of 3 rows proven to help.",
+        "First to try: ch07.memory_access:faster: tiles stay in the cache. To see it: aiperf run ch07.memory_access",
+    ]
+    assert len(recommend.analyze(selected(made), recommend.Options(top=1)).tables[0].records) == 1
+
+
+def test_each_use_case_has_its_figure(made, monkeypatch):
+    times = {"plain": 2e-3, "fast": 1e-3, "small": 2.5e-3}
+    made.bundle("one", made.result(times, memory={"plain": 400, "fast": 400, "small": 100},
+                                   joules={"plain": 1.0, "fast": 0.99, "small": 0.5}))  # fmt: skip
+    monkeypatch.setattr(recommend, "_training", lambda: frozenset())
+    best = {}
+    for use in recommend.CASES:
+        found = recommend.analyze(selected(made), recommend.Options(use=use))
+        best[use] = [row.rpartition(":")[2] for (row,) in cells(found.tables[0], "row")]
+    assert best == {
+        "low-vram": ["small"], "low-latency": ["fast"], "throughput": ["fast"], "training": [], "cost": ["fast"],
+        "energy": ["small"],
+    }  # fmt: skip
+
+
+def test_where_nothing_helps_it_says_so(made, aiperf):
+    made.bundle("one", made.result({"plain": 2e-3, "slow": 3e-3}), skipped=[])
+    told = aiperf("analyze", "recommend", "--in", made.folder)
+    assert told.code == 0
+    assert "no variant of 1 row is proven to help; nothing is recommended." in told.out
+    told = aiperf("analyze", "recommend", "--use", "low-vrm", "--in", made.folder)
+    assert (told.code, told.err) == (
+        2, "aiperf: --use got 'low-vrm'. Did you mean 'low-vram'? Accepted: low-vram, low-latency, throughput, training, cost, energy.\n",
+    )  # fmt: skip
+
+
+# --- improvements
+
+
+def test_effects_of_single_mechanisms(made):
+    rows = {
+        "tiled": {"mechanisms": ["tiling"]},
+        "both": {"mechanisms": ["tiling", "vectors"], "builds_on": "tiled", "step_speedup": example.estimate(1.5)},
+        "three": {"mechanisms": ["tiling", "vectors", "async"]},
+    }
+    times = {"plain": 4e-3, "tiled": 2e-3, "both": 1.33e-3, "three": 1e-3, "none": 3e-3}
+    made.bundle("one", *(made.result(times, target=f"ch07.t{place}", row=rows, seed=place) for place in range(4)))
+    found = improvements.analyze(selected(made), improvements.Options())
+    assert cells(found.tables[0], "mechanism") == [("tiling",), ("vectors",)]
+    tiling, vectors = found.tables[0].records
+    assert tiling.cells["median"].value == pytest.approx(2.0, rel=0.02)
+    assert vectors.cells["median"].value == pytest.approx(1.5)
+    assert tiling.cells["effects"].value == tiling.cells["targets"].value == tiling.cells["proven"].value == 4
+    assert tiling.cells["lower"].value <= tiling.cells["median"].value <= tiling.cells["upper"].value
+    assert left_out(found)["ch07.t0:three"] == "it combines async, tiling, vectors, and no step adds one of them alone"
+    assert left_out(found)["ch07.t0:none"] == "it declares no mechanism"
+
+
+def test_targets_that_expect_no_gain_are_listed_apart(made):
+    rows = {"tiled": {"mechanisms": ["tiling"]}}
+    one = made.result({"plain": 2e-3, "tiled": 1e-3}, row=rows)
+    made.bundle("one", one, evolve(one, target="ch07.none", no_gain="the cache holds it"))
+    found = improvements.analyze(selected(made), improvements.Options())
+    assert found.tables[0].records[0].cells["effects"].value == 1
+    assert cells(found.tables[1], "row", "why") == [("ch07.none:tiled", "the cache holds it")]
+
+
+def test_a_mechanism_that_was_never_measured(made):
+    made.bundle("one", made.result({"plain": 2e-3, "tiled": 1e-3}, row={"tiled": {"mechanisms": ["tiling"]}}))
+    found = improvements.analyze(selected(made), improvements.Options(mechanism="tilin"))
+    assert found.summary[0] == "No evidence here for the mechanism 'tilin'. Did you mean 'tiling'?"
+    assert (found.status, found.tables[0].records) == ("ok", [])
+
+
+# --- coverage
+
+
+def test_what_targets_lack_and_how_old_their_runs_are(made, monkeypatch):
+    monkeypatch.setattr(coverage, "_installed", lambda: ["ch07.a", "ch07.b", "ch08.c"])
+    monkeypatch.setattr(coverage, "_now", lambda: datetime(2026, 11, 25, 10, tzinfo=UTC))
+    old = made.result({"x": 1e-3, "y": 1e-3}, target="ch07.a")
+    made.bundle("old", old, created="2026-11-01T10:00:00+00:00")
+    path = made.bundle(
+        "new", made.result({"x": 1e-3}, target="ch07.a", joules={"x": 1.0}), created="2026-11-23T10:00:00+00:00"
+    )
+    failed = {"verdict": Verdict.FAILED, "reason": "signal 11"}
+    made.bundle(
+        "bad", made.result({"x": 1e-3}, target="ch07.b", row={"x": failed}), created="2026-11-24T10:00:00+00:00"
+    )
+    found = coverage.analyze(selected(made), coverage.Options())
+    assert cells(found.tables[0], "target", "energy", "lacks") == [
+        ("ch07.a", True, "profile"), ("ch07.b", None, "run"), ("ch08.c", None, "run"),
+    ]  # fmt: skip
+    ((hardware, newest, oldest, which),) = cells(found.tables[1], "class", "newest", "oldest", "which")
+    assert (hardware, newest.value, oldest.value, which) == ("nvidia-h200-x1", 2.0, 2.0, "ch07.a")
+    assert found.summary[0] == (
+        "1 of 3 targets have a believed run; 2 without a run, 0 without energy, 1 without a profile, 0 without a cost."
+    )
+    assert left_out(found)["ch07.b:x"] == "signal 11"
+    (path / "profiles" / "ch07.a").mkdir(parents=True)
+    assert coverage.analyze(selected(made), coverage.Options(missing=True)).details["lacking"]["profile"] == 0
+    only = coverage.analyze(selected(made, targets=["ch08.*"]), coverage.Options())
+    assert cells(only.tables[0], "target") == [("ch08.c",)]
+
+
+# --- targets of a file
+
+ENTRY = {"name": '"ch07.memory_access"', "metric": '"speedup"', "at_least": "1.5", "source": '"a document"', "date": "2026-11-01"}  # fmt: skip
+
+
+def entry(**changes):
+    fields = {key: value for key, value in (ENTRY | changes).items() if value is not None}
+    return "\n[[target]]\n" + "".join(f"{key} = {value}\n" for key, value in fields.items())
+
+
+def held(made, tmp_path, *entries, **options):
+    file = tmp_path / "targets.toml"
+    file.write_text("".join(entries))
+    return targets.analyze(selected(made), targets.Options(file=file, **options))
+
+
+def test_targets_are_met_missed_or_unclear_by_the_whole_interval(made, tmp_path):
+    made.bundle("one", made.result({"plain": 2e-3, "tiled": 1e-3, "wide": 1.5e-3}, noise=0.05))
+    found = held(
+        made, tmp_path, entry(), entry(at_least="2.0"), entry(at_least="3.0"), entry(row='"wide"'),
+        entry(metric='"time_s"', at_least=None, at_most="0.0005"), entry(name='"ch99.x"'),
+        entry(name=None, metric='"ceiling.copy_bytes_per_s"', at_least="4e12"),
+        entry(**{"class": '"amd-*"'}),
+    )  # fmt: skip
+    assert cells(found.tables[0], "status", "line") == [
+        ("MET", 2), ("UNCLEAR", 9), ("MISSED", 16), ("MISSED", 23), ("MISSED", 31), ("UNCLEAR", 38), ("MET", 45),
+        ("UNCLEAR", 51),
+    ]  # fmt: skip
+    assert found.tables[0].records[5].cells["actual"].reason == (
+        "no believed result of this benchmark, row and kind of machine"
+    )
+    assert found.summary == ["8 targets, 8 results: 2 MET, 3 MISSED, 3 UNCLEAR."]
+    assert found.exit_code == 0
+
+
+def test_required_targets_decide_the_exit_code(made, tmp_path):
+    made.bundle("one", made.result({"plain": 2e-3, "tiled": 1e-3}))
+    assert held(made, tmp_path, entry(), require_met=True).exit_code == 0
+    assert held(made, tmp_path, entry(at_least="3.0"), require_met=True).exit_code == 4
+    assert held(made, tmp_path, entry(name='"ch99.x"'), require_met=True).exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": None}, ":2: 'source' is missing: where the figure comes from, such as a document."),
+        ({"source": '" "'}, ":2: 'source' is missing: where the figure comes from, such as a document."),
+        ({"date": None}, ":2: 'date' is missing, or is none: when the target was set, such as 2026-11-01."),
+        ({"date": '"soon"'}, ":2: 'date' is missing, or is none: when the target was set, such as 2026-11-01."),
+        ({"at_least": None}, ":2: a target takes either 'at_least' or 'at_most', with a number above 0 in SI units."),
+        ({"at_most": "2"}, ":2: a target takes either 'at_least' or 'at_most', with a number above 0 in SI units."),
+        ({"at_least": "-1"}, ":2: a target takes either 'at_least' or 'at_most', with a number above 0 in SI units."),
+        ({"at_least": "true"}, ":2: a target takes either 'at_least' or 'at_most', with a number above 0 in SI units."),
+        ({"name": None}, ":2: 'name' is missing: a benchmark, or a pattern such as 'ch07.*'."),
+        ({"name": "3"}, ":2: 'name' takes a text; found 3."),
+        (
+            {"sorce": '"x"'},
+            ":2: 'sorce' is no field of a target. Did you mean 'source'? Accepted: name, row, metric, at_least, at_most, class, source, date, note.",
+        ),
+        ({"metric": '"sped"'}, ":2: 'sped' is no metric."),
+        (
+            {"metric": None},
+            ":2: 'metric' is missing. Accepted: speedup, step_speedup, time_s, wall_s, memory_gain, memory_bytes, bytes_per_s, flop_per_s, wire_bytes_per_s, speed_of_light, joules, ceiling.NAME.",
+        ),
+    ],
+)
+def test_an_entry_that_is_refused_is_named_by_file_and_line(made, tmp_path, changes, message):
+    made.bundle("one", made.result({"plain": 2e-3, "tiled": 1e-3}))
+    with pytest.raises(UsageError) as caught:
+        held(made, tmp_path, entry(**changes))
+    assert str(caught.value).startswith(f"{tmp_path / 'targets.toml'}{message}")
+
+
+@pytest.mark.parametrize("text", ["[[target]\n", "name = 1\n", "", "[target]\nname = 'x'\n", "\xff"])
+def test_files_that_are_no_targets(made, tmp_path, text):
+    made.bundle("one")
+    file = tmp_path / "targets.toml"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"--file '.*targets\.toml' (is no|takes)"):
+        targets.read(file)
+    with pytest.raises(UsageError, match="--file cannot be read: "):
+        targets.read(tmp_path / "none.toml")
+
+
+def test_without_a_file(made, aiperf):
+    made.bundle("one")
+    told = aiperf("analyze", "targets", "--in", made.folder)
+    assert told.code == 2
+    assert told.err.startswith("aiperf: --file is missing: a TOML file of performance targets, with entries [[target]]")

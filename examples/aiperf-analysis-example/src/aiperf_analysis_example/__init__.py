@@ -1,0 +1,1 @@
+"""A stranger's analysis of aiperf's results."""
