@@ -16,6 +16,7 @@ def aiperf_commands() -> Iterable[Command]:
         "analyze", "Analyze stored results: leaderboards, Pareto fronts, scaling, power, cost and more",
         "aiperf_analysis.cli.analyze:analyze", section=LOOK,
     )  # fmt: skip
+    yield Command("db", "Keep the figures of many bundles in a database", "aiperf_analysis.cli.db:db", section=LOOK)
 
 
 @hookimpl
