@@ -25,8 +25,8 @@ from aiperf_core.results import jsontext
 from aiperf_core.results.address import find
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.filenames import MANIFEST, TARGETS, file_name
-from aiperf_core.results.listing import bundles, listed
-from aiperf_core.results.models import Manifest, Row, TargetResult
+from aiperf_core.results.listing import Run, bundles
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
 from aiperf_core.results.seal import seal_of
 from aiperf_core.results.seal_check import SealError, check
 from aiperf_core.stats.expectations import module_hash
@@ -150,10 +150,10 @@ def _read(path: Path) -> _Content:
         machine=_machine(manifest),
         software=_software(manifest),
         bundle=_bundle(run, path, targets),
-        manifest={"bundle": seal, "data": zlib.compress(data)},
-        labels=[{"bundle": seal, "name": name, "value": value} for name, value in manifest.labels.items()],
+        manifest={"data": zlib.compress(data)},
+        labels=[{"name": name, "value": value} for name, value in manifest.labels.items()],
         ceilings=[
-            {"bundle": seal, "device": device, "figure": name, "value": value}
+            {"device": device, "figure": name, "value": value}
             for device, ceilings in manifest.ceilings.items()
             for name, value in _ceilings(ceilings)
         ],
@@ -188,11 +188,11 @@ def _software(manifest: Manifest) -> Values:
 
 
 def _bundle(run: Measured, path: Path, targets: Sequence[_Target]) -> Values:
-    manifest, one = run.manifest, listed(path)
+    manifest = run.manifest
     request = manifest.request
     return {
         "id": run.id,
-        "name": one.name,
+        "name": path.absolute().name,
         "path": str(path.absolute()),
         "created": manifest.created,
         "created_s": created_s(manifest),
@@ -211,8 +211,6 @@ def _bundle(run: Measured, path: Path, targets: Sequence[_Target]) -> Values:
 
 def created_s(manifest: Manifest) -> float:
     """When a run began, in seconds since 1970; of a time that cannot be read, the year 1, as in a listing."""
-    from aiperf_core.results.listing import Run
-
     return Run(Path(), manifest, ()).created.timestamp()
 
 
@@ -236,7 +234,6 @@ def _target(run: Measured, bundle: Bundle, name: str) -> _Target:
     problem, created = result.problem, created_s(run.manifest)
     params = _json(sorted(problem.params.items()))
     values = {
-        "bundle": run.id,
         "name": name,
         "device": result.device,
         "hardware": hardware,
@@ -284,7 +281,9 @@ def _series(entry: Entry) -> Values:
 
 
 def _row(row: Row) -> Values:
-    values: Values = {
+    """The values of a row. One that is not believed has no figures, so that no statement can use them."""
+    figures = _figures(row)
+    return {
         "name": row.name,
         "role": row.role,
         "kind": row.kind,
@@ -292,6 +291,12 @@ def _row(row: Row) -> Values:
         "reason": row.reason,
         "builds_on": row.builds_on,
         "mechanisms": _json(row.mechanisms) if row.mechanisms else None,
+        **(dict.fromkeys(figures) if row.verdict in DISBELIEVED else figures),
+    }
+
+
+def _figures(row: Row) -> Values:
+    values: Values = {
         "bound": row.speed_of_light.bound if row.speed_of_light else None,
         "light_fraction": row.speed_of_light.fraction if row.speed_of_light else None,
         "peak_bytes": row.memory.most_bytes if row.memory else None,
@@ -367,22 +372,24 @@ def _store(database: Database, content: _Content) -> Ending:
             connection.execute(insert(table).values(values).on_conflict_do_nothing())
         links = {"machine": content.machine["id"], "software": content.software["id"]}
         new = insert(tables.bundle).values({**content.bundle, **links}).on_conflict_do_nothing()
-        if not connection.execute(new.returning(tables.bundle.c.id)).all():
+        number = connection.execute(new.returning(tables.bundle.c.number)).scalar()
+        if number is None:
             return _moved(connection, content)
-        connection.execute(sa.insert(tables.manifest), [content.manifest])
+        of = {"bundle": number}
+        connection.execute(sa.insert(tables.manifest), [{**content.manifest, **of}])
         for table, some in ((tables.label, content.labels), (tables.ceiling, content.ceilings)):
             if some:
-                connection.execute(sa.insert(table), list(some))
+                connection.execute(sa.insert(table), [{**values, **of} for values in some])
         if content.targets:
-            _store_targets(connection, insert, content)
+            _store_targets(connection, insert, content, number)
     return "added"
 
 
-def _store_targets(connection: sa.Connection, insert: Any, content: _Content) -> None:
+def _store_targets(connection: sa.Connection, insert: Any, content: _Content, bundle: int) -> None:
     ids = list(
         connection.execute(
             sa.insert(tables.target).returning(tables.target.c.id, sort_by_parameter_order=True),
-            [one.target for one in content.targets],
+            [{**one.target, "bundle": bundle} for one in content.targets],
         ).scalars()
     )
     series = _series_ids(connection, insert, [row["series"] for one in content.targets for row in one.rows])
@@ -393,7 +400,7 @@ def _store_targets(connection: sa.Connection, insert: Any, content: _Content) ->
     for number, one in zip(ids, content.targets, strict=True):
         of = {"target": number}
         documents.append({**of, "data": one.document})
-        rows += [{**row, **of, "series": series[row["series"]["digest"]]} for row in one.rows]
+        rows += [{**row, **of, "bundle": bundle, "series": series[row["series"]["digest"]]} for row in one.rows]
         findings += [{**finding, **of} for finding in one.findings]
         sketched += [{**sketch, **of} for sketch in one.sketches]
     for table, some in (

@@ -95,8 +95,8 @@ def opened(text: str) -> Iterator[Database]:
             raise StoreError(f"{database.name} holds no store. Make it: {_command('init', database)}")
         if found < NEWEST:
             raise StoreError(
-                f"the store {database.name} has version {found}, and this aiperf-analysis uses version {NEWEST}. A "
-                f"copy of it is the only way back. Then: {_command('upgrade', database)}"
+                f"the store {database.name} has version {found}, and this aiperf-analysis uses version {NEWEST}. "
+                f"First make a copy of it, since there is no way back; then: {_command('upgrade', database)}"
             )
         yield database
 

@@ -15,33 +15,42 @@ from aiperf_core.names import words
 
 BATCH = 20_000  # rows in memory
 
-# The files, with what is in them. A row has the names of its target, its series and its bundle beside its figures.
-_ROW = tables.row.join(tables.target, tables.target.c.id == tables.row.c.target).join(
-    tables.series, tables.series.c.id == tables.row.c.series
-)
-_OF_TARGET = ("bundle", "device", "hardware", "params", "goal", "clock", "cache", "precision", "floor", *tables.WORK)
+_SEAL = tables.bundle.c.id.label("bundle")
+_OF_TARGET = ("device", "hardware", "params", "goal", "clock", "cache", "precision", "floor", *tables.WORK)
+
+
+def _without(table: sa.Table, *names: str) -> list["sa.Column[Any]"]:
+    return [one for one in table.c if one.name not in names]
+
+
+# The files, with their columns. A row has the names of its target, its series and its bundle beside its figures.
 _QUERIES: dict[str, "sa.Select[Any]"] = {
-    "bundles": sa.select(tables.bundle).order_by(tables.bundle.c.created_s),
-    "labels": sa.select(tables.label),
+    "bundles": sa.select(*_without(tables.bundle, "number")).order_by(tables.bundle.c.created_s),
+    "labels": sa.select(_SEAL, *_without(tables.label, "bundle")).join_from(tables.label, tables.bundle),
     "machines": sa.select(tables.machine),
     "software": sa.select(tables.software),
-    "ceilings": sa.select(tables.ceiling),
+    "ceilings": sa.select(_SEAL, *_without(tables.ceiling, "bundle")).join_from(tables.ceiling, tables.bundle),
     "rows": sa.select(
+        _SEAL,
         tables.target.c.name.label("target"),
         tables.row.c.name.label("row"),
         tables.series.c.digest.label("series"),
         *(tables.target.c[name] for name in _OF_TARGET),
-        *(one for one in tables.row.c if one.name not in ("target", "name", "series")),
+        *_without(tables.row, "target", "name", "series", "bundle"),
     )
-    .select_from(_ROW)
+    .select_from(
+        tables.row.join(tables.target, tables.target.c.id == tables.row.c.target)
+        .join(tables.series, tables.series.c.id == tables.row.c.series)
+        .join(tables.bundle, tables.bundle.c.number == tables.row.c.bundle)
+    )
     .order_by(tables.row.c.target, tables.row.c.position),
     "findings": sa.select(
-        tables.target.c.bundle,
-        tables.target.c.name.label("target"),
-        tables.finding.c.row,
-        tables.finding.c.issue,
-        tables.finding.c.severity,
-    ).join_from(tables.finding, tables.target, tables.target.c.id == tables.finding.c.target),
+        _SEAL, tables.target.c.name.label("target"), *_without(tables.finding, "target", "position")
+    ).select_from(
+        tables.finding.join(tables.target, tables.target.c.id == tables.finding.c.target).join(
+            tables.bundle, tables.bundle.c.number == tables.target.c.bundle
+        )
+    ),
 }
 
 

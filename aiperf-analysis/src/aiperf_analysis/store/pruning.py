@@ -48,25 +48,23 @@ def prunable(database: Database, keep: int) -> list[Prunable | Kept]:
 
 
 def _given_up(database: Database, keep: int) -> Sequence[tuple[str, str]]:
-    bundle, target, row = tables.bundle, tables.target, tables.row
+    bundle, row = tables.bundle, tables.row
     with database.reading() as connection:
-        every = connection.execute(
-            sa.select(bundle.c.id, bundle.c.path).order_by(bundle.c.created_s.desc(), bundle.c.name.desc(), bundle.c.id)
-        ).all()
-        there = {seal: path for seal, path in every if (Path(path) / MANIFEST).exists()}
-        joined = row.join(target, target.c.id == row.c.target)
-        of: dict[str, list[int]] = {}
-        for seal, number in connection.execute(sa.select(target.c.bundle, row.c.series).select_from(joined)):
-            if seal in there:
-                of.setdefault(seal, []).append(number)
-    met: dict[int, int] = {}  # how many newer bundles of a series have a folder
+        newest_first = bundle.c.created_s.desc(), bundle.c.name.desc(), bundle.c.id
+        every = connection.execute(sa.select(bundle.c.number, bundle.c.id, bundle.c.path).order_by(*newest_first)).all()
+        there = {number: (seal, path) for number, seal, path in every if (Path(path) / MANIFEST).exists()}
+        of: dict[int, list[int]] = {}
+        for number, key in connection.execute(sa.select(row.c.bundle, row.c.series)):
+            if number in there:
+                of.setdefault(number, []).append(key)
+    met: dict[int, int] = {}  # by series, how many newer bundles have a folder
     found: list[tuple[str, str]] = []
-    for seal, path in there.items():
-        numbers = of.get(seal, [])
-        if numbers and all(met.get(number, 0) >= keep for number in numbers):
-            found.append((seal, path))
-        for number in set(numbers):
-            met[number] = met.get(number, 0) + 1
+    for number, stored in there.items():
+        keys = set(of.get(number, ()))
+        if keys and all(met.get(key, 0) >= keep for key in keys):
+            found.append(stored)
+        for key in keys:
+            met[key] = met.get(key, 0) + 1
     return found[::-1]
 
 
@@ -92,9 +90,10 @@ def prune(database: Database, found: Sequence[Prunable], rule: str) -> Iterator[
     """
     for one in found:
         with database.writing() as connection:
-            there = sa.select(tables.tombstone.c.bundle).where(tables.tombstone.c.bundle == one.id)
+            number = connection.execute(sa.select(tables.bundle.c.number).where(tables.bundle.c.id == one.id)).scalar()
+            there = sa.select(tables.tombstone.c.bundle).where(tables.tombstone.c.bundle == number)
             if connection.execute(there).first() is None:
-                values = {"bundle": one.id, "pruned_s": time.time(), "rule": rule}
+                values = {"bundle": number, "pruned_s": time.time(), "rule": rule}
                 connection.execute(sa.insert(tables.tombstone).values(values))
         remove(one.path)
         yield one

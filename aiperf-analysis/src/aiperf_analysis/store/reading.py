@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from attrs import frozen
+from attrs import fields, frozen
 
 from aiperf_analysis.result import LeftOut
 from aiperf_analysis.selection import Entry, Measured, Selection, SeriesKey
@@ -64,16 +64,16 @@ def select(
     unreadable: list[LeftOut] = []
     with opened(url) as database, database.reading() as connection:
         for some in _chunks(_bundles(connection, labels or {})):
-            wanted = [one for one in _targets(connection, [bundle.id for bundle in some]) if fits(one)]
+            wanted = [one for one in _targets(connection, [bundle.number for bundle in some]) if fits(one)]
             documents = _data(connection, tables.document.c.target, [one.id for one in wanted])
-            manifests = _data(connection, tables.manifest.c.bundle, [one.id for one in some])
+            manifests = _data(connection, tables.manifest.c.bundle, [one.number for one in some])
             for bundle in some:
                 try:
-                    run = _run(bundle, manifests[bundle.id])
+                    run = _run(bundle, manifests[bundle.number])
                     results = [
                         _result(run, one.name, documents[one.id])
                         for one in sorted(wanted, key=lambda one: str(one.name))
-                        if one.bundle == bundle.id
+                        if one.bundle == bundle.number
                     ]
                 except BundleError as error:
                     unreadable.append(LeftOut(words(bundle.name), "", str(error)))
@@ -91,10 +91,10 @@ def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 def _bundles(connection: sa.Connection, labels: Mapping[str, str]) -> Sequence[Any]:
     """The bundles with all these labels, newest first, as in a listing of folders."""
     bundle, label = tables.bundle, tables.label
-    wanted = sa.select(bundle.c.id, bundle.c.name, bundle.c.path, bundle.c.schema_version)
+    wanted = sa.select(bundle.c.number, bundle.c.id, bundle.c.name, bundle.c.path, bundle.c.schema_version)
     for name, value in labels.items():
         having = sa.select(label.c.bundle).where(label.c.name == name, label.c.value == value)
-        wanted = wanted.where(bundle.c.id.in_(having))
+        wanted = wanted.where(bundle.c.number.in_(having))
     return connection.execute(wanted.order_by(*_newest_first())).all()
 
 
@@ -102,7 +102,7 @@ def _newest_first() -> "tuple[sa.ColumnElement[Any], ...]":
     return tables.bundle.c.created_s.desc(), tables.bundle.c.name.desc(), tables.bundle.c.id
 
 
-def _targets(connection: sa.Connection, bundles: Sequence[str]) -> Sequence[Any]:
+def _targets(connection: sa.Connection, bundles: Sequence[int]) -> Sequence[Any]:
     one = tables.target
     wanted = sa.select(one.c.id, one.c.bundle, one.c.name, one.c.device, one.c.hardware)
     return connection.execute(wanted.where(one.c.bundle.in_(bundles))).all()
@@ -233,61 +233,60 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 @frozen
-class SeriesPoint:
-    """A believed row of a series.
+class Points:
+    """The believed rows of a series in the order of time, as columns of one length.
 
-    bundle: the seal of its bundle; `target` and `row` are the names within it.
+    bundle: the seal of each row's bundle.
+    created: when its run began; `created_s` is the same in seconds since 1970.
+    git, commit_time: of the working directory of the run.
     """
 
-    bundle: str
-    created: str
-    git: str | None
-    commit_time: str | None
-    verdict: Verdict
-    time_s: Estimate | None
-    speedup: Estimate | None
-    memory_gain: float | None
-    peak_bytes: float | None
-    joules: float | None
+    bundle: list[str]
+    created: list[str]
+    created_s: list[float]
+    git: list[str | None]
+    commit_time: list[str | None]
+    verdict: list[str]
+    time_s: list[float | None]
+    time_s_low: list[float | None]
+    time_s_high: list[float | None]
+    speedup: list[float | None]
+    speedup_low: list[float | None]
+    speedup_high: list[float | None]
+    memory_gain: list[float | None]
+    peak_bytes: list[float | None]
+    joules: list[float | None]
+
+    def __len__(self) -> int:
+        return len(self.bundle)
 
 
-def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> list[SeriesPoint]:
-    """The newest points of a series, at most `limit`, in the order of time. Empty for an unknown key.
+def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> Points:
+    """The newest points of a series, at most `limit`. Empty for an unknown key.
 
     key: of the rows, or its digest.
     """
     digest = key if isinstance(key, str) else key.digest
-    bundle, target, row = tables.bundle, tables.target, tables.row
-    joined = row.join(target, target.c.id == row.c.target).join(bundle, bundle.c.id == target.c.bundle)
+    bundle, row = tables.bundle, tables.row
+    number = sa.select(tables.series.c.id).where(tables.series.c.digest == digest).scalar_subquery()
     wanted = (
         sa.select(
             bundle.c.id,
             bundle.c.created,
+            row.c.created_s,
             bundle.c.git,
             bundle.c.commit_time,
-            row.c.verdict,
-            *(row.c[f"{name}{end}"] for name in ("time_s", "speedup") for end in ("", "_low", "_high")),
-            row.c.memory_gain,
-            row.c.peak_bytes,
-            row.c.joules,
+            *(row.c[name] for name in tables.POINT),
         )
-        .select_from(joined)
-        .where(row.c.verdict.not_in(NOT_BELIEVED))
-        .order_by(row.c.created_s.desc(), row.c.target.desc())
+        .select_from(row.join(bundle, bundle.c.number == row.c.bundle))
+        .where(row.c.series == number, row.c.verdict.not_in(NOT_BELIEVED))
+        .order_by(row.c.created_s.desc(), row.c.bundle.desc())
         .limit(limit)
     )
     with database.reading() as connection:
-        number = connection.execute(sa.select(tables.series.c.id).where(tables.series.c.digest == digest)).scalar()
-        if number is None:
-            return []
-        found = connection.execute(wanted.where(row.c.series == number)).all()
-    return [
-        SeriesPoint(
-            seal, created, git, commit, Verdict(verdict), _estimate(*time), _estimate(*gain), memory, peak, joules
-        )
-        for seal, created, git, commit, verdict, *figures, memory, peak, joules in reversed(found)
-        for time, gain in ((figures[:3], figures[3:]),)
-    ]
+        found = connection.execute(wanted).all()
+    columns = [list(column) for column in zip(*reversed(found), strict=True)]
+    return Points(*columns or ([] for _ in fields(Points)))
 
 
 def _estimate(value: float | None, low: float | None, high: float | None) -> Estimate | None:
@@ -331,7 +330,7 @@ def board(database: Database, target: str = "*", hardware: str = "*") -> list[Bo
     newest, of, row, bundle, key = tables.newest, tables.target, tables.row, tables.bundle, tables.series
     joined = (
         newest.join(of, of.c.id == newest.c.target)
-        .join(bundle, bundle.c.id == of.c.bundle)
+        .join(bundle, bundle.c.number == of.c.bundle)
         .join(row, row.c.target == of.c.id)
         .join(key, key.c.id == row.c.series)
     )
@@ -371,7 +370,6 @@ def _is_pattern(text: str) -> bool:
 
 
 def _board_row(one: Any) -> BoardRow:
-    believed = one.verdict not in NOT_BELIEVED
     return BoardRow(
         bundle=one.bundle,
         created=one.created,
@@ -384,11 +382,11 @@ def _board_row(one: Any) -> BoardRow:
         role=one.role,
         verdict=Verdict(one.verdict),
         reason=one.reason,
-        time_s=_estimate(one.time_s, one.time_s_low, one.time_s_high) if believed else None,
-        speedup=_estimate(one.speedup, one.speedup_low, one.speedup_high) if believed else None,
-        memory_gain=one.memory_gain if believed else None,
-        light_fraction=one.light_fraction if believed else None,
-        joules=one.joules if believed else None,
+        time_s=_estimate(one.time_s, one.time_s_low, one.time_s_high),
+        speedup=_estimate(one.speedup, one.speedup_low, one.speedup_high),
+        memory_gain=one.memory_gain,
+        light_fraction=one.light_fraction,
+        joules=one.joules,
         series=one.digest,
     )
 
@@ -399,7 +397,8 @@ def sketch(database: Database, bundle: str, target: str, row: str) -> sketches.S
     wanted = (
         sa.select(one.c.samples, one.c.data)
         .join(of, of.c.id == one.c.target)
-        .where(of.c.bundle == bundle, of.c.name == target, one.c.row == row)
+        .join(tables.bundle, tables.bundle.c.number == of.c.bundle)
+        .where(tables.bundle.c.id == bundle, of.c.name == target, one.c.row == row)
     )
     with database.reading() as connection:
         found = connection.execute(wanted).one_or_none()
@@ -429,17 +428,19 @@ class Stored:
 def listed(database: Database, limit: int | None = None) -> list[Stored]:
     """The bundles of a store, newest first."""
     bundle, tombstone, label, target = tables.bundle, tables.tombstone, tables.label, tables.target
-    wanted = sa.select(bundle, tombstone.c.pruned_s).join(tombstone, tombstone.c.bundle == bundle.c.id, isouter=True)
-    labels: dict[str, dict[str, str]] = {}
-    kinds: dict[str, list[str]] = {}
+    wanted = sa.select(bundle, tombstone.c.pruned_s).join(
+        tombstone, tombstone.c.bundle == bundle.c.number, isouter=True
+    )
+    labels: dict[int, dict[str, str]] = {}
+    kinds: dict[int, list[str]] = {}
     with database.reading() as connection:
         found = connection.execute(wanted.order_by(*_newest_first()).limit(limit)).all()
-        for some in _chunks([one.id for one in found]):
-            for seal, name, value in connection.execute(sa.select(label).where(label.c.bundle.in_(some))):
-                labels.setdefault(seal, {})[name] = value
+        for some in _chunks([one.number for one in found]):
+            for number, name, value in connection.execute(sa.select(label).where(label.c.bundle.in_(some))):
+                labels.setdefault(number, {})[name] = value
             of = sa.select(target.c.bundle, target.c.hardware).distinct().where(target.c.bundle.in_(some))
-            for seal, kind in connection.execute(of.order_by(target.c.hardware)):
-                kinds.setdefault(seal, []).append(kind)
+            for number, kind in connection.execute(of.order_by(target.c.hardware)):
+                kinds.setdefault(number, []).append(kind)
     return [
         Stored(
             id=one.id,
@@ -450,8 +451,8 @@ def listed(database: Database, limit: int | None = None) -> list[Stored]:
             rows=one.rows,
             complete=bool(one.complete),
             exit_code=one.exit_code,
-            hardware=kinds.get(one.id, []),
-            labels=labels.get(one.id, {}),
+            hardware=kinds.get(one.number, []),
+            labels=labels.get(one.number, {}),
             folder=_state(one.path, one.pruned_s is not None),
         )
         for one in found

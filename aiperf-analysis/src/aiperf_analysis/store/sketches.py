@@ -34,12 +34,17 @@ class Sketch:
 
 def sketch_of(times: Floats) -> Sketch:
     """The sketch of times in the order taken, of which there is at least one."""
-    parts = np.array_split(times, min(COURSE, len(times)))
-    return Sketch(
-        len(times),
-        np.quantile(times, np.linspace(0, 1, QUANTILES)),
-        np.array([np.median(part) for part in parts]) if len(times) > COURSE else np.asarray(times),
-    )
+    return Sketch(len(times), np.quantile(times, np.linspace(0, 1, QUANTILES)), _course(times))
+
+
+def _course(times: Floats) -> Floats:
+    """The medians of neighbouring samples: in the first parts one sample more than in the others."""
+    if len(times) <= COURSE:
+        return np.asarray(times)
+    length, longer = divmod(len(times), COURSE)
+    split = longer * (length + 1)
+    parts = times[:split].reshape(longer, length + 1), times[split:].reshape(COURSE - longer, length)
+    return np.concatenate([np.median(part, axis=1) for part in parts if len(part)])
 
 
 def to_bytes(sketch: Sketch) -> bytes:

@@ -20,6 +20,14 @@ BYTES = sa.LargeBinary()
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 # Figures of a row under the names of their fields.
 FIGURES = ("memory_gain", "bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "prepare_s")
+# Of a point of a series. They stand in the index, so that a series is read from neighbouring pages.
+POINT = (
+    "verdict",
+    *(f"{name}{end}" for name in ("time_s", "speedup") for end in ("", "_low", "_high")),
+    "memory_gain",
+    "peak_bytes",
+    "joules",
+)
 # Work of a target, as its problem declares it.
 WORK = ("bytes_read", "bytes_written", "flops", "tokens", "wire_bytes")
 
@@ -55,7 +63,8 @@ software = _table(
 
 bundle = _table(
     "bundle",
-    sa.Column("id", TEXT, primary_key=True),  # the seal
+    sa.Column("number", WHOLE, primary_key=True),  # within this store
+    sa.Column("id", TEXT, nullable=False, unique=True),  # the seal
     sa.Column("name", TEXT, nullable=False),  # of its folder
     sa.Column("path", TEXT, nullable=False),  # where the folder was when it was added
     sa.Column("created", TEXT, nullable=False),  # as the manifest has it
@@ -77,13 +86,13 @@ bundle = _table(
 
 manifest = _table(
     "manifest",
-    sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
     sa.Column("data", BYTES, nullable=False),  # the bytes of manifest.json, compressed by zlib
 )
 
 label = _table(
     "label",
-    sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
     sa.Column("name", TEXT, primary_key=True),
     sa.Column("value", TEXT, nullable=False),
     sa.Index("label_by_value", "name", "value"),
@@ -92,7 +101,7 @@ label = _table(
 target = _table(
     "target",
     sa.Column("id", WHOLE, primary_key=True),
-    sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), nullable=False),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
     sa.Column("name", TEXT, nullable=False),
     sa.Column("device", TEXT, nullable=False),
     sa.Column("hardware", TEXT, nullable=False),  # the kind of machine
@@ -145,6 +154,7 @@ row = _table(
     sa.Column("name", TEXT, primary_key=True),
     sa.Column("position", WHOLE, nullable=False),
     sa.Column("series", WHOLE, sa.ForeignKey("series.id"), nullable=False),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
     sa.Column("created_s", REAL, nullable=False),  # of the bundle
     sa.Column("role", TEXT, nullable=False),
     sa.Column("kind", TEXT),
@@ -163,7 +173,7 @@ row = _table(
     sa.Column("quality_metric", TEXT),
     sa.Column("quality", REAL),
     sa.Column("beside", TEXT),  # JSON: latencies and other figures by name; null for none
-    sa.Index("row_by_series", "series", "created_s"),
+    sa.Index("row_by_series", "series", "created_s", "bundle", *POINT),
     rowid=False,
 )
 
@@ -179,7 +189,7 @@ finding = _table(
 
 ceiling = _table(
     "ceiling",
-    sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
     sa.Column("device", TEXT, primary_key=True),
     sa.Column("figure", TEXT, primary_key=True),  # such as `flop_per_s.bf16`
     sa.Column("value", REAL, nullable=False),
@@ -211,7 +221,7 @@ newest = _table(
 # Since revision 2: bundles whose folder was removed. Their figures stay.
 tombstone = _table(
     "tombstone",
-    sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
     sa.Column("pruned_s", REAL, nullable=False),
     sa.Column("rule", TEXT, nullable=False),
 )

@@ -10,6 +10,13 @@ down_revision = None
 
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 FIGURES = ("memory_gain", "bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "prepare_s")
+POINT = (
+    "verdict",
+    *(f"{name}{end}" for name in ("time_s", "speedup") for end in ("", "_low", "_high")),
+    "memory_gain",
+    "peak_bytes",
+    "joules",
+)
 WORK = ("bytes_read", "bytes_written", "flops", "tokens", "wire_bytes")
 
 
@@ -38,7 +45,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "bundle",
-        sa.Column("id", TEXT, primary_key=True),
+        sa.Column("number", WHOLE, primary_key=True),
+        sa.Column("id", TEXT, nullable=False, unique=True),
         sa.Column("name", TEXT, nullable=False),
         sa.Column("path", TEXT, nullable=False),
         sa.Column("created", TEXT, nullable=False),
@@ -60,13 +68,13 @@ def upgrade() -> None:
     op.create_index("bundle_by_time", "bundle", ["created_s"])
     op.create_table(
         "manifest",
-        sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
         sa.Column("data", BYTES, nullable=False),
         sqlite_strict=True,
     )
     op.create_table(
         "label",
-        sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
         sa.Column("name", TEXT, primary_key=True),
         sa.Column("value", TEXT, nullable=False),
         sqlite_strict=True,
@@ -75,7 +83,7 @@ def upgrade() -> None:
     op.create_table(
         "target",
         sa.Column("id", WHOLE, primary_key=True),
-        sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), nullable=False),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
         sa.Column("name", TEXT, nullable=False),
         sa.Column("device", TEXT, nullable=False),
         sa.Column("hardware", TEXT, nullable=False),
@@ -126,6 +134,7 @@ def upgrade() -> None:
         sa.Column("name", TEXT, primary_key=True),
         sa.Column("position", WHOLE, nullable=False),
         sa.Column("series", WHOLE, sa.ForeignKey("series.id"), nullable=False),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
         sa.Column("created_s", REAL, nullable=False),
         sa.Column("role", TEXT, nullable=False),
         sa.Column("kind", TEXT),
@@ -147,7 +156,7 @@ def upgrade() -> None:
         sqlite_strict=True,
         sqlite_with_rowid=False,
     )
-    op.create_index("row_by_series", "row", ["series", "created_s"])
+    op.create_index("row_by_series", "row", ["series", "created_s", "bundle", *POINT])
     op.create_table(
         "finding",
         sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
@@ -160,7 +169,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "ceiling",
-        sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
         sa.Column("device", TEXT, primary_key=True),
         sa.Column("figure", TEXT, primary_key=True),
         sa.Column("value", REAL, nullable=False),

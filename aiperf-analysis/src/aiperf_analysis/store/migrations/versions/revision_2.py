@@ -19,7 +19,7 @@ FROM (
             PARTITION BY target.name, target.hardware, target.device, target.params_hash
             ORDER BY target.created_s DESC, bundle.name DESC, target.id
         ) AS place
-    FROM target JOIN bundle ON bundle.id = target.bundle
+    FROM target JOIN bundle ON bundle.number = target.bundle
     WHERE EXISTS (SELECT 1 FROM "row" WHERE "row".target = target.id)
 ) AS placed
 WHERE place = 1
@@ -43,7 +43,7 @@ def upgrade() -> None:
     op.execute(FILL)
     op.create_table(
         "tombstone",
-        sa.Column("bundle", TEXT, sa.ForeignKey("bundle.id"), primary_key=True),
+        sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
         sa.Column("pruned_s", REAL, nullable=False),
         sa.Column("rule", TEXT, nullable=False),
         sqlite_strict=True,
