@@ -46,11 +46,14 @@ def programs() -> Path:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """Start a server, and stop it at the end. Yields the URL of its database `postgres`. Raises Missing."""
+def server(parent: str = "/tmp") -> Iterator[str]:
+    """Start a server, and stop it at the end. Yields the URL of its database `postgres`. Raises Missing.
+
+    parent: the folder for its own temporary folder, whose path must be short, for a socket is in it.
+    """
     found = programs()
     user = _user()
-    folder = Path(tempfile.mkdtemp(prefix="aiperf-postgres-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="aiperf-postgres-", dir=parent))
     try:
         folder.chmod(0o711)
         data = folder / "data"
