@@ -526,6 +526,11 @@ def test_a_sketch_stays_when_the_folder_is_gone(url, tmp_path):
     with opened(url) as store:
         found = reading.sketch(store, seal, "ch07.memory_access", "strided")
         assert reading.sketch(store, seal, "ch07.memory_access", "swizzled") is None
+        damage = sa.update(tables.sketch).values(data=b"odd")
+        with store.writing() as connection:
+            connection.execute(damage)
+        with pytest.raises(StoreError, match="is damaged: it has a sketch of 3 bytes of 'ch07.memory_access:strided'"):
+            reading.sketch(store, seal, "ch07.memory_access", "strided")
     assert found.samples == count
     assert (len(found.quantiles), len(found.course)) == (64, 200)
     assert found.quantiles[0] == pytest.approx(min(times))
@@ -880,12 +885,14 @@ def test_a_mistake_of_ours_keeps_its_traceback(url):
         ("mysql://u:secret@h/x", 2, "'mysql://u:***@h/x' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
         ("sqlite://", 2, "'sqlite://' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
         ("://", 2, "'://' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
+        ("sqlite:///x.db?timeout=soon", 2, "'sqlite:///x.db?timeout=soon' has an option that is unknown. Accepted: ?timeout=SECONDS."),
+        ("postgresql:///x?wrong=1", 1, 'the store postgresql:///x?wrong=1 cannot be reached: invalid connection option "wrong". Check the host, the port, the user and the database in --db; then try again.'),
         ("{folder}/text", 1, "the store sqlite:///{folder}/text is no database of SQLite. Name another file with --db."),
         ("{folder}", 1, "the store sqlite:///{folder} cannot be opened: it is a folder, or this user may not use its folder. Name a file with --db."),
         ("{folder}/text/x.db", 1, "cannot make the folder of sqlite:///{folder}/text/x.db: File exists."),
         ("postgresql://u:secret@127.0.0.1:1/x", 1, 'the store postgresql://u:***@127.0.0.1:1/x cannot be reached: connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused. Check the host, the port, the user and the database in --db; then try again.'),
     ],
-    ids=["engine", "memory", "nothing", "text", "folder", "below a file", "no server"],
+    ids=["engine", "memory", "nothing", "option", "option of a server", "text", "folder", "below a file", "no server"],
 )  # fmt: skip
 def test_places_that_are_no_store(tmp_path, text, code, told):
     (tmp_path / "text").write_text("this is no database, and stays as it is\n" * 100)

@@ -7,6 +7,7 @@ SQLite keeps its data in a file in the mode WAL, so that readers and a writer do
 that writes takes the lock at its begin: two writers take turns, and neither fails half-way.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -163,7 +164,13 @@ def url_of(text: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if engine != "sqlite" or not url.database or url.database == ":memory:":
         raise UsageError(f"'{words(url.render_as_string(hide_password=True))}' is no store. Accepted: {ACCEPTED}.")
+    if not all(name == "timeout" and _is_number(value) for name, value in url.query.items()):
+        raise UsageError(f"'{words(str(url))}' has an option that is unknown. Accepted: ?timeout=SECONDS.")
     return url
+
+
+def _is_number(value: object) -> bool:
+    return re.fullmatch(r"\d{1,6}(\.\d*)?", str(value)) is not None
 
 
 def shown(url: str | URL) -> str:
@@ -318,7 +325,7 @@ def _postgresql_told(error: exc.DBAPIError) -> str | None:
     # A failed connection is told on several lines, of which the last asks whether the server runs.
     text = str(error.orig).partition("\n\tIs the server")[0]
     reason = words(text if state is None else text.partition("\n")[0]).rstrip(".")
-    if state is None and isinstance(error, exc.OperationalError):
+    if state is None and (isinstance(error, exc.OperationalError) or "connection option" in text):
         return (
             f"cannot be reached: {reason}. Check the host, the port, the user and the database in --db; then try again."
         )

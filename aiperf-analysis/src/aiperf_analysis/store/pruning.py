@@ -72,7 +72,7 @@ def _looked_at(seal: str, path: Path) -> Prunable | Kept:
     try:
         removable(path)
         bundle = Bundle.open(path)
-        sealed = check(bundle, samples=False)
+        sealed = check(bundle)
         if bundle.manifest.hashes.get(MANIFEST) != seal:
             return Kept(path, f"'{words(str(path))}' holds another bundle than the one that was added from there")
         if not sealed.holds:

@@ -19,7 +19,7 @@ from attrs import fields, frozen
 from aiperf_analysis.result import LeftOut
 from aiperf_analysis.selection import Entry, Measured, Selection, SeriesKey
 from aiperf_analysis.store import sketches, tables
-from aiperf_analysis.store.database import Database, opened
+from aiperf_analysis.store.database import Database, StoreError, opened
 from aiperf_core.errors import BundleError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
@@ -402,7 +402,10 @@ def sketch(database: Database, bundle: str, target: str, row: str) -> sketches.S
     )
     with database.reading() as connection:
         found = connection.execute(wanted).one_or_none()
-    return sketches.from_bytes(*found) if found else None
+    try:
+        return sketches.from_bytes(*found) if found else None
+    except ValueError as error:
+        raise StoreError(f"{database.name} is damaged: it has {error} of '{words(target)}:{words(row)}'.") from None
 
 
 @frozen
