@@ -10,19 +10,49 @@ from aiperf_core.hookspecs import hookimpl
 if TYPE_CHECKING:
     import click
 
-LOOK = "Look at results"
-
-# Analyses that are commands of their own too.
-ALIASES = ("whatif", "stacking", "power", "cost", "scaling")
+LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
+# Name, summary, and heading of `aiperf --help`; each is the function of its name in `aiperf_analysis.cli.NAME`.
+COMMANDS = (
+    ("analyze", "Analyze stored results: ranks, Pareto fronts, scaling, power, cost.", LOOK),
+    ("explain", "Explain results by rules with evidence, and say what to try next.", LOOK),
+    ("db", "Keep the figures of many bundles in a database.", LOOK),
+    ("power", "Analyze energy; watch the power of a command.", LOOK),
+    ("prices", "Show, check and add prices of machines.", LOOK),
+    ("calc", "Size caches, models, GPUs, replicas and costs by formulas.", LOOK),
+    ("ci", "Run a suite continuously, and stop at a confirmed regression.", CHECK),
+    ("checklist", "List recommendations, what proves them, and probes of this machine.", CHECK),
+    ("probe", "Describe this machine and its peak rates as one document.", HERE),
+    ("triage", "Collect machine, settings and last results in one archive.", HERE),
+)
+# Name and summary; each is `analyze` in `aiperf_analysis.analyses.NAME`.
+ANALYSES = (
+    ("overview", "Count verdicts and gains of all targets."),
+    ("leaderboard", "Rank the rows that keep the rules of an entry."),
+    ("pareto", "Find the rows that no other row beats."),
+    ("tradeoff", "Compare what is paid in time, memory and quality."),
+    ("recommend", "Name mechanisms for a use case, with their evidence."),
+    ("improvements", "Show the measured gains of each mechanism."),
+    ("coverage", "Find targets without a run, energy, a profile or a cost."),
+    ("targets", "Compare results with a file of performance targets."),
+    ("history", "Find steps and drift over runs, and judge the newest."),
+    ("stacking", "Tell which mechanisms multiply, overlap or conflict."),
+    ("scaling", "Fit times over ranks or sizes, and find crossovers."),
+    ("whatif", "Tell what fits limits, and predict times on other machines."),
+    ("power", "Compare energy per call, operation, byte and token."),
+    ("cost", "Price calls, tokens and runs; break-even rates."),
+    ("trace", "Break down the time of traces: work, waits, ranks, critical path."),
+    ("trace-diff", "Compare two traces piece by piece."),
+    ("context", "Describe results for a language model."),
+)
+# Analyses that are commands of their own too. `aiperf power` without a subcommand is one of them.
+ALIASES = ("whatif", "stacking", "scaling", "cost")
 
 
 @hookimpl
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the commands."""
-    yield Command(
-        "analyze", "Analyze stored results: leaderboards, Pareto fronts, scaling, power, cost and more",
-        "aiperf_analysis.cli.analyze:analyze", section=LOOK,
-    )  # fmt: skip
+    for name, summary, section in COMMANDS:
+        yield Command(name, summary, f"aiperf_analysis.cli.{name}:{name}", section=section)
     for one in aiperf_analyses():
         if one.name in ALIASES:
             yield Command(one.name, one.summary, _alias(one), section=LOOK)
@@ -42,14 +72,5 @@ def _alias(record: Analysis) -> "Callable[[], click.Command]":
 @hookimpl
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
-    for name, summary in (
-        ("overview", "Count verdicts and gains of all targets"),
-        ("leaderboard", "Rank the rows that keep the rules of an entry"),
-        ("pareto", "Find the rows that no other row beats"),
-        ("tradeoff", "Compare what is paid in time, memory and quality"),
-        ("recommend", "Name mechanisms for a use case, with their evidence"),
-        ("improvements", "Show the measured gains of each mechanism"),
-        ("coverage", "Find targets without a run, energy, a profile or a cost"),
-        ("targets", "Hold results to a file of performance targets"),
-    ):
-        yield Analysis(name, summary, f"aiperf_analysis.analyses.{name}:analyze")
+    for name, summary in ANALYSES:
+        yield Analysis(name, summary, f"aiperf_analysis.analyses.{name.replace('-', '_')}:analyze")

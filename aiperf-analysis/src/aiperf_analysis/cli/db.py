@@ -1,0 +1,226 @@
+"""`aiperf db`: a store of the figures of many bundles."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from aiperf_core.cli.bundles import IN
+from aiperf_core.cli.measuring import json_option
+from aiperf_core.errors import AiperfError, ExitCode
+
+if TYPE_CHECKING:
+    from aiperf_analysis.store.reading import Stored
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT = "sqlite:///artifacts/aiperf.db"
+
+
+def url_option(command: Command) -> Command:
+    """The option `--db`."""
+    return click.option(
+        "--db",
+        "url",
+        envvar="AIPERF_DB",
+        default=DEFAULT,
+        show_default=True,
+        show_envvar=True,
+        metavar="URL",
+        help="The store: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME.",
+    )(command)
+
+
+@click.group("db")
+def db() -> None:
+    """Keep the figures of many bundles in a database.
+
+    A store is a file of SQLite, or a database on a PostgreSQL server for a team. Bundles stay where they are: the store
+    has their figures, and reads samples from their folders. Analyses read it with --db URL.
+    """
+
+
+@db.command("init")
+@url_option
+def init(url: str) -> None:
+    """Make an empty store. A store that exists is left as it is."""
+    from aiperf_analysis.store.database import existing, made
+
+    if existing(url):
+        click.echo("the store exists already; nothing was changed")
+        return
+    name, _ = made(url)
+    click.echo(f"made {name}")
+
+
+@db.command("upgrade")
+@url_option
+def upgrade(url: str) -> None:
+    """Bring a store of an older version to the newest, in one transaction. There is no way back but a copy."""
+    from aiperf_analysis.store.database import NEWEST, existing, made
+
+    if not existing(url):
+        raise AiperfError(f"there is no store to upgrade. Make one: aiperf db init --db {_shown(url)}")
+    name, before = made(url)
+    if before == NEWEST:
+        click.echo(f"{name} has the newest version, {NEWEST}")
+    else:
+        click.echo(f"upgraded {name} from version {before} to {NEWEST}")
+
+
+def _shown(url: str) -> str:
+    """A URL without its password."""
+    from aiperf_analysis.store.database import shown
+
+    return shown(url)
+
+
+@db.command("add")
+@click.argument("paths", nargs=-1, metavar="[BUNDLE|FOLDER]...")
+@IN
+@url_option
+def add(paths: tuple[str, ...], folder: Path, url: str) -> ExitCode:
+    """Add bundles, or all bundles of folders. Without an argument: those in artifacts/runs.
+
+    The seal of each bundle is checked, samples included. A bundle is added whole or not at all; adding it again
+    changes nothing. A run that goes on has no seal yet, and is left out.
+
+    The exit code is 1 where a bundle cannot be read, and 3 where a bundle was changed after its run.
+    """
+    from aiperf_analysis.store.adding import add_all, named
+    from aiperf_analysis.store.database import opened
+    from aiperf_core.names import words
+
+    found: Counter[str] = Counter()
+    code = ExitCode.OK
+    with opened(url) as database:
+        for one in add_all(database, named(paths, folder)):
+            found[one.ending] += 1
+            if one.reason:
+                # A message of the core names the bundle.
+                click.echo(f"{'left out' if one.ending == 'open' else 'refused'}: {words(one.reason)}", err=True)
+            code = max(code, one.exit_code)
+        click.echo(f"{database.name}: {_counted(found)}")
+    return code
+
+
+def _counted(found: Counter[str]) -> str:
+    names = {
+        "added": "added",
+        "known": "there already",
+        "moved": "there already, with a new folder",
+        "open": "left out without a seal",
+        "refused": "refused",
+    }
+    return ", ".join(f"{found[ending]} {name}" for ending, name in names.items() if found[ending] or ending == "added")
+
+
+@db.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="COUNT", help="How many of the newest."
+)
+@json_option("a JSON array of all bundles")
+@url_option
+def list_bundles(limit: int, as_json: bool, url: str) -> None:
+    """List the bundles of the store, newest first."""
+    from aiperf_analysis.store.database import opened
+    from aiperf_analysis.store.reading import counts, listed
+    from aiperf_core.cli.tables import print_table
+
+    with opened(url) as database:
+        found = listed(database, None if as_json else limit)
+        total = counts(database)
+        name = database.name
+    if as_json:
+        from attrs import asdict
+
+        from aiperf_core.results import jsontext
+
+        click.echo(jsontext.dumps([asdict(one) for one in found]), nl=False)
+        return
+    if not found:
+        click.echo(f"{name} has no bundles. Add some: aiperf db add FOLDER")
+        return
+    print_table(
+        ("bundle", "seal", "run", "targets", "rows", "kind of machine", "folder"), [_cells(one) for one in found]
+    )
+    more = total.bundles - len(found)
+    click.echo(
+        f"{total.bundles} bundles, {total.targets} targets, {total.rows} rows"
+        f"{f'; {more} older bundles are not shown (--limit)' if more else ''}"
+    )
+
+
+def _cells(one: "Stored") -> tuple[str | int, ...]:
+    from aiperf_core.names import words
+
+    kinds = words(", ".join(one.hardware))
+    return words(one.name), one.id[:12], words(one.created)[:19], one.targets, one.rows, kinds, one.folder
+
+
+@db.command("export")
+@click.option(
+    "--parquet",
+    "folder",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FOLDER",
+    help="Write Parquet files to this new folder.",
+)
+@url_option
+def export(folder: Path, url: str) -> None:
+    """Write the figures of the store as Parquet files, for DuckDB, Polars and pandas."""
+    from aiperf_analysis.store.database import opened
+    from aiperf_analysis.store.exporting import export as write
+
+    with opened(url) as database:
+        written = write(database, folder)
+    for name, count in written.items():
+        click.echo(f"written: {folder / name} ({count} rows)")
+
+
+@db.command("prune")
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    required=True,
+    metavar="COUNT",
+    help="Of each series, the newest COUNT bundles keep their folders.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@url_option
+def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
+    """Remove the folders of old bundles, with their samples. Their figures stay in the store.
+
+    A folder is removed if each of its series has COUNT newer bundles with folders, and if it holds the bundle that was
+    added, unchanged, and nothing else.
+    """
+    from aiperf_analysis.store.database import opened
+    from aiperf_analysis.store.pruning import Prunable, prunable
+    from aiperf_analysis.store.pruning import prune as remove
+    from aiperf_core.names import words
+
+    with opened(url) as database:
+        looked_at = prunable(database, keep)
+        found = [one for one in looked_at if isinstance(one, Prunable)]
+        for one in looked_at:
+            if not isinstance(one, Prunable):
+                click.echo(f"kept: {words(one.reason)}", err=True)
+        size = f"{sum(one.size_bytes for one in found) / 1e6:.1f} MB"
+        if not found:
+            click.echo("nothing to remove")
+            return
+        if dry_run or not yes:
+            for one in found:
+                click.echo(words(str(one.path)))
+        if dry_run:
+            click.echo(f"would remove {len(found)} folders, {size}")
+            return
+        if not yes:
+            click.confirm(f"Remove {'this folder' if len(found) == 1 else f'these {len(found)} folders'}?", abort=True)
+        for one in remove(database, found, f"keep {keep}"):
+            click.echo(f"removed {words(str(one.path))}")
+        click.echo(f"removed {len(found)} folders, {size}; their figures stay in {database.name}")

@@ -1,0 +1,227 @@
+"""The tables of a store, as its newest revision has them. `migrations` makes them, step by step.
+
+Times of day are seconds since 1970 (`created_s`). All figures are in SI units, as in a bundle. Text is compared byte by
+byte on every engine, so that SQLite and PostgreSQL give rows in the same order.
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+METADATA = sa.MetaData()
+
+# A STRICT table of SQLite knows the types INTEGER, REAL, TEXT and BLOB only.
+TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+REAL: "sa.Double[float]" = sa.Double().with_variant(sa.REAL(), "sqlite")
+WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+FLAG = sa.Boolean().with_variant(sa.Integer(), "sqlite")
+BYTES = sa.LargeBinary()
+
+# Of a row: the median of an estimate under the name of its field, and the ends of its interval.
+ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
+# Figures of a row under the names of their fields.
+FIGURES = ("memory_gain", "bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "prepare_s")
+# Of a point of a series. They stand in the index, so that a series is read from neighbouring pages.
+POINT = (
+    "verdict",
+    *(f"{name}{end}" for name in ("time_s", "speedup") for end in ("", "_low", "_high")),
+    "memory_gain",
+    "peak_bytes",
+    "joules",
+)
+# Work of a target, as its problem declares it.
+WORK = ("bytes_read", "bytes_written", "flops", "tokens", "wire_bytes")
+
+
+def _table(name: str, *items: "sa.Column[object] | sa.Constraint | sa.Index", rowid: bool = True) -> sa.Table:
+    return sa.Table(name, METADATA, *items, sqlite_strict=True, sqlite_with_rowid=rowid)
+
+
+def _figures(names: tuple[str, ...]) -> list["sa.Column[object]"]:
+    return [sa.Column(name, REAL) for name in names]
+
+
+machine = _table(
+    "machine",
+    sa.Column("id", TEXT, primary_key=True),  # SHA-256 of the columns below
+    sa.Column("hostname", TEXT, nullable=False),
+    sa.Column("system", TEXT, nullable=False),
+    sa.Column("cpu", TEXT, nullable=False),
+    sa.Column("cores", WHOLE, nullable=False),
+    sa.Column("memory_bytes", REAL),
+    sa.Column("gpus", TEXT, nullable=False),  # JSON
+    sa.Column("driver", TEXT),
+    sa.Column("hypervisor", TEXT),
+)
+
+software = _table(
+    "software",
+    sa.Column("id", TEXT, primary_key=True),  # SHA-256 of the columns below
+    sa.Column("aiperf", TEXT, nullable=False),
+    sa.Column("python", TEXT, nullable=False),
+    sa.Column("packages", TEXT, nullable=False),  # JSON: versions by name
+)
+
+bundle = _table(
+    "bundle",
+    sa.Column("number", WHOLE, primary_key=True),  # within this store
+    sa.Column("id", TEXT, nullable=False, unique=True),  # the seal
+    sa.Column("name", TEXT, nullable=False),  # of its folder
+    sa.Column("path", TEXT, nullable=False),  # where the folder was when it was added
+    sa.Column("created", TEXT, nullable=False),  # as the manifest has it
+    sa.Column("created_s", REAL, nullable=False),
+    sa.Column("ingested_s", REAL, nullable=False),
+    sa.Column("complete", FLAG, nullable=False),
+    sa.Column("exit_code", WHOLE),
+    sa.Column("git", TEXT),
+    sa.Column("commit_time", TEXT),
+    sa.Column("tier", TEXT),
+    sa.Column("policy", TEXT),
+    sa.Column("schema_version", WHOLE, nullable=False),
+    sa.Column("machine", TEXT, sa.ForeignKey("machine.id"), nullable=False),
+    sa.Column("software", TEXT, sa.ForeignKey("software.id"), nullable=False),
+    sa.Column("targets", WHOLE, nullable=False),  # how many
+    sa.Column("rows", WHOLE, nullable=False),
+    sa.Index("bundle_by_time", "created_s"),
+)
+
+manifest = _table(
+    "manifest",
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
+    sa.Column("data", BYTES, nullable=False),  # the bytes of manifest.json, compressed by zlib
+)
+
+label = _table(
+    "label",
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
+    sa.Column("name", TEXT, primary_key=True),
+    sa.Column("value", TEXT, nullable=False),
+    sa.Index("label_by_value", "name", "value"),
+)
+
+target = _table(
+    "target",
+    sa.Column("id", WHOLE, primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("device", TEXT, nullable=False),
+    sa.Column("hardware", TEXT, nullable=False),  # the kind of machine
+    sa.Column("params", TEXT, nullable=False),  # JSON: sorted pairs
+    sa.Column("params_hash", TEXT, nullable=False),
+    sa.Column("goal", TEXT, nullable=False),
+    sa.Column("clock", TEXT, nullable=False),
+    sa.Column("cache", TEXT, nullable=False),
+    sa.Column("precision", TEXT, nullable=False),
+    sa.Column("size", TEXT, nullable=False),
+    *_figures(WORK),
+    sa.Column("world_size", WHOLE, nullable=False),
+    sa.Column("nodes", WHOLE, nullable=False),
+    sa.Column("floor", REAL, nullable=False),
+    sa.Column("tier", TEXT, nullable=False),
+    sa.Column("rounds", WHOLE, nullable=False),
+    sa.Column("complete", FLAG, nullable=False),
+    sa.Column("no_gain", TEXT),
+    sa.Column("created_s", REAL, nullable=False),  # of the bundle
+    sa.UniqueConstraint("bundle", "name", name="target_of_bundle"),
+)
+
+document = _table(
+    "document",
+    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
+    sa.Column("data", BYTES, nullable=False),  # the bytes of the target's file, without samples, compressed by zlib
+)
+
+# What rows must have in common to be pooled: a `SeriesKey`.
+series = _table(
+    "series",
+    sa.Column("id", WHOLE, primary_key=True),
+    sa.Column("digest", TEXT, nullable=False, unique=True),
+    sa.Column("target", TEXT, nullable=False),
+    sa.Column("implementation", TEXT, nullable=False),
+    sa.Column("hardware", TEXT, nullable=False),
+    sa.Column("device", TEXT, nullable=False),
+    sa.Column("params_hash", TEXT, nullable=False),
+    sa.Column("params", TEXT, nullable=False),
+    sa.Column("clock", TEXT, nullable=False),
+    sa.Column("cache", TEXT, nullable=False),
+    sa.Column("precision", TEXT, nullable=False),
+    sa.Index("series_by_target", "target", "implementation", "hardware", "device", "params_hash"),
+)
+
+# A row is stored beside the others of its target, and found by its series in the order of time.
+row = _table(
+    "row",
+    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
+    sa.Column("name", TEXT, primary_key=True),
+    sa.Column("position", WHOLE, nullable=False),
+    sa.Column("series", WHOLE, sa.ForeignKey("series.id"), nullable=False),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
+    sa.Column("created_s", REAL, nullable=False),  # of the bundle
+    sa.Column("role", TEXT, nullable=False),
+    sa.Column("kind", TEXT),
+    sa.Column("verdict", TEXT, nullable=False),
+    sa.Column("reason", TEXT),
+    sa.Column("builds_on", TEXT),
+    sa.Column("mechanisms", TEXT),  # JSON; null for none
+    sa.Column("source", TEXT),  # SHA-256 of the target's module
+    *_figures(tuple(f"{name}{end}" for name in ESTIMATES for end in ("", "_low", "_high"))),
+    *_figures(FIGURES),
+    sa.Column("bound", TEXT),
+    sa.Column("light_fraction", REAL),
+    sa.Column("peak_bytes", REAL),
+    sa.Column("joules", REAL),  # of a call, gross
+    sa.Column("net_joules", REAL),
+    sa.Column("quality_metric", TEXT),
+    sa.Column("quality", REAL),
+    sa.Column("beside", TEXT),  # JSON: latencies and other figures by name; null for none
+    sa.Index("row_by_series", "series", "created_s", "bundle", *POINT),
+    rowid=False,
+)
+
+finding = _table(
+    "finding",
+    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
+    sa.Column("row", TEXT, primary_key=True),
+    sa.Column("position", WHOLE, primary_key=True),
+    sa.Column("issue", TEXT, nullable=False),
+    sa.Column("severity", TEXT, nullable=False),
+    rowid=False,
+)
+
+ceiling = _table(
+    "ceiling",
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
+    sa.Column("device", TEXT, primary_key=True),
+    sa.Column("figure", TEXT, primary_key=True),  # such as `flop_per_s.bf16`
+    sa.Column("value", REAL, nullable=False),
+    rowid=False,
+)
+
+# 64 quantiles and a course of at most 200 points of the samples of a row; see `sketches`.
+sketch = _table(
+    "sketch",
+    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
+    sa.Column("row", TEXT, primary_key=True),
+    sa.Column("samples", WHOLE, nullable=False),  # how many it was made of
+    sa.Column("data", BYTES, nullable=False),
+)
+
+# Since revision 2: the newest result of each target, device, kind of machine and size.
+newest = _table(
+    "newest",
+    sa.Column("name", TEXT, primary_key=True),  # of the target
+    sa.Column("hardware", TEXT, primary_key=True),
+    sa.Column("device", TEXT, primary_key=True),
+    sa.Column("params_hash", TEXT, primary_key=True),
+    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), nullable=False),
+    sa.Column("created_s", REAL, nullable=False),
+    sa.Column("bundle_name", TEXT, nullable=False),  # decides between runs that began in one second
+    rowid=False,
+)
+
+# Since revision 2: bundles whose folder was removed. Their figures stay.
+tombstone = _table(
+    "tombstone",
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
+    sa.Column("pruned_s", REAL, nullable=False),
+    sa.Column("rule", TEXT, nullable=False),
+)
