@@ -26,7 +26,9 @@ def run(folder, number, time_s, *, verdict=None, created=None, labels=None, spee
         if row.name in ("strided", "coalesced")
     ]  # fmt: skip
     if verdict is not None:
-        rows[1] = evolve(rows[1], verdict=verdict, time_s=None, speedup=None, step_speedup=None, reason="clocks disagree")
+        rows[1] = evolve(
+            rows[1], verdict=verdict, time_s=None, speedup=None, step_speedup=None, reason="clocks disagree"
+        )
     bundle = Bundle.create_at(folder / f"run-{number:03d}")
     bundle.write_target(evolve(example.result(), rows=rows, order=["strided", "coalesced"]))
     page = evolve(

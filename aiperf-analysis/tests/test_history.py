@@ -30,7 +30,9 @@ NOISE = 0.004
 def times(*parts, seed=3):
     """Times of a millisecond with noise; each part is a number of runs and a factor."""
     rng = np.random.default_rng(seed)
-    return [1e-3 * factor * float(np.exp(NOISE * rng.standard_normal())) for count, factor in parts for _ in range(count)]
+    return [
+        1e-3 * factor * float(np.exp(NOISE * rng.standard_normal())) for count, factor in parts for _ in range(count)
+    ]
 
 
 def history(folder, values, **more):
@@ -127,7 +129,9 @@ def test_runs_that_are_not_believed_never_enter(tmp_path):
     result = analyze(select([str(tmp_path)]), Options())
     assert [one["runs"] for one in cells(result, "series")] == [12]
     assert [one["newest"] for one in cells(result, "series")] == ["FINE"]
-    assert [(one.what, one.verdict) for one in result.left_out][:2] == [("ch07.memory_access:coalesced", "UNTRUSTED")] * 2
+    assert [(one.what, one.verdict) for one in result.left_out][:2] == [
+        ("ch07.memory_access:coalesced", "UNTRUSTED")
+    ] * 2
 
 
 def test_runs_are_ordered_by_commit_or_by_creation(tmp_path):

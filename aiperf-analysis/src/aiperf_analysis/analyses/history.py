@@ -70,7 +70,9 @@ def analyze(selection: Selection, options: Options) -> Result:
         selection = selection.only(lambda entry: entry.row.name in options.row)
         if not selection.entries:
             there = sorted({one.row.name for one in believed})
-            raise UsageError(f"no believed row is named {', '.join(options.row)!r}. There are: {', '.join(there[:20])}.")
+            raise UsageError(
+                f"no believed row is named {', '.join(options.row)!r}. There are: {', '.join(there[:20])}."
+            )
     found = series_of(selection, metric, options.floor, options.order)
     long_ones = [one for one in found if len(one.runs) >= LEAST]
     told = [_told(one, len(long_ones)) for one in found]
@@ -275,8 +277,7 @@ def _summary(told: list[Told], steps: list[Record], short: int, metric: str) -> 
     ]
     if judged:
         found.append(
-            f"{len(judged)} series with at least {LEAST} runs: "
-            f"{units.plural('step', len(steps))}, {_drifts(judged)}."
+            f"{len(judged)} series with at least {LEAST} runs: {units.plural('step', len(steps))}, {_drifts(judged)}."
         )
     elif told:
         most = max(len(one.series.runs) for one in told)
@@ -345,7 +346,12 @@ def _details(one: Told) -> dict[str, object]:
         "series": series.name,
         "digest": series.key.digest,
         "runs": [
-            {"bundle": run.entry.run.id, "when": run.when.isoformat(), "commit": run.commit, "figure": asdict(run.figure)}
+            {
+                "bundle": run.entry.run.id,
+                "when": run.when.isoformat(),
+                "commit": run.commit,
+                "figure": asdict(run.figure),
+            }
             for run in series.runs
         ],
         "borders": [asdict(border) for border in series.borders],

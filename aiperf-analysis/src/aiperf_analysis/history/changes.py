@@ -33,6 +33,8 @@ DRAWS = 999
 # Level of the interval of a drift, which is looked for in every series.
 DRIFT_LEVEL = 0.99
 _MOST_PAIRS = 500_000
+# The difference of the information criterion that Kass and Raftery (JASA 90, 1995) call very strong.
+STRONG_EVIDENCE = 10.0
 _CONFIDENCE = 0.95
 
 
@@ -264,9 +266,7 @@ def _segment(values: Floats, spread: Floats, start: int, stop: int, sd: float, a
     return Segment(start, stop, _mean(values, spread, start, stop), error)
 
 
-def _step(
-    values: Floats, spread: Floats, start: int, at: int, stop: int, p: float, rng: np.random.Generator
-) -> Step:
+def _step(values: Floats, spread: Floats, start: int, at: int, stop: int, p: float, rng: np.random.Generator) -> Step:
     """The step between two segments, by the bootstrap of the residuals of both, whose split point is sought anew."""
     some, weights = values[start:stop], 1 / spread[start:stop]
     runs, split = stop - start, at - start
@@ -321,7 +321,7 @@ def _some_pairs(runs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _line_fits_better(values: Floats, spread: Floats, edges: list[int]) -> bool:
-    """Whether a straight line explains more than the steps, by the Bayesian information criterion."""
+    """Whether a straight line surely explains more than the steps, by the Bayesian information criterion."""
     runs, weights = len(values), 1 / spread
     steps = float((weights * (values - _levels(values, spread, edges)) ** 2).sum())
     place = np.arange(runs) - np.average(np.arange(runs), weights=weights)
@@ -330,4 +330,6 @@ def _line_fits_better(values: Floats, spread: Floats, edges: list[int]) -> bool:
     line = float((weights * (centred - slope * place) ** 2).sum())
     # A step has a level and a place.
     parameters = 2 * (len(edges) - 2) + 1
-    return runs * math.log(line) + 2 * math.log(runs) < runs * math.log(max(steps, 1e-300)) + parameters * math.log(runs)
+    of_line = runs * math.log(max(line, 1e-300)) + 2 * math.log(runs)
+    of_steps = runs * math.log(max(steps, 1e-300)) + parameters * math.log(runs)
+    return of_line + STRONG_EVIDENCE < of_steps

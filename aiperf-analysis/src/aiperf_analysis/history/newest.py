@@ -31,6 +31,7 @@ class Standing:
     agree: the number of runs in a row, up to the newest, that lie beyond the interval.
     runs: the number of runs of the level.
     reason: why there is no answer, or what it rests on.
+    worse: whether a suspect, or a confirmed change, is in the direction that is worse.
     """
 
     word: Word
@@ -39,6 +40,7 @@ class Standing:
     agree: int
     runs: int
     reason: str
+    worse: bool = False
 
 
 def newest(
@@ -83,9 +85,8 @@ def newest(
         reason = f"{'worse' if worse else 'better'} than expected; {missing} would confirm it"
     else:
         reason = f"{agree} runs in a row agree"
-    return Standing(
-        word, _expected(level, found, within[-1], miss), math.exp(values[-1] - level.level), agree, level.runs, reason
-    )
+    expected = _expected(level, found, within[-1], miss)
+    return Standing(word, expected, math.exp(values[-1] - level.level), agree, level.runs, reason, worse)
 
 
 def _usual(values: Floats, within: Floats, compared: tuple[Segment, Course] | None, miss: float) -> Standing:

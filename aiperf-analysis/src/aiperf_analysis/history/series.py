@@ -106,7 +106,9 @@ class RunSeries:
         return [one for one in self.borders if first <= one.at <= last]
 
 
-def series_of(selection: Selection, metric: Metric, floor: float | None = None, order: str = "commit") -> list[RunSeries]:
+def series_of(
+    selection: Selection, metric: Metric, floor: float | None = None, order: str = "commit"
+) -> list[RunSeries]:
     """The series of a metric, by name. Baselines have no speedup, and yardsticks and baselines have times.
 
     floor: the smallest relative difference that matters; None takes that of the newest run's target.
