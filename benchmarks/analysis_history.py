@@ -4,8 +4,8 @@
 
 False alarms: series without a step, of 30, 100 and 300 runs. Their noise is white, Student's t with 3 degrees of
 freedom, a first-order autoregression of 0.5, or in two modes (a slow one with probability 0.3, four standard deviations
-away). All have a standard deviation of 0.5 %. The floor is 0, so that the test alone decides. Wanted at 100 runs: a step in at
-most 2 % of series (white, t3) or 5 % (autoregression, modes).
+away). All have a standard deviation of 0.5 %. The floor is 0, so that the test alone decides. Wanted at 100 runs: a
+step in at most 2 % of series (white, t3) or 5 % (autoregression, modes).
 
 Steps: 10 runs on either side, 0.5 % of white noise, a floor of 0.5 %. Wanted: a step of 2 % found in 99 % and located
 within one run in 90 %; a step of 1 % found in 85 %.
@@ -38,7 +38,7 @@ FLOOR = 0.005
 LENGTHS = (30, 100, 300)
 SIDE = 10
 GATE_FROM, GATE_TO = 8, 100
-GATE_SERIES = 5  # repeats for a series of the gate
+GATE_SERIES = 10  # repeats for a series of the gate
 
 
 @frozen

@@ -57,9 +57,9 @@ class Told:
 def analyze(selection: Selection, options: Options) -> Result:
     """Find steps and drift in the history of each row, and hold its newest run to the runs before it.
 
-    A step is a change of level that chance makes in at most 1 % of series; a series needs 8 runs. Changes of the driver,
-    of torch and of the machine are borders, and the first suspect of a step beside them. A newest run outside of the
-    99.8 % prediction interval is a SUSPECT; a second that agrees makes it a REGRESSION, or IMPROVED.
+    A step is a change of level that chance makes in at most 1 % of series; a series needs 8 runs. Changes of the
+    driver, of torch and of the machine are borders, and the first suspect of a step beside them. A newest run outside
+    of the 99.8 % prediction interval is a SUSPECT; a second that agrees makes it a REGRESSION, or IMPROVED.
     """
     if options.floor is not None and not 0 <= options.floor < 1:
         raise UsageError(f"--floor takes a share from 0 to less than 1, such as 0.01; got {options.floor:g}.")

@@ -66,11 +66,13 @@ def newest(
         before = values[:-tail]
         if len(before) < LEAST_RUNS:
             break
-        found = course(before, within[:-tail], floor, seed)
+        found = course(before, within[:-tail], floor, seed, levels_only=True)
         level = next((one for one in reversed(found.segments) if one.runs >= LEAST_RUNS), None)
         if level is None:
             continue
         compared = compared or (level, found)
+        if level.stop <= compared[0].start:
+            break  # there are enough runs of a newer level
         sides = {_side(values[place], within[place], level, found, floor, miss) for place in range(-tail, 0)}
         if len(sides) == 1 and 0 not in sides:
             best = tail, level, found

@@ -16,12 +16,12 @@ Floats = NDArray[np.float64]
 
 # The standard deviation of a normal distribution, relative to its median absolute deviation.
 _NORMAL_OF_MAD = 1.4826
-# Half the width of an interval in standard errors: 95 % of repeated runs, whose error is that of this run and their own.
+# Half the width of an interval in standard errors: it holds 95 % of repeated runs, whose error adds to this run's.
 _HALF_WIDTH = 1.959963984540054 * math.sqrt(2)
 # The least standard deviation of a run. It keeps the weights of counted figures finite.
 LEAST_SD = 1e-4
-# Neighbours count as alike from this autocorrelation on, and in short series from what chance makes in 1 of 10.
-ALIKE, _BY_CHANCE = 0.2, 1.3
+# Neighbours count as alike from this autocorrelation on, and in short series from what chance makes in 1 of 15.
+ALIKE, _BY_CHANCE = 0.2, 1.5
 _MOST_ALIKE = 0.8
 
 
@@ -53,15 +53,15 @@ def between(values: Floats, within: Floats) -> float:
     return max(0.0, deviation**2 / 2 - float(np.mean(within)))
 
 
-def alikeness(residuals: Floats) -> float:
-    """The autocorrelation of neighbours; 0 where it is small enough for independent runs."""
+def alikeness(residuals: Floats, levels: int = 1) -> float:
+    """The autocorrelation of residuals around fitted levels; 0 where it is small enough for independent runs."""
     apart, runs = residuals - residuals.mean(), len(residuals)
     squares = float(apart @ apart)
     alike = float(apart[1:] @ apart[:-1]) / squares if runs > 3 and squares > 0 else 0.0
     if alike <= max(ALIKE, _BY_CHANCE / math.sqrt(max(runs, 1))):
         return 0.0
-    # Corrected for the bias of short series (Marriott and Pope, Biometrika 41, 1954).
-    return min(alike + (1 + 3 * alike) / runs, _MOST_ALIKE)
+    # Corrected for the bias of short parts (Marriott and Pope, Biometrika 41, 1954).
+    return min(alike + (1 + 3 * alike) * levels / runs, _MOST_ALIKE)
 
 
 def long_run(alike: float) -> float:

@@ -1,4 +1,4 @@
-"""Series of runs: the figures of rows that may be compared, in the order of their commits, and where the machine changed."""
+"""Series of runs: figures that may be compared, in the order of their commits, and where the machine changed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
