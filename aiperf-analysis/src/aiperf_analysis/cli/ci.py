@@ -1,0 +1,207 @@
+"""`aiperf ci`: run a suite of targets after each commit, and stop at a confirmed regression."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.cli.measuring import json_option
+from aiperf_core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from aiperf_analysis.ci.gating import Gated
+    from aiperf_analysis.ci.suite import Suite
+
+SUITE = click.argument("suite", type=click.Path(path_type=Path), metavar="SUITE")
+CONCLUSIVE = click.option(
+    "--require-conclusive", "conclusive", is_flag=True, help="Exit with 5 where a suspect is left."
+)
+REPORT = click.option(
+    "--report", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+    help="Write the report to this folder. [default: FOLDER/NAME/report of the suite]",
+)  # fmt: skip
+
+
+@click.group("ci")
+def ci() -> None:
+    """Run a suite of targets continuously, and stop at a confirmed regression.
+
+    Exit codes: 0 no change, or too few runs yet; 1 failed; 3 distrusted; 4 a confirmed regression; 5 inconclusive with
+    --require-conclusive; 75 the machine is not fit now, so try later.
+    """
+
+
+@ci.command("init")
+@click.argument("suite", type=click.Path(path_type=Path), metavar="[SUITE]", required=False)
+@click.option("--systemd", "kind", flag_value="systemd", help="Print a unit with a persistent timer for SUITE.")
+@click.option("--cron", "kind", flag_value="cron", help="Print a line of a crontab for SUITE.")
+@click.option("--github", "kind", flag_value="github", help="Print a workflow of GitHub Actions for SUITE.")
+@click.option("--gitlab", "kind", flag_value="gitlab", help="Print a job of GitLab for SUITE.")
+@click.option("--schema", "kind", flag_value="schema", help="Print the JSON Schema of a suite.")
+def init(suite: Path | None, kind: str | None) -> None:
+    """Print a suite to start from, or a snippet that runs SUITE on a schedule. Nothing is installed."""
+    from aiperf_analysis.ci import templates
+
+    if kind is None:
+        click.echo(templates.SUITE, nl=False)
+        return
+    if kind == "schema":
+        from aiperf_analysis.ci.suite import json_schema
+        from aiperf_core.results import jsontext
+
+        click.echo(jsontext.dumps(json_schema()), nl=False)
+        return
+    if suite is None:
+        raise UsageError(f"--{kind} needs the suite that it runs: aiperf ci init --{kind} SUITE.toml")
+    found = _read(suite)
+    click.echo(templates.snippet(kind, suite, found.name, found.home, sys.executable), nl=False)
+
+
+@ci.command("run")
+@SUITE
+@CONCLUSIVE
+@REPORT
+@json_option("the report as one JSON document")
+def run(suite: Path, conclusive: bool, report: Path | None, as_json: bool) -> int:
+    """Measure the targets of SUITE, confirm suspects once, and gate.
+
+    Waits for the lock of the host and for a quiet machine, no longer than the suite says. The bundles are kept in the
+    suite's folder.
+    """
+    found = _read(suite)
+    from aiperf_analysis.ci import fit, running
+
+    with fit.lock(found.busy.wait_s):
+        gated, ran = running.run(found, _say)
+    problems = [one for one in (running.add_to_store(found, ran),) if one]
+    bundles = [str(one.bundle) for one in ran]
+    return _told(found, gated, bundles, problems, conclusive=conclusive, report=report, as_json=as_json, tell=True)
+
+
+@ci.command("check")
+@SUITE
+@click.argument("bundles", nargs=-1)
+@CONCLUSIVE
+@REPORT
+@json_option("the report as one JSON document")
+def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path | None, as_json: bool) -> int:
+    """Gate the newest of the bundles that exist: those in the suite's folder, and BUNDLES. Nothing is measured."""
+    found = _read(suite)
+    from aiperf_analysis.ci.gating import decide, history
+
+    selection = history(found, bundles)
+    if not selection.runs:
+        raise UsageError(
+            f"the suite '{found.name}' has no bundles in '{found.runs}'. Name some, or make some: aiperf ci run {suite}"
+        )
+    gated = decide(found, selection)
+    return _told(found, gated, [], [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
+
+
+@ci.command("history")
+@SUITE
+@click.option("--metric", metavar="NAME", help="The figure. [default: that of the first gate]")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    help="Write to a file: .json, .csv, .html, or the main picture as .svg, .png or .pdf.",
+)  # fmt: skip
+@json_option("the result as one JSON document")
+def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) -> ExitCode:
+    """Show the history of SUITE, as aiperf analyze history does."""
+    found = _read(suite)
+    from aiperf_analysis.analyses.history import Options, analyze
+    from aiperf_analysis.ci.gating import history as runs_of
+    from aiperf_analysis.cli.analyze import output
+    from aiperf_analysis.options import from_texts
+
+    values = {"out": out, "as_json": as_json}
+    output(values, check_only=True)
+    first = found.gates[0] if found.gates else None
+    texts = {"metric": metric or (first.metric if first else "time"), "order": "created"}
+    if first is not None and first.floor is not None:
+        texts["floor"] = str(first.floor)
+    return output(values, analyze(runs_of(found), from_texts(Options, texts)))
+
+
+@ci.command("bisect")
+@click.argument("good")
+@click.argument("bad")
+@SUITE
+@click.option("--runs", type=click.IntRange(5, 100), default=8, show_default=True, help="Runs of the good commit.")
+@click.option(
+    "--build", metavar="COMMAND", help="Prepare each commit with this command. It is started without a shell."
+)
+def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> ExitCode:
+    """Find the commit between GOOD and BAD that made SUITE slower, by git bisect run.
+
+    GOOD is measured several times; each commit is held to these runs. The code that is measured must come from the
+    working tree, as after pip install -e.
+    """
+    found = _read(suite)
+    from aiperf_analysis.ci import bisect as bisection
+    from aiperf_analysis.ci import fit
+
+    with fit.lock(found.busy.wait_s):
+        done = bisection.bisect(found, good, bad, build, _say, runs)
+    if done.commit is None:
+        click.echo(done.told)
+        return ExitCode.INCONCLUSIVE
+    click.echo(f"the first bad commit: {done.commit}")
+    return ExitCode.OK
+
+
+@ci.command("bisect-step", hidden=True)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--build")
+def bisect_step(file: Path, build: str | None) -> None:
+    """Judge the commit that is checked out, for git bisect run."""
+    from aiperf_analysis.ci import bisect as bisection
+
+    sys.exit(bisection.step(file, build, _say))
+
+
+def _read(path: Path) -> "Suite":
+    from aiperf_analysis.ci.suite import read
+
+    return read(path)
+
+
+def _say(text: str) -> None:
+    from aiperf_core.names import words
+
+    click.echo(words(text), err=True)
+
+
+def _told(
+    suite: "Suite",
+    gated: "Gated",
+    bundles: list[str],
+    problems: list[str],
+    *,
+    conclusive: bool,
+    report: Path | None,
+    as_json: bool,
+    tell: bool,
+) -> int:
+    """Write the report, show it, and return the exit code."""
+    from aiperf_analysis.ci import running
+    from aiperf_analysis.ci.report import HEADS, Report, rows, write
+    from aiperf_core.cli.tables import print_table, print_text
+    from aiperf_core.results import jsontext
+
+    code = gated.exit_code(conclusive=conclusive)
+    labels = {**running.labels_of_commit(), **suite.labels, "suite": suite.name}
+    found = Report(suite, gated, code, bundles, labels, problems)
+    text = jsontext.dumps(found.document)
+    write(found, report or suite.home / "report")
+    if tell and (failed := running.notify(suite, text)):
+        problems.append(f"notify: {failed}")
+    for one in problems:
+        _say(one)
+    if as_json:
+        click.echo(text, nl=False)
+    else:
+        print_text(found.headline)
+        print_table(HEADS, rows(found))
+    return code

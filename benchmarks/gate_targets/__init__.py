@@ -1,0 +1,1 @@
+"""The target of `benchmarks/analysis_gate.py`."""
