@@ -22,3 +22,14 @@ def aiperf_commands() -> Iterable[Command]:
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
     yield Analysis("overview", "Count verdicts and gains of all targets", "aiperf_analysis.analyses.overview:analyze")
+    yield Analysis(
+        "stacking", "Tell which mechanisms multiply, overlap or conflict", "aiperf_analysis.analyses.stacking:analyze"
+    )
+    yield Analysis(
+        "scaling", "Fit times over ranks or sizes, and find crossovers", "aiperf_analysis.analyses.scaling:analyze"
+    )
+    yield Analysis(
+        "whatif",
+        "Tell what fits limits, and predict times on other machines",
+        "aiperf_analysis.analyses.whatif:analyze",
+    )

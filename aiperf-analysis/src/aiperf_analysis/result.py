@@ -47,7 +47,8 @@ class Figure:
 
     value: null where there is none; `reason` then says why.
     low, high: the ends of the interval; null where the figure has none, as of a counted one.
-    unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `1/s` and so on.
+    unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `number` (such as an exponent), `1/s`
+        and so on.
     certainty: how the figure came about.
     """
 
