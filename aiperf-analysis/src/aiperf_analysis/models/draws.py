@@ -31,8 +31,9 @@ def log_draws(estimates: Sequence[Estimate], draws: int = DRAWS, seed: int = 0) 
     """Independent log-normal draws around the values, as logarithms: (draws, figures)."""
     rng = np.random.default_rng(seed)
     errors = np.array([log_error(one) for one in estimates])
-    middle: Floats = np.log([one.value for one in estimates])
-    return middle + rng.standard_normal((draws, len(estimates))) * errors
+    middle = np.log(np.array([one.value for one in estimates]))
+    found: Floats = middle + rng.standard_normal((draws, len(estimates))) * errors
+    return found
 
 
 def sample_draws(blocks: Blocks, draws: int = DRAWS, seed: int = 0) -> Floats | None:
