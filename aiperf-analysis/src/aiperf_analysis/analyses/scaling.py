@@ -178,12 +178,8 @@ def _place(result: TargetResult, over: str) -> float | None:
 
 
 def _varying(selection: Selection) -> str:
-    """The parameter that has several values within a target."""
-    values: dict[tuple[str, str], set[float]] = {}
-    for one in selection.entries:
-        for name, value in one.result.problem.params.items():
-            values.setdefault((base_name(one.result.target), name), set()).add(value)
-    found = sorted({name for (_, name), seen in values.items() if len(seen) > 1})
+    """The only parameter that has several values within a target."""
+    found = parameters(selection)
     if len(found) == 1:
         return found[0]
     if found:
@@ -194,14 +190,28 @@ def _varying(selection: Selection) -> str:
     )
 
 
-def _groups(selection: Selection, over: str, kind: str) -> list[Group]:
-    """The curves with at least two points. Raises where there are none."""
+def points_over(selection: Selection, over: str) -> dict[GroupKey, dict[float, Entry]]:
+    """The timed rows by what they have in common but for a parameter, and by its value. The newest of each counts."""
     points: dict[GroupKey, dict[float, Entry]] = {}
     for one in sorted(selection.entries, key=lambda entry: entry.run.created):
         at = _place(one.result, over)
-        if at is None or at <= 0 or one.row.time_s is None or one.row.time_s.low <= 0:
-            continue
-        points.setdefault(_key(one, over), {})[at] = one
+        if at is not None and at > 0 and one.row.time_s is not None and one.row.time_s.low > 0:
+            points.setdefault(_key(one, over), {})[at] = one
+    return points
+
+
+def parameters(selection: Selection) -> list[str]:
+    """The parameters that have several values within a target."""
+    values: dict[tuple[str, str], set[float]] = {}
+    for one in selection.entries:
+        for name, value in one.result.problem.params.items():
+            values.setdefault((base_name(one.result.target), name), set()).add(value)
+    return sorted({name for (_, name), seen in values.items() if len(seen) > 1})
+
+
+def _groups(selection: Selection, over: str, kind: str) -> list[Group]:
+    """The curves with at least two points. Raises where there are none."""
+    points = points_over(selection, over)
     if not points:
         known = sorted({name for one in selection.entries for name in one.result.problem.params})
         raise UsageError(
@@ -370,7 +380,8 @@ def _law_table(scaled: Sequence[tuple[Group, list[LawFit]]]) -> Table:
                 cells: dict[str, Cell] = {"row": group.name, "law": law, "verdict": "NOT FITTED", name: none}
                 records.append(Record(cells))
     note = (
-        "best: the least AICc; near tie: within 2 of it; not compared: too few points for AICc. MISFIT: a point lies more than 3 standard errors and the "
+        "best: the least AICc; near tie: within 2 of it; not compared: too few points for AICc. MISFIT: a point "
+        "lies more than 3 standard errors and the "
         "floor from the law, whose intervals then hold only if the law does."
     )
     return Table("laws", "laws of scaling", columns, records, note)
