@@ -11,6 +11,8 @@ from aiperf_analysis.models import parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_core.sweep import base_name
+from aiperf_core.units import parameter
 
 KINDS = ("machine", "clock", "size")
 # A relative difference of clocks that is more than their spread.
@@ -38,11 +40,23 @@ class Held:
         return self.entry.row.time_s.value if self.entry.row.time_s else math.nan
 
     @property
-    def inside(self) -> bool:
-        """Whether the measured time lies in the range, widened by the intervals of its sources."""
+    def widened(self) -> tuple[float, float]:
+        """The range, widened by the intervals of its sources."""
         times = [one.row.time_s for one in self.sources if one.row.time_s]
         down, up = min(one.low / one.value for one in times), max(one.high / one.value for one in times)
-        return self.low * down <= self.measured <= self.high * up
+        return self.low * down, self.high * up
+
+    @property
+    def inside(self) -> bool:
+        """Whether the measured time lies in the widened range."""
+        low, high = self.widened
+        return low <= self.measured <= high
+
+    @property
+    def width(self) -> float:
+        """The high end of the widened range over its low end. A wide range holds easily, and says little."""
+        low, high = self.widened
+        return high / low if low > 0 else math.inf
 
     @property
     def error(self) -> float:
@@ -66,10 +80,12 @@ def _sizes(selection: Selection) -> Iterator[Held]:
                 if len(places) < 2:
                     continue
                 try:
-                    low, high = at_size(places, times, at, extrapolate=False)
+                    there = at_size(places, times, at, extrapolate=False)
                 except Refused:
                     continue
-                yield Held("size", f"{found[at].name} {over}={at:g}", found[at], others, low, high)
+                entry, sources = found[at], [others[index] for index in there.used]
+                name = f"{base_name(entry.result.target)}:{entry.row.name} {over}={parameter(at)}"
+                yield Held("size", name, entry, sources, there.low, there.high)
 
 
 def _machines(selection: Selection) -> Iterator[Held]:

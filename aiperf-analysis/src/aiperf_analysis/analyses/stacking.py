@@ -263,7 +263,7 @@ def _judged(stack: Stack, design: Design) -> list[Pair]:
             found.append(evolve(pair, reason=pair.together.reason or ""))
             continue
         better = _over_better(stack, design, first, second)
-        verdict, reason = _verdict(together, better, chance, stack.floor)
+        verdict, reason = verdict_of(together, better, chance, stack.floor)
         found.append(
             evolve(pair, verdict=verdict, better=figure(better, reason=TOO_FEW_PASSES), probability=chance,
                    reason=reason)
@@ -277,7 +277,7 @@ def _over_better(stack: Stack, design: Design, first: str, second: str) -> Estim
     return min((one for one in both if one), key=lambda one: one.value, default=None)
 
 
-def _verdict(together: Estimate, better: Estimate | None, chance: float, floor: float) -> tuple[str, str]:
+def verdict_of(together: Estimate, better: Estimate | None, chance: float, floor: float) -> tuple[str, str]:
     """The verdict by the whole interval of g, and why it is INCONCLUSIVE."""
     if together.low >= 1 - floor and together.high <= 1 + floor:
         return MULTIPLIES, ""

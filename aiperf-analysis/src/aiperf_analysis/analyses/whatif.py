@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from attrs import asdict, evolve, frozen
@@ -35,6 +36,7 @@ from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
 from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.sweep import base_name
 from aiperf_core.targets import nearest
 from aiperf_core.units import size as shown_bytes
 
@@ -326,8 +328,9 @@ def _at_sizes(selection: Selection, options: Options) -> Iterator[tuple[str, tup
             try:
                 size = float(value) if value else _fitting(places, entries, options.memory or 0.0)
                 times = [one.row.time_s.value for one in entries if one.row.time_s]
-                low, high = at_size(places, times, size, extrapolate=options.extrapolate)
-                answer = Answer(_range(low, high, *entries), size=_size(size, over, estimated=not value))
+                there = at_size(places, times, size, extrapolate=options.extrapolate)
+                sources = [entries[index] for index in there.used]
+                answer = Answer(_range(there.low, there.high, *sources), size=_size(size, over, estimated=not value))
             except Refused as refusal:
                 answer = Answer(Figure(value=None, unit="s", certainty="estimated", reason=str(refusal)))
             yield f"{last.name} {last.run.id} {over}", (last, answer)
@@ -352,20 +355,21 @@ def _need(entry: Entry) -> float | None:
 
 
 def _answer_table(answers: dict[str, tuple[Entry, Answer]], options: Options) -> Table:
-    columns = [Column("row", "implementation"), Column("class", "kind of machine"), Column("now", "time now", "figure")]
     by_size = bool(options.size or options.memory)
-    columns += [Column("size", "size", "figure")] if by_size else [Column("bound", "bound then")]
-    columns += [Column("then", "time then", "figure"), Column("gain", "now / then", "figure")]
+    columns = [Column("row", "implementation"), Column("class", "kind of machine")]
+    columns += [Column("size", "size", "figure")] if by_size else [Column("now", "time now", "figure")]
+    columns += [Column("then", "time there" if by_size else "time then", "figure")]
+    columns += [] if by_size else [Column("gain", "now / then", "figure"), Column("bound", "bound then")]
     records = []
     for entry, answer in answers.values():
-        gain = Figure(value=None, certainty="estimated", reason=answer.time.reason or "another size is other work")
+        gain = Figure(value=None, certainty="estimated", reason=answer.time.reason)
         now, then = entry.row.time_s, answer.time
         if now is not None and then.value and then.low and then.high and not by_size:
             # The interval of the row is in the range already.
             gain = Figure(value=now.value / then.value, low=now.value / then.high, high=now.value / then.low,
                           certainty="estimated")  # fmt: skip
         cells: dict[str, Cell] = {
-            "row": entry.name,
+            "row": f"{base_name(entry.result.target)}:{entry.row.name}" if by_size else entry.name,
             "class": entry.hardware,
             "now": figure(now, "s"),
             "size": answer.size,
@@ -462,7 +466,10 @@ def _validated(kind: str, held: Sequence[Held]) -> str:
     if len(own) < LEAST_HELD_OUT:
         return f"NOT VALIDATED: {len(own)} held-out points of kind '{kind}', {LEAST_HELD_OUT} are needed"
     inside = sum(one.inside for one in own)
-    return f"Validated on {len(own)} held-out points: {inside} lie in the range ({100 * inside / len(own):.0f} %)"
+    return (
+        f"Validated on {len(own)} held-out points: {inside} lie in the range ({100 * inside / len(own):.0f} %), whose "
+        f"ends are {median(one.width for one in own):.3g}x apart"
+    )
 
 
 def _validation_table(held: Sequence[Held]) -> Table:
@@ -472,14 +479,15 @@ def _validation_table(held: Sequence[Held]) -> Table:
         Column("count", "points", "figure"),
         Column("coverage", "within the range", "figure"),
         Column("error", "median error", "figure"),
+        Column("width", "median high / low of the range", "figure"),
     ]
     records = []
     for kind in KINDS:
         own = [one for one in held if one.kind == kind]
         none = "no point of this kind could be held out"
         coverage = 100 * sum(one.inside for one in own) / len(own) if own else None
-        errors = sorted(one.error for one in own)
-        middle = (errors[(len(own) - 1) // 2] + errors[len(own) // 2]) / 2 if own else None
+        error = 100 * median(one.error for one in own) if own else None
+        width = median(one.width for one in own) if own else None
         records.append(
             Record(
                 {
@@ -487,7 +495,8 @@ def _validation_table(held: Sequence[Held]) -> Table:
                     "verdict": "VALIDATED" if len(own) >= LEAST_HELD_OUT else "NOT VALIDATED",
                     "count": counted(len(own), "count"),
                     "coverage": counted(coverage, "%", none),
-                    "error": counted(None if middle is None else 100 * middle, "%", none),
+                    "error": counted(error, "%", none),
+                    "width": counted(width, reason=none),
                 }
             )
         )

@@ -8,29 +8,40 @@ change as large as the last one span the range.
 import math
 from collections.abc import Sequence
 
+from attrs import frozen
+
 from aiperf_analysis.models.parts import Refused
+from aiperf_core.units import parameter
 
 REACH = 2.0
 LEAST = 3  # sizes for an answer beyond them
 
 
-def at_size(places: Sequence[float], values: Sequence[float], size: float, *, extrapolate: bool) -> tuple[float, float]:
+@frozen
+class AtSize:
+    """A range of values at a size, and the measured sizes that it follows from, by index."""
+
+    low: float
+    high: float
+    used: tuple[int, ...]
+
+
+def at_size(places: Sequence[float], values: Sequence[float], size: float, *, extrapolate: bool) -> AtSize:
     """The least and the largest value at a size. `places` ascend.
 
     Raises Refused beyond `REACH` times the range, unless told to `extrapolate`, and where the sizes are too few.
     """
     x, y = [math.log(one) for one in places], [math.log(one) for one in values]
-    at = math.log(size)
     if size in places:
-        value = values[list(places).index(size)]
-        return value, value
+        index = list(places).index(size)
+        return AtSize(values[index], values[index], (index,))
     if len(places) < 2:
         raise Refused(f"it was measured at {len(places)} size; a sweep is needed: --set NAME=VALUE,VALUE,VALUE")
     if places[0] < size < places[-1]:
-        found = _between(x, y, at)
+        found, used = _between(x, y, math.log(size))
     else:
-        found = _beyond(places, x, y, size, extrapolate=extrapolate)
-    return math.exp(min(found)), math.exp(max(found))
+        found, used = _beyond(places, x, y, size, extrapolate=extrapolate)
+    return AtSize(math.exp(min(found)), math.exp(max(found)), tuple(used))
 
 
 def _line(x: Sequence[float], y: Sequence[float], first: int, at: float) -> float:
@@ -39,37 +50,36 @@ def _line(x: Sequence[float], y: Sequence[float], first: int, at: float) -> floa
     return y[first] + slope * (at - x[first])
 
 
-def _between(x: Sequence[float], y: Sequence[float], at: float) -> list[float]:
+def _between(x: Sequence[float], y: Sequence[float], at: float) -> tuple[list[float], range]:
     left = max(index for index, one in enumerate(x) if one < at)
-    found = [_line(x, y, left, at)]
-    if left > 0:
-        found.append(_line(x, y, left - 1, at))
-    if left + 2 < len(x):
-        found.append(_line(x, y, left + 1, at))
+    first, last = max(left - 1, 0), min(left + 2, len(x) - 1)
+    found = [_line(x, y, start, at) for start in range(first, last)]
     if len(found) == 1:
         # Without neighbours, only that the figure does not leave its ends.
         found += [y[left], y[left + 1]]
-    return found
+    return found, range(first, last + 1)
 
 
 def _beyond(
     places: Sequence[float], x: Sequence[float], y: Sequence[float], size: float, *, extrapolate: bool
-) -> list[float]:
+) -> tuple[list[float], range]:
     if len(places) < LEAST:
         raise Refused(f"beyond the measured sizes {LEAST} of them are needed; {len(places)} were measured")
-    outside = size / places[-1] if size > places[-1] else places[0] / size
+    above = size > places[-1]
+    outside = size / places[-1] if above else places[0] / size
     if outside > REACH and not extrapolate:
         raise Refused(
-            f"it was measured from {places[0]:g} to {places[-1]:g}, and {size:g} is more than {REACH:g} times beyond; "
-            "measure nearer, or add --extrapolate"
+            f"it was measured from {parameter(places[0])} to {parameter(places[-1])}, and {parameter(size)} is more "
+            f"than {REACH:g} times beyond; measure nearer, or add --extrapolate"
         )
-    end, near, far = (-1, -2, -3) if size > places[-1] else (0, 1, 2)
+    end, near, far = (-1, -2, -3) if above else (0, 1, 2)
     last = (y[end] - y[near]) / (x[end] - x[near])
     before = (y[near] - y[far]) / (x[near] - x[far])
-    # What the exponent may change further, each time that the size changes by as much as between the last two.
-    further = (last - before) * max(1.0, abs(math.log(size) - x[end]) / abs(x[end] - x[near]))
     step = math.log(size) - x[end]
-    return [y[end] + slope * step for slope in (before, last, last + further)]
+    # What the exponent may change further, each time that the size changes by as much as between the last two.
+    further = (last - before) * max(1.0, abs(step) / abs(x[end] - x[near]))
+    used = range(len(x) - LEAST, len(x)) if above else range(LEAST)
+    return [y[end] + slope * step for slope in (before, last, last + further)], used
 
 
 def largest_size(places: Sequence[float], values: Sequence[float], limit: float) -> float:
