@@ -110,7 +110,9 @@ def check(noise: Noise, repeats: int, seed: int) -> Counts:
             estimates = [Estimate(one.value * by, one.low * by, one.high * by) for one, by in pairs]
             sampled = [error + np.log(by) for error, by in zip(errors, times, strict=False)]
             for column, draws in enumerate((sampled, ())):
-                ends, right = found(scenario, Curve.of(scenario.at, estimates, sampled=draws))
+                ends, right = found(
+                    scenario, Curve.of(scenario.at, estimates, sampled=draws, rounds=[noise.rounds] * len(times))
+                )
                 for name, truth in scenario.truth.items():
                     counts[scenario.name, name][column] += ends[name][0] <= truth <= ends[name][1]
                     counts[scenario.name, name][2] += right and column == 0

@@ -6,7 +6,7 @@ from itertools import permutations
 
 from attrs import evolve, frozen
 
-from aiperf_analysis.analyses.scaling import parameters, points_over
+from aiperf_analysis.analyses.curves import parameters, points_over
 from aiperf_analysis.models import parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size

@@ -1,45 +1,26 @@
 """Which mechanisms multiply, and which stand in each other's way: ladders and factorials of one target."""
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 
 from attrs import asdict, evolve, field, frozen
 
+from aiperf_analysis.analyses.estimates import estimates
+from aiperf_analysis.analyses.ladders import Ladder, ladder_table, ladders_of, waterfalls
+from aiperf_analysis.analyses.stacks import NOT_MEASURED, TOO_FEW_PASSES, Stack, alternatives, said, stacks_of
 from aiperf_analysis.models import factorial
 from aiperf_analysis.models.draws import probability
-from aiperf_analysis.models.factorial import NOTHING, Combination, Design, Fraction, Weights
+from aiperf_analysis.models.factorial import NOTHING, Combination, Design, Fraction
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
-    Axis,
-    Cell,
-    Column,
-    Drawing,
-    Figure,
-    Origin,
-    Point,
-    Record,
-    Result,
-    Series,
-    Table,
-    counted,
-    figure,
-)
-from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, figure
+from aiperf_analysis.selection import Selection, required
 from aiperf_core.measurements import Estimate
-from aiperf_core.results.models import Row, Verdict
-from aiperf_core.stats.intervals import Blocks, log_contrast
+from aiperf_core.results.models import Verdict
 
 MULTIPLIES, SYNERGY, OVERLAP, CONFLICT = "MULTIPLIES", "SYNERGY", "OVERLAP", "CONFLICT"
-INCONCLUSIVE, NOT_MEASURED, INCOMPATIBLE = "INCONCLUSIVE", "NOT MEASURED", "INCOMPATIBLE"
+INCONCLUSIVE, INCOMPATIBLE = "INCONCLUSIVE", "INCOMPATIBLE"
 VERDICTS = (MULTIPLIES, SYNERGY, OVERLAP, CONFLICT, INCONCLUSIVE, INCOMPATIBLE, NOT_MEASURED)
 SIGNIFICANT = 0.05
-# Of a ladder: the largest relative difference between the product of its steps and its total.
-ROUNDING = 1e-3
-MOST_LADDERS = 12  # that are drawn
-NO_SAMPLES = "the samples are gone, and stored intervals cannot be combined; name the bundle's folder"
-TOO_FEW_PASSES = "the combinations have too few passes in common for an interval; run longer: --budget, --tier"
 
 
 @frozen
@@ -49,56 +30,6 @@ class Options:
     estimate: bool = option(
         False, "Also estimate combinations that were not measured. They are marked ESTIMATE."
     )  # fmt: skip
-
-
-@frozen(eq=False)
-class Stack:
-    """The combinations of mechanisms of one target in one bundle.
-
-    entries: by combination the row that stands for it. others: further rows of a combination, which are not used.
-    ended: combinations whose rows are not believed.
-    """
-
-    name: str
-    entries: dict[Combination, Entry]
-    others: dict[Combination, list[str]] = field(factory=dict)
-    ended: dict[Combination, Row] = field(factory=dict)
-
-    @property
-    def any(self) -> Entry:
-        """One of its entries, for what all have in common."""
-        return next(iter(self.entries.values()))
-
-    @property
-    def floor(self) -> float:
-        """The smallest relative difference that matters."""
-        return self.any.result.floor
-
-    @cached_property
-    def designs(self) -> list[Design]:
-        """The full factorials."""
-        return factorial.designs(self.entries)
-
-    @cached_property
-    def blocks(self) -> dict[Combination, Blocks]:
-        """The samples of the combinations that have some."""
-        found = ((cell, one.blocks()) for cell, one in self.entries.items())
-        return {cell: blocks for cell, blocks in found if blocks is not None}
-
-    def contrast(self, weights: Weights) -> Estimate | None:
-        """The contrast of these combinations on shared draws; None without samples, or with too few."""
-        if not weights.keys() <= self.blocks.keys():
-            return None
-        return log_contrast([self.blocks[cell] for cell in weights], list(weights.values()))
-
-    def shown(self, weights: Weights) -> Figure:
-        """The figure of a contrast."""
-        reason = TOO_FEW_PASSES if weights.keys() <= self.blocks.keys() else NO_SAMPLES
-        return figure(self.contrast(weights), reason=reason)
-
-    def origins(self, cells: Iterable[Combination]) -> list[Origin]:
-        """The rows of these combinations."""
-        return [self.entries[cell].origin for cell in cells if cell in self.entries]
 
 
 @frozen(eq=False)
@@ -137,9 +68,9 @@ def analyze(selection: Selection, options: Options) -> Result:
     """
     newest = selection.latest()
     required(newest.entries, newest)
-    stacks = _stacks(newest)
+    stacks = stacks_of(newest)
     pairs = [pair for one in stacks for pair in _pairs(one)]
-    ladders = [ladder for one in newest.targets().values() for ladder in _ladders(one)]
+    ladders = [ladder for one in newest.targets().values() for ladder in ladders_of(one)]
     combined = [one for one in stacks if any(len(cell) > 1 for cell in one.entries)]
     counts = Counter(one.verdict for one in pairs)
     measured = [one for one in pairs if one.verdict not in (NOT_MEASURED, INCOMPATIBLE)]
@@ -147,16 +78,15 @@ def analyze(selection: Selection, options: Options) -> Result:
     assumptions = [
         "an interaction holds for this target, size, device and kind of machine; across targets nothing is stacked",
         "an interval is that of a repeated run on this machine",
-        *_alternatives(stacks),
+        *alternatives(stacks),
     ]
     if options.estimate:
-        estimates = _estimates(stacks)
-        tables.append(estimates)
+        tables.append(estimates(stacks))
         assumptions.append(
             "ESTIMATE: log times are taken as a sum of effects of mechanisms and of measured pairs; the range is "
             "widened by the largest error at a measured combination that was left out"
         )
-    tables.append(_ladder_table(ladders))
+    tables.append(ladder_table(ladders))
     return Result(
         analysis="stacking",
         title="Stacking of mechanisms",
@@ -164,7 +94,7 @@ def analyze(selection: Selection, options: Options) -> Result:
         status="ok" if combined else "nothing",
         options=asdict(options),
         tables=[one for one in tables if one.records],
-        drawings=[*_drawings(measured), *_waterfalls(ladders)],
+        drawings=[*_drawings(measured), *waterfalls(ladders)],
         assumptions=assumptions,
         left_out=newest.left_out,
         sources=newest.sources,
@@ -173,7 +103,7 @@ def analyze(selection: Selection, options: Options) -> Result:
 
 
 def _summary(
-    combined: Sequence[Stack], measured: Sequence[Pair], counts: Mapping[str, int], ladders: Sequence["Ladder"]
+    combined: Sequence[Stack], measured: Sequence[Pair], counts: Mapping[str, int], ladders: Sequence[Ladder]
 ) -> list[str]:
     if not combined:
         return [
@@ -191,48 +121,6 @@ def _summary(
     if broken:
         sentences.append(f"The steps of {len(broken)} of {len(ladders)} ladders do not multiply to the total.")
     return sentences
-
-
-# --- the combinations of a target
-
-
-def _stacks(selection: Selection) -> list[Stack]:
-    """The combinations of each target, in the order of the names."""
-    rows: dict[tuple[str, str], list[Entry]] = {}
-    for one in selection.every:
-        if one.row.role == "baseline" or (one.row.role == "variant" and one.row.mechanisms):
-            rows.setdefault((one.run.id, one.result.target), []).append(one)
-    found = [_stack(entries) for entries in rows.values()]
-    return sorted((one for one in found if one.entries), key=lambda one: one.name)
-
-
-def _stack(entries: Sequence[Entry]) -> Stack:
-    stack = Stack(entries[0].result.target, {})
-    for one in entries:
-        cell = frozenset(one.row.mechanisms)
-        if not one.believed:
-            stack.ended.setdefault(cell, one.row)
-        elif cell in stack.entries:
-            stack.others.setdefault(cell, []).append(one.row.name)
-        else:
-            stack.entries[cell] = one
-    for cell in stack.entries:
-        stack.ended.pop(cell, None)
-    return stack
-
-
-def _alternatives(stacks: Sequence[Stack]) -> list[str]:
-    return [
-        f"{one.name}: '{one.entries[cell].row.name}' stands for {_said(cell)}; {', '.join(names)} "
-        f"{'has' if len(names) == 1 else 'have'} the same mechanisms and {'is' if len(names) == 1 else 'are'} not used"
-        for one in stacks
-        for cell, names in one.others.items()
-        if any(cell in design.cells for design in one.designs)
-    ]
-
-
-def _said(cell: Combination) -> str:
-    return " + ".join(sorted(cell)) or "no mechanism"
 
 
 # --- pairs
@@ -302,9 +190,9 @@ def _unmeasured(stack: Stack, first: str, second: str) -> Pair:
         row = stack.ended.get(cell)
         if row is not None:
             verdict = INCOMPATIBLE if row.verdict in (Verdict.FAILED, Verdict.SKIPPED) else NOT_MEASURED
-            reason = f"{_said(cell)} ('{row.name}') is {row.verdict}: {row.reason or 'no reason was recorded'}"
+            reason = f"{said(cell)} ('{row.name}') is {row.verdict}: {row.reason or 'no reason was recorded'}"
             return evolve(pair, verdict=verdict, reason=reason, together=Figure(value=None, reason=reason))
-    reason = f"no row has {' nor '.join(_said(cell) for cell in missing)}"
+    reason = f"no row has {' nor '.join(said(cell) for cell in missing)}"
     return evolve(pair, reason=reason, together=Figure(value=None, reason="a combination was not measured"))
 
 
@@ -354,7 +242,7 @@ def _pair_table(pairs: Sequence[Pair]) -> Table:
                     "verdict": one.verdict,
                     "together": one.together,
                     "better": one.better,
-                    "with": _said(one.context) if one.context else None,
+                    "with": said(one.context) if one.context else None,
                     "rows": names,
                     "reason": one.reason or None,
                 },
@@ -451,176 +339,6 @@ def _product(effect: frozenset[str]) -> str:
     return " x ".join(sorted(effect))
 
 
-# --- estimates
-
-
-def _estimates(stacks: Sequence[Stack]) -> Table:
-    columns = [
-        Column("target", "target"),
-        Column("combination", "combination"),
-        Column("verdict", "status", "verdict"),
-        Column("gain", "gain over the baseline", "figure"),
-        Column("error", "largest error when left out", "figure"),
-        Column("held_out", "left out", "figure"),
-    ]
-    records = []
-    for stack in stacks:
-        for cell in _unmeasured_cells(stack):
-            gain, error, count = _estimated(stack, cell)
-            records.append(
-                Record(
-                    {
-                        "target": stack.name,
-                        "combination": _said(cell),
-                        "verdict": "ESTIMATE" if gain.value is not None else NOT_MEASURED,
-                        "gain": gain,
-                        "error": error,
-                        "held_out": counted(count, "count"),
-                    },
-                    stack.origins(stack.entries),
-                )
-            )
-    return Table("estimates", "ESTIMATE: combinations that were not measured", columns, records)
-
-
-def _unmeasured_cells(stack: Stack) -> list[Combination]:
-    """The unions of two measured combinations that were not measured, and did not fail."""
-    known = [cell for cell in stack.entries if cell]
-    unions = {one | other for one in known for other in known} - stack.entries.keys() - stack.ended.keys()
-    return sorted(unions, key=lambda one: (len(one), sorted(one)))
-
-
-def _estimated(stack: Stack, cell: Combination) -> tuple[Figure, Figure, int]:
-    """The gain of a combination over the baseline, the largest error of such estimates, and their number."""
-
-    def refused(reason: str, count: int = 0) -> tuple[Figure, Figure, int]:
-        none = Figure(value=None, certainty="estimated", reason=reason)
-        return none, none, count
-
-    logs = {
-        one: math.log(entry.row.time_s.value) for one, entry in stack.entries.items() if entry.row.time_s is not None
-    }
-    weights = factorial.estimator(list(logs), cell) if NOTHING in logs else None
-    if weights is None:
-        return refused("the measured combinations do not determine it: a mechanism was never measured apart")
-    errors = factorial.held_out_errors(logs)
-    if not errors:
-        return refused("no measured combination follows from the others, so the error of an estimate is unknown")
-    # The gain is t(0) / t(cell), and t(cell) is predicted by the weights.
-    contrast = {one: -weight for one, weight in weights.items()}
-    contrast[NOTHING] = contrast.get(NOTHING, 0.0) + 1.0
-    found = stack.contrast({one: weight for one, weight in contrast.items() if abs(weight) > 1e-9})
-    if found is None:
-        return refused(NO_SAMPLES, len(errors))
-    worst = max(abs(one) for one in errors.values())
-    wide = Figure(value=found.value, low=found.low * math.exp(-worst), high=found.high * math.exp(worst),
-                  certainty="estimated")  # fmt: skip
-    return wide, Figure(value=100 * math.expm1(worst), unit="%", certainty="counted"), len(errors)
-
-
-# --- ladders
-
-
-@frozen(eq=False)
-class Ladder:
-    """A variant and those that it builds on.
-
-    rows: from the baseline to the last variant.
-    steps: the gain of each variant over the row before it; None where it was not measured.
-    mismatch: why the product of the steps is not the total; empty where it is.
-    """
-
-    entries: list[Entry]
-    steps: list[Estimate | None]
-    total: Estimate | None
-    mismatch: str = ""
-
-    @property
-    def name(self) -> str:
-        """The target and the last variant."""
-        return self.entries[-1].name
-
-    @property
-    def product(self) -> float | None:
-        """The product of the steps."""
-        product = 1.0
-        for step in self.steps:
-            if step is None:
-                return None
-            product *= step.value
-        return product
-
-
-def _ladders(entries: Sequence[Entry]) -> list[Ladder]:
-    """The ladders of a target with at least two steps, each up to a variant on which none builds."""
-    by_name = {one.row.name: one for one in entries}
-    bases = {one.row.builds_on for one in entries}
-    baseline = next((one for one in entries if one.row.role == "baseline"), None)
-    found = []
-    for one in entries:
-        if one.row.role != "variant" or one.row.name in bases or not one.row.builds_on or baseline is None:
-            continue
-        path, gap = [one], ""
-        while (below := path[0].row.builds_on) is not None:
-            if below not in by_name or by_name[below] in path:
-                gap = f"'{below}', on which '{path[0].row.name}' builds, is not believed or not selected"
-                break
-            path.insert(0, by_name[below])
-        steps = [step.row.speedup if step.row.builds_on is None else step.row.step_speedup for step in path]
-        found.append(_checked(Ladder([baseline, *path], steps, one.row.speedup, gap)))
-    return found
-
-
-def _checked(ladder: Ladder) -> Ladder:
-    """The ladder with the reason why its steps do not multiply to the total."""
-    product, total = ladder.product, ladder.total
-    if ladder.mismatch:
-        return ladder
-    if product is None or total is None:
-        lacking = next((one.row.name for one, step in zip(ladder.entries[1:], ladder.steps, strict=True)
-                        if step is None), ladder.entries[-1].row.name)  # fmt: skip
-        return evolve(ladder, mismatch=f"'{lacking}' has no measured step")
-    if abs(product / total.value - 1) <= ROUNDING:
-        return ladder
-    reason = (
-        f"the product of the steps is {product:.4g} and the total {total.value:.4g}: the rows have not all passes in "
-        "common, as where one ended early, so that each ratio covers other passes"
-    )
-    return evolve(ladder, mismatch=reason)
-
-
-def _ladder_table(ladders: Sequence[Ladder]) -> Table:
-    columns = [
-        Column("ladder", "ladder"),
-        Column("step", "step"),
-        Column("adds", "adds"),
-        Column("gain", "gain of the step", "figure"),
-        Column("so_far", "gain so far", "figure"),
-        Column("note", "steps and total"),
-    ]
-    records = []
-    for ladder in ladders:
-        count = len(ladder.steps)
-        for index, (entry, step) in enumerate(zip(ladder.entries[1:], ladder.steps, strict=True)):
-            note = None
-            if index == count - 1:
-                note = ladder.mismatch or "the product equals the total"
-            records.append(
-                Record(
-                    {
-                        "ladder": ladder.name,
-                        "step": entry.row.name,
-                        "adds": entry.row.mechanisms[-1] if entry.row.mechanisms else None,
-                        "gain": figure(step, reason=ladder.mismatch or "the step was not measured"),
-                        "so_far": figure(entry.row.speedup, reason="no speedup was measured"),
-                        "note": note,
-                    },
-                    [entry.origin],
-                )
-            )
-    return Table("ladders", "ladders: each variant adds a mechanism to the one before", columns, records)
-
-
 # --- pictures
 
 
@@ -644,35 +362,3 @@ def _drawings(measured: Sequence[Pair]) -> list[Drawing]:
             series=[Series(name="pairs", points=points)],
         )
     ]
-
-
-def _waterfalls(ladders: Sequence[Ladder]) -> list[Drawing]:
-    """A picture for each ladder, those with the largest gains first."""
-    whole = [one for one in ladders if one.total is not None and one.product is not None]
-    whole.sort(key=lambda one: -(one.total.value if one.total else 0.0))
-    return [_waterfall(one) for one in whole[:MOST_LADDERS]]
-
-
-def _waterfall(ladder: Ladder) -> Drawing:
-    points, before = [], 1.0
-    for entry, step in zip(ladder.entries[1:], ladder.steps, strict=True):
-        if step is None:
-            continue
-        after = before * step.value
-        # The whiskers are those of the step, from where it begins.
-        x = Figure(value=after, low=before * step.low, high=before * step.high)
-        begin = Figure(value=before, certainty="derived")
-        points.append(Point(label=entry.row.name, x=x, y=begin, mark=f"({step.value:.3g}x)", origin=entry.origin))
-        before = after
-    total = figure(ladder.total)
-    points.append(Point(label="total", x=total, y=Figure(value=1.0, certainty="counted")))
-    message = f"{ladder.name}: {len(ladder.steps)} steps, together {before:.3g}x"
-    return Drawing(
-        name=f"ladder-{ladder.name}",
-        title=f"Ladder of {ladder.name}",
-        kind="waterfall",
-        message=message,
-        x=Axis(title="gain over the baseline", log=True),
-        y=Axis(title="gain before the step", log=True),
-        series=[Series(name="steps", points=points)],
-    )

@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import asdict, evolve, frozen
 
+from aiperf_analysis.analyses.curves import parameters, points_over
 from aiperf_analysis.analyses.held_out import KINDS, Held, clock_of, held_out
-from aiperf_analysis.analyses.scaling import parameters, points_over
 from aiperf_analysis.models import amounts, parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size, largest_size

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.models.draws import DRAWS, NORMAL, Floats, log_draws, log_error
+from aiperf_analysis.models.draws import DRAWS, NORMAL, Floats, log_draws, log_error, widening
 from aiperf_core.measurements import Estimate
 
 # A near tie: models whose AICc differ by at most this are shown together (Burnham and Anderson, Model Selection and
@@ -39,14 +39,21 @@ class Curve:
         floor: float = 0.01,
         sampled: Sequence[Floats | None] = (),
         count: int = DRAWS,
+        rounds: Sequence[int] = (),
     ) -> "Curve":
-        """The curve of these times. `sampled` are draws of the logarithms from samples, where there are some."""
-        draws = log_draws(times, count)
+        """The curve of these times.
+
+        sampled: draws of the logarithms from samples, where there are some.
+        rounds: of the run of each point; without them, one.
+        """
+        rounds = rounds or [1] * len(times)
+        errors = np.array([log_error(one, several) for one, several in zip(times, rounds, strict=True)])
+        draws = log_draws([one.value for one in times], errors, count)
         for index, one in enumerate(sampled):
             if one is not None:
                 draws[:, index] = one
-        logs = np.array([math.log(one.value) for one in times])
-        return Curve(np.array(at, dtype=np.float64), logs, draws, np.array([log_error(one) for one in times]), floor)
+        logs, wide = np.array([math.log(one.value) for one in times]), widening(rounds)
+        return Curve(np.array(at, dtype=np.float64), logs, logs + (draws - logs) * wide, errors * wide, floor)
 
     @property
     def spreads(self) -> Floats:

@@ -1,7 +1,9 @@
 """Draws of figures from their intervals, and intervals of what is computed from the draws.
 
-A stored interval predicts a repeated run, so the variance of the run counts twice in it. A parameter of a fit is no
-repeated run. Its draws have half that variance.
+A stored interval predicts a repeated run, so the variance of the run counts twice in it, and of a run in rounds it is
+widened by Student's t at one degree of freedom less than the number of rounds. A parameter of a fit is no repeated run,
+and its points have more degrees of freedom together than each alone. Draws have the standard error of the figure
+itself; `widening` is the factor of Student's t for all points of a fit.
 """
 
 import math
@@ -20,19 +22,34 @@ NORMAL = 1.959963984540054  # the 97.5 % quantile
 _RUNS = 2  # whose variances the interval of a time has: this run's, and that of a repeat
 
 
-def log_error(estimate: Estimate) -> float:
-    """The standard error of the logarithm of a figure, from its interval for a repeated run."""
+def student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t, as the intervals of times use it (Abramowitz and Stegun 26.7.5)."""
+    z, v = NORMAL, freedom
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
+    return z + first / v + second / v**2 + third / v**3 + fourth / v**4
+
+
+def widening(rounds: Sequence[int]) -> float:
+    """The factor by which draws of a fit to points of these numbers of rounds are widened."""
+    freedom = sum(one - 1 for one in rounds if one > 1)
+    return student(freedom) / NORMAL if freedom else 1.0
+
+
+def log_error(estimate: Estimate, rounds: int = 1) -> float:
+    """The standard error of the logarithm of a time, from its interval for a repeated run. rounds: of the run."""
     if estimate.low <= 0:
         return math.inf
-    return math.log(estimate.high / estimate.low) / (2 * NORMAL * math.sqrt(_RUNS))
+    quantile = student(rounds - 1) if rounds > 1 else NORMAL
+    return math.log(estimate.high / estimate.low) / (2 * quantile * math.sqrt(_RUNS))
 
 
-def log_draws(estimates: Sequence[Estimate], draws: int = DRAWS, seed: int = 0) -> Floats:
+def log_draws(values: Sequence[float], errors: Floats, draws: int = DRAWS, seed: int = 0) -> Floats:
     """Independent log-normal draws around the values, as logarithms: (draws, figures)."""
     rng = np.random.default_rng(seed)
-    errors = np.array([log_error(one) for one in estimates])
-    middle = np.log(np.array([one.value for one in estimates]))
-    found: Floats = middle + rng.standard_normal((draws, len(estimates))) * errors
+    found: Floats = np.log(np.array(values)) + rng.standard_normal((draws, len(values))) * errors
     return found
 
 
@@ -63,7 +80,8 @@ def sample_draws(blocks: Blocks, draws: int = DRAWS, seed: int = 0) -> Floats | 
         summed = np.cumsum(weights[first : first + step][:, passes], axis=1)
         middle = (summed < summed[:, -1:] / 2).sum(axis=1)
         found[first : first + step] = np.log(times[middle])
-    value, wanted, seen = math.log(whole.value), log_error(whole), float(np.std(found))
+    value, seen = math.log(whole.value), float(np.std(found))
+    wanted = log_error(whole, len(np.unique(rounds)))
     if seen == 0:
         return value + rng.standard_normal(draws) * wanted
     return value + (found - float(np.mean(found))) * (wanted / seen)
