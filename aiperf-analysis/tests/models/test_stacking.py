@@ -252,3 +252,31 @@ def test_hostile_names_stay_words(tmp_path, analyze):
     made[3] = attrs.evolve(made[3], verdict=Verdict.FAILED)
     bundle(tmp_path / "runs" / "one", result(made))
     assert "\x1b" not in analyze("stacking", "--in", tmp_path / "runs").output
+
+
+def test_targets_compose_by_amdahl_where_their_shares_are_given(tmp_path):
+    bundle(tmp_path / "runs" / "one", result(square()), result(square(), target="ch09.y"))
+    selection = select([str(tmp_path / "runs")])
+    texts = ("ch07.memory_access:with_a=0.4..0.5", "ch09.y:with_b=20%")
+    records = table(stacking.analyze(selection, Options(share=texts)), "composition").records
+    whole = records[-1].cells["gain"]
+    assert whole.value == pytest.approx(1 / (1 - 0.65 + 0.45 / 2 + 0.2 / 1.5), rel=0.01)
+    assert whole.low < 1 / (1 - 0.6 + 0.4 / 2 + 0.2 / 1.5) < 1 / (1 - 0.7 + 0.5 / 2 + 0.2 / 1.5) < whole.high
+    assert whole.certainty == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ch07.memory_access:with_a", "it takes TARGET:IMPLEMENTATION=SHARE"),
+        ("ch07.memory_access:with_a=2", "does not lie between 0 and 1"),
+        ("ch07.memory_access:with_x=0.2", "no believed row of the selected bundles. Did you mean"),
+        ("ch07.memory_access:plain=0.2", "has no speedup; name a variant."),
+        ("ch07.memory_access:with_a=0.6,ch07.memory_access:with_b=0.6", "add up to 1.2; at most 1 is a step."),
+    ],
+)
+def test_bad_shares_are_refused(tmp_path, analyze, text, message):
+    bundle(tmp_path / "runs" / "one", result(square()))
+    shown = analyze("stacking", "--in", tmp_path / "runs", "--share", text)
+    assert shown.exit_code == 2
+    assert message in " ".join(shown.output.split())

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import asdict, evolve, field, frozen
 
+from aiperf_analysis.analyses.composition import composition
 from aiperf_analysis.analyses.estimates import estimates
 from aiperf_analysis.analyses.ladders import Ladder, ladder_table, ladders_of, waterfalls
 from aiperf_analysis.analyses.stacks import NOT_MEASURED, TOO_FEW_PASSES, Stack, alternatives, said, stacks_of
@@ -27,9 +28,12 @@ SIGNIFICANT = 0.05
 class Options:
     """Options of `stacking`."""
 
-    estimate: bool = option(
-        False, "Also estimate combinations that were not measured. They are marked ESTIMATE."
-    )  # fmt: skip
+    estimate: bool = option(False, "Also estimate combinations that were not measured. They are marked ESTIMATE.")
+    share: tuple[str, ...] = option(
+        (),
+        "The share of a row in the time of a step, as a trace tells it, for the gain of the whole step.",
+        metavar="TARGET:ROW=LOW..HIGH",
+    )
 
 
 @frozen(eq=False)
@@ -86,6 +90,8 @@ def analyze(selection: Selection, options: Options) -> Result:
             "ESTIMATE: log times are taken as a sum of effects of mechanisms and of measured pairs; the range is "
             "widened by the largest error at a measured combination that was left out"
         )
+    if options.share:
+        tables.append(composition(options.share, newest.entries))
     tables.append(ladder_table(ladders))
     return Result(
         analysis="stacking",
