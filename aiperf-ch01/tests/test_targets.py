@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch01 import alloc_churn, train_step
+from aiperf_ch01 import alloc_churn, batched_gemm, launch_overhead, train_step
 from aiperf_ch01.plugin import aiperf_targets
 from aiperf_core.testing import Measure, problems
 
@@ -104,3 +104,14 @@ def test_the_driver_allocates_in_each_step_of_the_baseline_alone() -> None:
         grown[implementation.__name__] = torch.cuda.memory_stats()["num_device_alloc"] - before
     assert grown.pop("GivenBackByDriver") >= 32
     assert grown == {"Cached": 0, "Preallocated": 0, "InPlace": 0}
+
+
+@pytest.mark.parametrize(
+    ("module", "pair"), [(launch_overhead, ("fusion", "graph")), (batched_gemm, ("graph", "one launch"))]
+)
+def test_two_mechanisms_are_there_alone_and_together(module: Any, pair: tuple[str, str]) -> None:
+    """`aiperf analyze stacking` measures how they combine."""
+    bench = module.bench
+    variants = [one for one in bench.implementations_on("cuda") if one.role == "variant"]
+    combined = {frozenset(bench.mechanisms_of(one)) for one in variants}
+    assert {frozenset(pair[:1]), frozenset(pair[1:]), frozenset(pair)} <= combined

@@ -117,3 +117,11 @@ def test_a_thread_that_fails_is_heard_of(tmp_path: Path) -> None:
     snapshot.run(frozen, trained)
     with pytest.raises(Exception, match="8 bytes could not be saved in .*: No such file or directory"):
         snapshot.finish()
+
+
+def test_two_mechanisms_are_there_alone_and_together() -> None:
+    """`aiperf analyze stacking` measures how they combine."""
+    bench, pair = checkpoint_save.bench, ("background write", "changed tensors only")
+    variants = [one for one in bench.implementations_on("cpu") if one.role == "variant"]
+    combined = {frozenset(bench.mechanisms_of(one)) for one in variants}
+    assert {frozenset(pair[:1]), frozenset(pair[1:]), frozenset(pair)} <= combined

@@ -124,7 +124,8 @@ class Point:
 
     label: its name; shown where there is room, and in the tip.
     x, y: where an axis has names instead of numbers, the figure's value is the index of the name.
-    mark: a word that decides the form, such as a verdict; `front`, `dominated`, `undecided`.
+    mark: a word that decides the form, such as a verdict; `front`, `dominated`, `undecided`. A `fit` has no form of its
+        own: only the line through it is drawn.
     """
 
     label: str

@@ -129,6 +129,8 @@ def _plane(drawing: Drawing) -> Picture:
         if one.joined:
             shapes.append(Path([(left, up) for _, left, up in places], f"course {colour}"))
         for point, left, up in places:
+            if point.mark == "fit":
+                continue
             tip = _tip(point, drawing.x, drawing.y)
             if point.y.low is not None and point.y.high is not None:
                 shapes.append(line(left, y(point.y.low), left, y(point.y.high), f"whisker {colour}"))

@@ -49,6 +49,9 @@ def _shown(cell: Cell) -> tuple[str, str]:
         return units.seconds(cell.value), ""
     ends = ""
     if cell.low is not None and cell.high is not None:
+        if cell.unit == "1" and cell.low > 0:
+            shown = units.ratio_estimate(Estimate(cell.value, cell.low, cell.high))
+            return ("~" if cell.certainty == "estimated" else "") + shown.value, shown.interval
         ends = f"[{number(cell.low, cell.unit)}, {number(cell.high, cell.unit)}]"
     about = "~" if cell.certainty == "estimated" else ""
     return about + number(cell.value, cell.unit, suffix=True), ends
@@ -73,7 +76,9 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
         return f"{_three(value / scale)} {prefix}{shown}"
     if unit == "1":
         return _three(value) + ("x" if suffix else "")
-    if unit in ("count", "number"):
+    if unit == "number":
+        return _three(value)
+    if unit == "count":
         return f"{value:,.0f}" if value == round(value) else _three(value)
     return f"{_three(value)} {unit}"
 

@@ -1,0 +1,1 @@
+"""Designs, fits and curves: numbers in, numbers out. Nothing here knows bundles."""
