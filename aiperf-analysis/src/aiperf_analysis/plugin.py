@@ -21,4 +21,10 @@ def aiperf_commands() -> Iterable[Command]:
 @hookimpl
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
+    yield Analysis(
+        "trace",
+        "Break down the time of traces: work, waits, ranks, critical path",
+        "aiperf_analysis.analyses.trace:analyze",
+    )
+    yield Analysis("trace-diff", "Compare two traces piece by piece", "aiperf_analysis.analyses.trace_diff:analyze")
     yield Analysis("overview", "Count verdicts and gains of all targets", "aiperf_analysis.analyses.overview:analyze")

@@ -11,6 +11,7 @@ No edge is longer than the time that passed, so the longest path is at most the 
 something that the trace does not show.
 """
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ class Cause(IntEnum):
     NOTHING = 5
 
 
+_DEVICE_SYNC = re.compile(r"cudaDevice|cuCtx|hipDevice")  # waits for all streams
 WORDS = ("compute", "communication", "copies", "host", "launch delays", "-")
 _OF_KIND = {Kind.COMPUTE: Cause.COMPUTE, Kind.COMMUNICATION: Cause.COMMUNICATION}
 
@@ -379,8 +381,13 @@ class _Rank:
                 # There was nothing to wait for: the call itself took the time.
                 graph.edge(self.begins[row], node, finish - begin, Cause.HOST, NONE, rank)
                 continue
-            last = int(waited[-1])
-            graph.edge(self.places[rank, last][1], node, finish - int(slices.end[last]), Cause.HOST, NONE, rank)
+            last = [int(waited[-1])]
+            if _DEVICE_SYNC.match(self.trace.names[slices.name[row]]):
+                last = list(
+                    {(int(slices.device[one]), int(slices.stream[one])): one for one in waited.tolist()}.values()
+                )
+            for one in last:
+                graph.edge(self.places[rank, one][1], node, finish - int(slices.end[one]), Cause.HOST, NONE, rank)
 
 
 def _near(free: list[tuple[int, int]], time: int) -> list[tuple[int, int]]:

@@ -41,10 +41,12 @@ def mean(values: Numbers, scale: float, unit: str, reason: str = "no such event"
 
 
 def share(hits: int, of: int) -> Figure:
-    """A share with the interval of Wilson (Journal of the American Statistical Association 22, 1927)."""
+    """A share in percent with the interval of Wilson (Journal of the American Statistical Association 22, 1927)."""
     if not of:
-        return Figure(value=None, reason="nothing to count")
+        return Figure(value=None, unit="%", reason="nothing to count")
     z, p = 1.959963984540054, hits / of
     middle, half = p + z * z / (2 * of), z * np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
-    scale = 1 + z * z / of
-    return Figure(value=p, low=max(0.0, (middle - half) / scale), high=min(1.0, (middle + half) / scale))
+    scale = (1 + z * z / of) / 100
+    return Figure(
+        value=100 * p, low=max(0.0, (middle - half) / scale), high=min(100.0, (middle + half) / scale), unit="%"
+    )

@@ -42,7 +42,7 @@ class Collectives:
         return np.asarray(self.rows != NONE)
 
 
-def match(traces: Sequence[Trace], devices: Sequence[tuple[Trace, Device]]) -> Collectives:
+def match(devices: Sequence[tuple[Trace, Device]]) -> Collectives:
     """The collectives of several traces, in the order of their start on the first member.
 
     Matched by the process group and the sequence number, where all slices of communication have one; else by the order
