@@ -131,14 +131,14 @@ def _parts(traces: Sequence[Trace], chosen: Sequence[list[Window]], small: int) 
         if len(traces) == 1 and len(trace.ranks) == 1:
             name = f"GPU {device.device}"
         figures = breakdown.launch_figures(trace, device, own, small)
-        found.append(Part(trace, device, own, figures, name))
+        found.append(Part(trace, device, own, figures, name, breakdown.total(device, own)))
     return found
 
 
 def _devices(parts: Sequence[Part], options: Options, found: _Found) -> None:
     """The breakdown of the devices."""
     found.tables.insert(0, report.breakdown_table(parts))
-    whole = sum((breakdown.total(one.device, one.windows) for one in parts), Breakdown())
+    whole = sum((one.total for one in parts), Breakdown())
     if whole.window:
         shares = {
             "compute": whole.compute,
@@ -226,7 +226,7 @@ def _steps(matched: Collectives, parts: Sequence[Part]) -> tuple[Ints, int]:
 def _longer(parts: Sequence[Part], place: int) -> str:
     """What a rank does longer than the median of the others, a window."""
     sums = [totals.of_devices(one.trace, [one.device], one.windows) for one in parts]
-    times = [breakdown.total(one.device, one.windows) for one in parts]
+    times = [one.total for one in parts]
     others = [index for index in range(len(parts)) if index != place]
 
     def more(of_each: Sequence[float]) -> float:

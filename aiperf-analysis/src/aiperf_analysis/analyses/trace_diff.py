@@ -87,7 +87,9 @@ def analyze(files: list[Path], options: Options) -> Result:
         Column("call_b", "mean call B", "figure"),
         Column("ratio", "mean call B / A", "figure"),
     ]
-    bars = [Point(label=words(one.key[1])[:60], x=counted(one.change * NS, "s"), y=counted(0.0)) for one in rows[:12]]
+    bars = [
+        Point(label=_label(one.key, a.on_device), x=counted(one.change * NS, "s"), y=counted(0.0)) for one in rows[:12]
+    ]
     bars.append(Point(label=a.rest_name, x=counted(rest * NS, "s"), y=counted(0.0)))
     return Result(
         analysis="trace-diff",
@@ -232,3 +234,7 @@ def _assumptions(before: Trace, after: Trace, a: Totals) -> list[str]:
     if before.hardware != after.hardware:
         found.append(f"The hardware differs: {words(before.hardware)} (A) and {words(after.hardware)} (B).")
     return found
+
+
+def _label(key: Key, on_device: bool) -> str:
+    return (paths.short(words(key[1])) if on_device else words(key[1]))[:60]

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 
 from aiperf_analysis.result import Drawing, Span
+from aiperf_analysis.traces.paths import short
 from aiperf_core import units
 from aiperf_core.render import svg
 from aiperf_core.render.svg import Path, Scale, Shape, Text, shortened, text_width
 
 WIDE, EDGE, ROW = 960.0, 12.0, 18.0
 _TEXT = 10.0
+_KERNELS = ("compute", "communication")
 _COLOURS = {
     "compute": "s0",
     "communication": "s1",
@@ -58,8 +60,9 @@ def box(span: Span, x: Scale, top: float, whole: float) -> list[Shape]:
     shapes: list[Shape] = [Path(corners, f"ridge {colour(span.kind)}", closed=True, title=tip)]
     room = right - left - 6
     if room >= 24:
-        label = shortened(span.label, room, _TEXT)
-        if len(label) > 3 or label == span.label:
+        name = short(span.label) if span.kind in _KERNELS else span.label
+        label = shortened(name, room, _TEXT)
+        if len(label) > 3 or label == name:
             shapes.append(Text(left + 3, top + 12, label, "note", title=tip))
     return shapes
 

@@ -46,6 +46,7 @@ class Device:
     launch: of each slice in `rows` the index of its launch, or NONE.
     gaps: starts and ends of the gaps between work; the first begins, and the last ends, beyond all times.
     reasons: of each gap 0 host-bound, 1 waiting, 2 unknown.
+    starts, reach: of each slice in `rows` its start, and the latest end up to it.
     """
 
     rank: int
@@ -58,9 +59,13 @@ class Device:
     busy: tuple[Ints, Ints]
     gaps: tuple[Ints, Ints]
     reasons: Ints
+    starts: Ints
+    reach: Ints
 
 
 HOST_BOUND, WAITING, UNKNOWN = range(3)
+# The kinds that time counts for, the most important first: the first and the last kind of each.
+_ORDER = ((0, 0), (1, 1), (2, 3))
 _FAR = 1 << 62
 
 
@@ -108,6 +113,8 @@ def _device(trace: Trace, rank: int, device: int, rows: Ints, launch: Ints) -> D
         busy=busy,
         gaps=gaps,
         reasons=np.concatenate([reasons, [UNKNOWN]]).astype(np.int64),
+        starts=starts,
+        reach=np.maximum.accumulate(ends),
     )
 
 
@@ -268,13 +275,17 @@ def exclusive(trace: Trace, device: Device, window: Window) -> tuple[Ints, Ints]
     slice that began first. With the idle time the parts add up to the window.
     """
     slices = trace.slices
-    rows = device.rows[(slices.start[device.rows] < window.end) & (slices.end[device.rows] > window.start)]
+    # Slices are sorted by start, and the reach is that of the longest before them.
+    first = int(np.searchsorted(device.reach, window.start, side="right"))
+    rows = device.rows[first : int(np.searchsorted(device.starts, window.end, side="left"))]
+    rows = rows[slices.end[rows] > window.start]
     starts = np.maximum(slices.start[rows], window.start)
     ends = np.minimum(slices.end[rows], window.end)
     result = np.zeros(len(rows), dtype=np.int64)
     above: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
-    for kinds in ((Kind.COMPUTE,), (Kind.COMMUNICATION,), (Kind.COPY, Kind.FILL)):
-        own = np.flatnonzero(np.isin(slices.kind[rows], [int(kind) for kind in kinds]))
+    of_each = slices.kind[rows]
+    for kinds in _ORDER:
+        own = np.flatnonzero((of_each >= kinds[0]) & (of_each <= kinds[1]))
         if not len(own):
             continue
         begin, finish = starts[own], ends[own]

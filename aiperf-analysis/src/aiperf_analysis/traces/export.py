@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 
 from aiperf_analysis.traces.breakdown import launches_of
-from aiperf_analysis.traces.model import NONE, WORDS, Kind, Trace
+from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_analysis.traces.windows import Window
 from aiperf_core.errors import AiperfError, UsageError
 
 MOST_EVENTS = 2_000_000
+# Kineto's, so that the file can be read again.
+_CATEGORIES = {
+    Kind.COMPUTE: "kernel",
+    Kind.COMMUNICATION: "kernel",
+    Kind.COPY: "gpu_memcpy",
+    Kind.FILL: "gpu_memset",
+    Kind.OPERATOR: "cpu_op",
+    Kind.LAUNCH: "cuda_runtime",
+    Kind.SYNC: "cuda_runtime",
+    Kind.CALL: "cuda_runtime",
+}
 
 
 def check(path: Path) -> None:
@@ -61,8 +72,13 @@ def _events(
     for trace in traces:
         slices = trace.slices
         keep = np.zeros(len(slices), dtype=bool)
-        for window in windows:
-            keep |= (slices.rank == window.rank) & (slices.start < window.end) & (slices.end > window.start)
+        for rank in trace.ranks:
+            own = [window for window in windows if window.rank == rank]
+            if own:
+                # Windows of a rank do not overlap: a slice is in the last that starts before its end, or in none.
+                starts, ends = (np.array([getattr(one, name) for one in own]) for name in ("start", "end"))
+                place = np.searchsorted(starts, slices.end, side="left") - 1
+                keep |= (slices.rank == rank) & (place >= 0) & (slices.start < ends[np.maximum(place, 0)])
         launch = launches_of(trace)
         for rank in trace.ranks:
             yield {"ph": "M", "name": "process_name", "pid": f"rank {rank}", "args": {"name": f"rank {rank}"}}
@@ -79,10 +95,20 @@ def _slice(trace: Trace, row: int, launch: int, offsets: dict[int, int], first: 
 
     on_device = kind <= Kind.FILL
     lane = f"GPU {slices.device[row]} stream {slices.stream[row]}" if on_device else f"thread {_thread(trace, row)}"
-    args = {"bytes": int(slices.bytes[row])} if slices.bytes[row] else {}
+    args: dict[str, Any] = {"bytes": int(slices.bytes[row])} if slices.bytes[row] else {}
+    if slices.correlation[row] != NONE:
+        args["correlation"] = int(slices.correlation[row])
+    if on_device:
+        args |= {"device": int(slices.device[row]), "stream": int(slices.stream[row])}
+    if slices.group[row] != NONE:
+        args["Process Group Name"] = trace.names[slices.group[row]]
+    if slices.sequence[row] != NONE:
+        args["Seq"] = int(slices.sequence[row])
+    if kind is Kind.COMMUNICATION:
+        args["Collective name"] = trace.names[slices.name[row]]
     yield {
         "ph": "X",
-        "cat": WORDS[kind],
+        "cat": _CATEGORIES.get(kind, "user_annotation"),
         "name": trace.names[slices.name[row]],
         "pid": f"rank {rank}",
         "tid": lane,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from aiperf_analysis.traces.building import STEP, Builder, call_kind, is_communication
+from aiperf_analysis.traces.building import CHUNK, STEP, Builder, call_kind, is_communication
 from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
@@ -26,8 +26,12 @@ _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 MOST_THREADS = 100_000  # whose numbers are remembered
 _EXACT = 1 << 53  # integers that a double holds exactly
 
-_OPERATORS = {"cpu_op": Kind.OPERATOR, "operator": Kind.OPERATOR, "user_annotation": Kind.RANGE, "nvtx": Kind.RANGE}
-_WORK = {"kernel": Kind.COMPUTE, "gpu_memcpy": Kind.COPY, "gpu_memset": Kind.FILL}
+# Plain integers: in a loop over millions of events, members of an enumeration would take time.
+_COMPUTE, _COMMUNICATION, _RANGE, _STEP = (
+    int(kind) for kind in (Kind.COMPUTE, Kind.COMMUNICATION, Kind.RANGE, Kind.STEP)
+)
+_OPERATORS = {"cpu_op": int(Kind.OPERATOR), "operator": int(Kind.OPERATOR), "user_annotation": _RANGE, "nvtx": _RANGE}
+_WORK = {"kernel": _COMPUTE, "gpu_memcpy": int(Kind.COPY), "gpu_memset": int(Kind.FILL)}
 _RUNTIME = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "runtime")
 
 
@@ -160,6 +164,7 @@ class _Reader:
     def __init__(self) -> None:
         self.events = 0
         self.builder = Builder()
+        self._rows, self._number = self.builder.rows, self.builder.names.number
         self._open: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
         self._communication: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
@@ -195,61 +200,61 @@ class _Reader:
                 self._slice({**begun, "ph": "X", "dur": event["ts"] - begun["ts"]})
 
     def _slice(self, event: dict[str, Any]) -> None:
-        way = self._ways.get(event.get("cat", "").lower() if isinstance(event.get("cat"), str) else "")
+        category: Any = event.get("cat")
+        way = self._ways.get(category) if type(category) is str else None
         if way is None:
-            self.builder.count("not used")
-            return
+            if not isinstance(category, str) or category.lower() not in self._ways:
+                self.builder.count("not used")
+                return
+            way = self._ways[category] = self._ways[category.lower()]
         ts: Any = event.get("ts")
         dur: Any = event.get("dur")
-        if not _number(ts) or not _number(dur) or not isinstance(event.get("name"), str):
+        if not _number(ts) or not _number(dur) or type(event.get("name")) is not str:
             self.builder.count("damaged")
             return
         if dur < 0:
             self.builder.count("backwards")
             return
-        if type(ts) is float:
-            self._fraction = True
         if ts > self._largest:
             self._largest = ts
+        self._fraction = self._fraction or type(ts) is float
         start = round(ts * 1000)
         way(event, start, start + round(dur * 1000))
-        self.builder.settle()
+        if len(self._rows) >= CHUNK:
+            self.builder.settle()
 
     def _host(self, event: dict[str, Any], start: int, end: int) -> None:
         name = event["name"]
         kind = _OPERATORS[event["cat"].lower()]
-        if kind is Kind.RANGE and STEP.fullmatch(name):
-            kind = Kind.STEP
-        number, thread = self.builder.names.number(name), self._thread(event)
-        self.builder.rows.append((start, end, kind, number, NONE, NONE, thread, NONE, 0, NONE, NONE))
+        if kind == _RANGE and STEP.fullmatch(name):
+            kind = _STEP
+        self._rows.append((start, end, kind, self._number(name), NONE, NONE, self._thread(event), NONE, 0, NONE, NONE))
 
     def _call(self, event: dict[str, Any], start: int, end: int) -> None:
-        number = self.builder.names.number(event["name"])
+        number = self._number(event["name"])
         kind = self._calls.get(number)
         if kind is None:
             kind = self._calls[number] = int(call_kind(event["name"]))
         correlation = _whole(_args(event).get("correlation"))
-        self.builder.rows.append(
-            (start, end, kind, number, NONE, NONE, self._thread(event), correlation, 0, NONE, NONE)
-        )
+        self._rows.append((start, end, kind, number, NONE, NONE, self._thread(event), correlation, 0, NONE, NONE))
 
     def _work(self, event: dict[str, Any], start: int, end: int) -> None:
         args = _args(event)
-        number = self.builder.names.number(event["name"])
-        kind: Kind = _WORK[event["cat"].lower()]
+        number = self._number(event["name"])
+        kind = _WORK[event["cat"].lower()]
         group = sequence = NONE
         size = _whole(args.get("bytes"), 0)
-        if kind is Kind.COMPUTE:
+        if kind == _COMPUTE:
             communicates = self._communication.get(number)
             if communicates is None:
                 communicates = self._communication[number] = is_communication(event["name"])
             if communicates or "Collective name" in args:
-                kind = Kind.COMMUNICATION
+                kind = _COMMUNICATION
                 sequence = _whole(args.get("Seq"))
                 if "Process Group Name" in args:
-                    group = self.builder.names.number(str(args["Process Group Name"]))
+                    group = self._number(str(args["Process Group Name"]))
         device, stream = _whole(args.get("device", event.get("pid"))), _whole(args.get("stream", event.get("tid")))
-        self.builder.rows.append(
+        self._rows.append(
             (start, end, kind, number, stream, device, NONE, _whole(args.get("correlation")), size, group, sequence)
         )
 

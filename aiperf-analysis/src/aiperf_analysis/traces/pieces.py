@@ -90,9 +90,9 @@ def _lanes(trace: Trace, window: Window, several: bool) -> list[tuple[str, Trace
     ).T.tolist():
         rows = work[(slices.device[work] == device) & (slices.stream[work] == stream)]
         found.append((f"{head}GPU {device}, stream {stream}", trace, rows, window))
-    outer = (slices.parent == NONE) & (
-        (slices.kind == Kind.OPERATOR) | (slices.kind == Kind.SYNC) | (slices.kind == Kind.LAUNCH)
-    )
+    # The outermost operators, and calls outside of operators.
+    around = np.where(slices.parent == NONE, Kind.RANGE, slices.kind[np.maximum(slices.parent, 0)])
+    outer = (around == Kind.RANGE) & np.isin(slices.kind, [Kind.OPERATOR, Kind.SYNC, Kind.LAUNCH])
     host = np.flatnonzero(inside & outer)
     for thread in np.unique(slices.thread[host]).tolist():
         rows = host[slices.thread[host] == thread]
@@ -123,7 +123,7 @@ def _joined(
         many = tail - head + 1
         longest = head + int((ends[head : tail + 1] - starts[head : tail + 1]).argmax())
         name = words(trace.names[slices.name[rows[longest]]])
-        label = name if many == 1 else f"{many:,} pieces, the longest {name}"
+        label = name if many == 1 else f"{many:,} pieces, the longest: {name}"
         start, length = int(starts[head] - shift) / _SECOND, int(ends[tail] - starts[head]) / _SECOND
         found.append(_span(label, lane, start, length, str(kinds[longest])))
     return found

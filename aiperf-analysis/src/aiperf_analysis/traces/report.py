@@ -25,13 +25,14 @@ SEQUENCE = 3  # kernels
 
 @frozen(eq=False)
 class Part:
-    """A device with its trace, the windows of its rank, and the figures of its launches."""
+    """A device with its trace, the windows of its rank, its breakdown over them, and the figures of its launches."""
 
     trace: Trace
     device: Device
     windows: list[Window]
     launches: Launches
     name: str
+    total: Breakdown
 
     @property
     def origins(self) -> list[Origin]:
@@ -63,10 +64,7 @@ _BREAKDOWN = [
 
 def breakdown_table(parts: Sequence[Part]) -> Table:
     """The breakdown of each device over all windows."""
-    records = [
-        Record({"device": one.name, **_breakdown(breakdown.total(one.device, one.windows), one)}, one.origins)
-        for one in parts
-    ]
+    records = [Record({"device": one.name, **_breakdown(one.total, one)}, one.origins) for one in parts]
     note = (
         "Compute, exposed communication, exposed copies and idle add up to the window. The next launch decides the "
         "reason of idle time: after the end of the work before it, host-bound; before that end, waiting."

@@ -51,7 +51,7 @@ def of_devices(trace: Trace, devices: Sequence[Device], windows: Sequence[Window
     slices, paths = trace.slices, Paths(trace)
     alone: dict[Key, int] = defaultdict(int)
     lengths: dict[Key, list[int]] = defaultdict(list)
-    keys: dict[tuple[int, int, int], Key] = {}
+    keys: dict[tuple[int, int, Path], Key] = {}
     whole = used = 0
     for device in devices:
         for window in windows:
@@ -60,14 +60,14 @@ def of_devices(trace: Trace, devices: Sequence[Device], windows: Sequence[Window
             whole += window.length
             rows, times = exclusive(trace, device, window)
             used += int(times.sum())
-            for row, time, name, kind, parent, start, end in zip(
-                rows.tolist(), times.tolist(), slices.name[rows].tolist(), slices.kind[rows].tolist(),
+            for time, name, kind, parent, start, end in zip(
+                times.tolist(), slices.name[rows].tolist(), slices.kind[rows].tolist(),
                 slices.parent[rows].tolist(), slices.start[rows].tolist(), slices.end[rows].tolist(), strict=True,
             ):  # fmt: skip
-                key = keys.get((name, kind, parent))
+                path = paths.of(parent)
+                key = keys.get((name, kind, path))
                 if key is None:
-                    key = WORDS[Kind(kind)], normalised(trace.names[name]), paths.around(row)
-                    keys[name, kind, parent] = key
+                    key = keys[name, kind, path] = WORDS[Kind(kind)], normalised(trace.names[name]), path
                 alone[key] += time
                 if start >= window.start:
                     lengths[key].append(end - start)
@@ -87,12 +87,14 @@ def of_host(trace: Trace, windows: Sequence[Window]) -> Totals:
         spent = np.bincount(slices.thread[outer], weights=slices.end[outer] - slices.start[outer])
         rows = rows[slices.thread[rows] == int(spent.argmax())]
     whole = used = 0
+    starts = slices.start[rows]
+    own = np.zeros(len(slices), dtype=np.int64)
     for window in windows:
         whole += window.length
-        keep = rows[(slices.start[rows] >= window.start) & (slices.end[rows] <= window.end)]
-        keep = keep[slices.rank[keep] == window.rank]
+        first, last = np.searchsorted(starts, [window.start, window.end])
+        keep = rows[first:last]
+        keep = keep[(slices.end[keep] <= window.end) & (slices.rank[keep] == window.rank)]
         time = slices.end[keep] - slices.start[keep]
-        own = np.zeros(len(slices), dtype=np.int64)
         own[keep] = time
         within = slices.parent[keep] != NONE
         np.subtract.at(own, slices.parent[keep][within], time[within])
