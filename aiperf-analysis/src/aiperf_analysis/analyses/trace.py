@@ -87,7 +87,8 @@ def analyze(files: list[Path], options: Options) -> Result:
             "with ProfilerActivity.CUDA, or with nsys --trace=cuda,nvtx."
         )
     origins = [Origin(trace.path) for trace in traces]
-    found.tables.append(report.work_table(summed, options.top, origins[:1]))
+    whose = f" of rank {traces[0].ranks[0]}" if len(traces) > 1 else ""
+    found.tables.append(report.work_table(summed, options.top, origins[:1], whose))
     if parts:
         found.tables += [report.launches_table(parts), report.sequences_table(parts[0], 5)]
         shown = _path(traces, chosen, collectives, clocks, options, found)

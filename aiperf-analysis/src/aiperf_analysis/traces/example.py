@@ -58,10 +58,16 @@ def write(path: Path, job: Job, rank: int = 0, first: int = 1_000_000_000_000) -
         file.write(json.dumps(head, indent=2)[:-2] + ',\n  "traceEvents": [\n  ')
         first += job.offsets[rank] if job.offsets else 0
         for step in range(job.steps):
-            texts = (json.dumps(event, indent=2) for event in _step(job, rank, step, first + step * job.step))
+            texts = map(_text, _step(job, rank, step, first + step * job.step))
             file.write((",\n" if step else "") + ",\n".join(texts))
         file.write('\n  ],\n  "traceName": "example"\n}\n')
     return path
+
+
+def _text(event: dict[str, Any]) -> str:
+    """An event in lines as Kineto writes them."""
+    args = event.pop("args")
+    return f'{json.dumps(event)[:-1]},\n    "args": {{\n      {json.dumps(args)[1:-1]}\n    }}\n  }}'
 
 
 def _step(job: Job, rank: int, step: int, begin: int) -> Iterator[dict[str, Any]]:

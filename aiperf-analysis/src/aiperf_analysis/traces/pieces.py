@@ -60,7 +60,7 @@ def _span(label: str, lane: str, start: float, length: float, kind: str) -> Span
 
 
 def timeline(traces: Sequence[Trace], windows: Sequence[Window], offsets: dict[int, int]) -> list[Span]:
-    """A timeline of windows of several ranks, in seconds from the first; neighbours are joined where they are too many.
+    """A timeline of windows of several ranks, in seconds from the first; of too many pieces short neighbours are joined.
 
     offsets: nanoseconds by which the clock of a rank is ahead.
     """
@@ -70,13 +70,13 @@ def timeline(traces: Sequence[Trace], windows: Sequence[Window], offsets: dict[i
     for trace in traces:
         for window in windows:
             lanes += _lanes(trace, window, several)
-    joining = 0
+    smallest = 0
     span = max((window.length for window in windows), default=0)
     while True:
-        spans = [one for lane in lanes for one in _joined(*lane, joining, first, offsets)]
+        spans = [one for lane in lanes for one in _joined(*lane, smallest, first, offsets)]
         if len(spans) <= MOST:
             return spans
-        joining = max(2 * joining, span // 4000, 1)
+        smallest = max(2 * smallest, span // 4000, 1)
 
 
 def _lanes(trace: Trace, window: Window, several: bool) -> list[tuple[str, Trace, Ints, Window]]:
@@ -101,9 +101,9 @@ def _lanes(trace: Trace, window: Window, several: bool) -> list[tuple[str, Trace
 
 
 def _joined(
-    lane: str, trace: Trace, rows: Ints, window: Window, joining: int, first: int, offsets: dict[int, int]
+    lane: str, trace: Trace, rows: Ints, window: Window, smallest: int, first: int, offsets: dict[int, int]
 ) -> list[Span]:
-    """The slices of a lane; those of one kind with gaps of at most `joining` ns between them are a span."""
+    """The slices of a lane. Neighbours shorter than `smallest` ns that begin in the same stretch of it are one span."""
     slices = trace.slices
     starts = np.maximum(slices.start[rows], window.start)
     ends = np.maximum.accumulate(np.minimum(slices.end[rows], window.end))
@@ -111,10 +111,10 @@ def _joined(
     if not len(rows):
         return []
     new = np.ones(len(rows), dtype=bool)
-    if joining:
-        near = starts[1:] - ends[:-1] <= joining
-        small = (ends[1:] - starts[1:] <= joining) | (ends[:-1] - starts[:-1] <= joining)
-        new[1:] = ~(near & ((kinds[1:] == kinds[:-1]) | small))
+    if smallest:
+        large = ends - starts >= smallest
+        place = (starts - window.start) // smallest
+        new[1:] = large[1:] | large[:-1] | (place[1:] != place[:-1])
     heads = np.flatnonzero(new)
     tails = np.append(heads[1:], len(rows)) - 1
     shift = first + offsets.get(window.rank, 0)

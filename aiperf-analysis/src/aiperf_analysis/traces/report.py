@@ -98,15 +98,15 @@ def _breakdown(found: Breakdown, part: Part) -> dict[str, Cell]:
     return cells
 
 
-def work_table(totals: Totals, most: int, origins: list[Origin]) -> Table:
-    """The pieces that take the most time."""
+def work_table(totals: Totals, most: int, origins: list[Origin], whose: str = "") -> Table:
+    """The pieces that take the most time. `whose`: the rank, where there are several."""
     pieces = sorted(totals.pieces.values(), key=lambda piece: (-piece.alone, piece.name, piece.path))
     records = [Record(_work(piece, totals), origins) for piece in pieces[:most]]
     rest = sum(piece.alone for piece in pieces[most:])
     if rest:
         records.append(Record(_line(f"({len(pieces) - most:,} more)", rest, totals), origins))
     records.append(Record(_line(f"({totals.rest_name})", totals.rest, totals), origins))
-    what = "work of devices" if totals.on_device else "operators of the thread with most of them"
+    what = f"work of devices{whose}" if totals.on_device else "operators of the thread with most of them"
     note = "Time counts once: for compute before communication before copies, and among alike for what began first."
     columns = [
         Column("name", "work" if totals.on_device else "operator"),
