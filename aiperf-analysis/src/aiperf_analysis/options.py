@@ -14,7 +14,7 @@ is given as a comma-separated list or by repeating the option.
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -23,6 +23,8 @@ from aiperf_core.names import words
 from aiperf_core.targets import nearest
 
 HELP, METAVAR, CHOICES, CONVERT = "help", "metavar", "choices", "convert"
+_TAKES = "takes"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @attrs.frozen
@@ -46,6 +48,17 @@ def option(
     return attrs.field(
         default=default, metadata={HELP: help, METAVAR: metavar, CHOICES: tuple(choices), CONVERT: convert}
     )
+
+
+def takes_files(function: F) -> F:
+    """Mark an analysis of files, such as traces: it is called with a list of paths instead of a `Selection`."""
+    setattr(function, _TAKES, "files")
+    return function
+
+
+def of_files(function: Callable[..., Any]) -> bool:
+    """Whether an analysis is called with paths of files instead of a selection of bundles."""
+    return getattr(function, _TAKES, "bundles") == "files"
 
 
 def options_of(function: Callable[..., Any]) -> type[Any]:

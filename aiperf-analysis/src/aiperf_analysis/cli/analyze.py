@@ -75,7 +75,7 @@ class AnalysisCommand(click.Command):
         if not self.params:
             function = self.record.resolve()
             self.help = _help(function, self.record)
-            self.params = [*_common(), *_own(function)]
+            self.params = [*_common(function), *_own(function)]
         return super().get_params(ctx)
 
     def get_help(self, ctx: click.Context) -> str:
@@ -100,9 +100,17 @@ def _help(function: Callable[..., Any], record: "Analysis") -> str:
     return inspect.getdoc(function) or record.summary
 
 
-def _common() -> list[click.Parameter]:
+def _common(function: Callable[..., Any]) -> list[click.Parameter]:
     """The options of every analysis: what it reads, and how it is shown."""
+    from aiperf_analysis.options import of_files
 
+    if of_files(function):
+        files = click.Argument(["files"], nargs=-1, required=True, type=click.Path(path_type=Path))
+        return [files, *_shown_as()]
+    return [*_read_from(), *_shown_as()]
+
+
+def _read_from() -> list[click.Parameter]:
     @click.command()
     @click.argument("bundles", nargs=-1)
     @click.option(
@@ -119,6 +127,14 @@ def _common() -> list[click.Parameter]:
     @click.option("--class", "hardware", metavar="PATTERN", help="Only these kinds of machine, such as nvidia-h200-x1.")
     @click.option("-d", "--device", metavar="DEVICE", help="Only targets that ran on this device.")
     @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Only runs with this label.")
+    def taken() -> None:
+        pass
+
+    return taken.params
+
+
+def _shown_as() -> list[click.Parameter]:
+    @click.command()
     @click.option(
         "-o",
         "--out",
@@ -171,7 +187,7 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     """Read the selection, call the analysis and show its result; the exit code is the result's."""
     import attrs
 
-    from aiperf_analysis.options import options_of, value_of
+    from aiperf_analysis.options import of_files, options_of, value_of
 
     options = options_of(function)
     given = {}
@@ -181,7 +197,8 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
             continue
         given[one.name] = value if isinstance(value, bool) else value_of(options, one, value)
     output(values, check_only=True)
-    result: Result = function(selection_of(values), options(**given))
+    taken = list(values["files"]) if of_files(function) else selection_of(values)
+    result: Result = function(taken, options(**given))
     return output(values, result)
 
 

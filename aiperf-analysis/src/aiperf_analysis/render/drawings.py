@@ -7,7 +7,7 @@ A file for each further kind of picture; this one has those in a plane: `interva
 import math
 from collections.abc import Callable, Sequence
 
-from aiperf_analysis.render import figures
+from aiperf_analysis.render import figures, flame, timeline
 from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series
 from aiperf_core.render import svg
 from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, line, log_scale, shortened, text_width
@@ -226,4 +226,6 @@ _DRAWERS: dict[str, Callable[[Drawing], Picture]] = {
     "scatter": _plane,
     "bars": _bars,
     "waterfall": _bars,
+    "flame": flame.picture,
+    "timeline": timeline.picture,
 }

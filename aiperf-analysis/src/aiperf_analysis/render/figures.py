@@ -47,6 +47,8 @@ def _shown(cell: Cell) -> tuple[str, str]:
             shown = units.time_estimate(Estimate(cell.value, cell.low, cell.high))
             return shown.value, shown.interval
         return units.seconds(cell.value), ""
+    if cell.unit == "s" and cell.value < 0 and cell.low is None:
+        return f"-{units.seconds(-cell.value)}", ""
     ends = ""
     if cell.low is not None and cell.high is not None:
         if cell.unit == "1" and cell.low > 0:

@@ -1,0 +1,367 @@
+"""Where the time of a trace goes: work and waits of devices, several ranks, the critical path, memory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import asdict, define, field, frozen
+
+from aiperf_analysis.options import option, takes_files
+from aiperf_analysis.result import Axis, Drawing, LeftOut, Origin, Result, Source, Table
+from aiperf_analysis.traces import breakdown, export, memory, pieces, ranks, reading, report, totals, windows
+from aiperf_analysis.traces.breakdown import Breakdown
+from aiperf_analysis.traces.critical import MOST_NODES, SHORT_GAP, WORDS, critical_path
+from aiperf_analysis.traces.model import NONE, Ints, Trace
+from aiperf_analysis.traces.ranks import Clocks, Collectives
+from aiperf_analysis.traces.report import NS, Part
+from aiperf_analysis.traces.totals import Totals
+from aiperf_analysis.traces.windows import Window
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.names import words
+
+_FACTS = {
+    "backwards": "{} slices end before they begin; they were left out.",
+    "damaged": "{} events are incomplete or no events; they were left out.",
+    "without end": "{} slices have no end; they were left out.",
+    "overlapping": "{} slices begin before the one before them on their stream has ended; their union counts.",
+    "further names": "The names of {} slices are not kept apart: there are too many names.",
+}
+
+
+@frozen
+class Options:
+    """Options of the analysis of traces."""
+
+    window: str = option(
+        windows.AUTO,
+        "What counts: 'steps' of the profiler, 'whole', or the name of a range or annotation, with * for any text. "
+        "'auto' takes steps where there are any.",
+        metavar="NAME",
+    )
+    memory: bool = option(False, "Add the peak of memory, what was alive then, and the growth a window.")
+    top: int = option(12, "Rows of the tables of work.")
+    small: int = option(65536, "Bytes of a small copy, at most.")
+    picture: str = option("timeline", "The main picture.", choices=("timeline", "flame"))
+    export: Path | None = option(  # noqa: RUF009
+        None, "Write the windows as a trace for https://ui.perfetto.dev.", metavar="FILE.json"
+    )
+    most_bytes: int = option(reading.MOST_BYTES, "Bytes of a trace, unpacked, at most.")
+
+
+@define
+class _Found:
+    """What the analysis has so far."""
+
+    summary: list[str] = field(factory=list)
+    tables: list[Table] = field(factory=list)
+    assumptions: list[str] = field(factory=list)
+    left_out: list[LeftOut] = field(factory=list)
+    details: dict[str, object] = field(factory=dict)
+
+
+@takes_files
+def analyze(files: list[Path], options: Options) -> Result:
+    """Say where the time of traces goes: one trace, or one of each rank.
+
+    Reads traces of torch.profiler (.json, .json.gz), databases that nsys exports (.sqlite), and folders of profiles.
+    Times of devices are unions of intervals, so that work that runs at once counts once.
+    """
+    if options.top < 1:
+        raise UsageError(f"--top takes a whole number from 1 on; got {options.top}.")
+    if options.export is not None:
+        export.check(options.export)
+    traces = reading.read(files, options.most_bytes)
+    chosen = [windows.of(trace, options.window) for trace in traces]
+    found = _Found()
+    parts = _parts(traces, chosen, options.small)
+    collectives, clocks = _ranks(traces, parts, found)
+    offsets = _offsets(collectives, clocks)
+    every = [window for one in chosen for window in one]
+    if parts:
+        _devices(parts, options, found)
+        summed = totals.of_devices(traces[0], [one.device for one in parts if one.trace is traces[0]], chosen[0])
+    else:
+        summed = totals.of_host(traces[0], chosen[0])
+        found.summary.append(
+            "The trace has no work of a GPU, so there is no breakdown; the operators of the host are listed. Record "
+            "with ProfilerActivity.CUDA, or with nsys --trace=cuda,nvtx."
+        )
+    origins = [Origin(trace.path) for trace in traces]
+    whose = f" of rank {traces[0].ranks[0]}" if len(traces) > 1 else ""
+    found.tables.append(report.work_table(summed, options.top, origins[:1], whose))
+    if parts:
+        found.tables += [report.launches_table(parts), report.sequences_table(parts[0], 5)]
+        shown = _path(traces, chosen, collectives, clocks, options, found)
+    else:
+        shown = [_middle(one) for one in chosen if one]
+    if options.memory:
+        _memory(traces[0], chosen[0], options.top, found)
+    if parts and len(every) > len(parts):
+        found.tables.append(report.windows_table(parts))
+    if options.export is not None:
+        count = export.write(traces, every, offsets, options.export)
+        found.summary.append(
+            f"{count:,} events were written to '{options.export}'; open it in https://ui.perfetto.dev."
+        )
+    _say(traces, found)
+    return Result(
+        analysis="trace",
+        title=f"Trace of {len(traces)} ranks" if len(traces) > 1 else f"Trace '{words(Path(traces[0].path).name)}'",
+        summary=found.summary,
+        options={**asdict(options), "export": str(options.export) if options.export else None},
+        tables=found.tables,
+        drawings=_drawings(traces, shown, offsets, summed, options.picture),
+        assumptions=found.assumptions,
+        left_out=found.left_out,
+        sources=[Source(trace.path, trace.path, trace.created, trace.hardware) for trace in traces],
+        details=found.details,
+    )
+
+
+def _parts(traces: Sequence[Trace], chosen: Sequence[list[Window]], small: int) -> list[Part]:
+    """The devices of all traces; without a number of the device where each rank has one."""
+    pairs = [
+        (trace, device, [window for window in own if window.rank == device.rank])
+        for trace, own in zip(traces, chosen, strict=True)
+        for device in breakdown.devices_of(trace)
+    ]
+    several = len({device.rank for _, device, _ in pairs}) < len(pairs)
+    found = []
+    for trace, device, own in pairs:
+        name = f"rank {device.rank}, GPU {device.device}" if several else f"rank {device.rank}"
+        if len(traces) == 1 and len(trace.ranks) == 1:
+            name = f"GPU {device.device}"
+        figures = breakdown.launch_figures(trace, device, own, small)
+        found.append(Part(trace, device, own, figures, name, breakdown.total(device, own)))
+    return found
+
+
+def _devices(parts: Sequence[Part], options: Options, found: _Found) -> None:
+    """The breakdown of the devices."""
+    found.tables.insert(0, report.breakdown_table(parts))
+    whole = sum((one.total for one in parts), Breakdown())
+    if whole.window:
+        shares = {
+            "compute": whole.compute,
+            "exposed communication": whole.communication,
+            "exposed copies": whole.copies,
+            "idle": whole.idle,
+        }
+        told = ", ".join(f"{name} {100 * time / whole.window:.1f} %" for name, time in shares.items())
+        count = max(len(one.windows) for one in parts)
+        found.summary.append(f"{_many(len(parts), 'device')}, {_many(count, 'window')}: {told}.")
+    reasons = {"host-bound": whole.host_bound, "waiting": whole.waiting, "of unknown reason": whole.unknown}
+    if whole.idle and all(one.clocks_agree for one in parts):
+        name, time = max(reasons.items(), key=lambda pair: pair[1])
+        found.summary.append(f"{100 * time / whole.idle:.1f} % of the idle time is {name}.")
+    found.assumptions.append("Work counts in the window in which it runs, not in that in which it was launched.")
+    resolution = max(one.trace.resolution for one in parts)
+    if resolution > 1:
+        found.assumptions.append(f"The times of the file are rounded to about {resolution} ns.")
+
+
+def _ranks(traces: Sequence[Trace], parts: Sequence[Part], found: _Found) -> tuple[Collectives | None, Clocks | None]:
+    """Collectives, clocks and stragglers, where several devices communicate."""
+    world = max((trace.world or 0 for trace in traces), default=0)
+    present = {rank for trace in traces for rank in trace.ranks}
+    missing = sorted(set(range(world)) - present)
+    found.left_out += [
+        LeftOut(f"rank {rank}", "", f"no trace was given of it; the job has {world} ranks") for rank in missing
+    ]
+    members = [(one.trace, one.device) for one in parts]
+    if len(members) < 2:
+        return None, None
+    matched = ranks.match(members)
+    if not len(matched.rows):
+        found.summary.append("The ranks share no collective, so their clocks were not aligned, and nobody is late.")
+        return None, None
+    clocks = ranks.align(matched)
+    seen = ranks.arrivals(matched, clocks)
+    steps, count = _steps(matched, parts)
+    late = ranks.straggler(matched, seen, steps, count)
+    origins = [one.origins for one in parts]
+    names = [one.name for one in parts]
+    found.tables.append(report.ranks_table(names, matched, clocks, seen, late, origins))
+    found.tables.append(report.collectives_table(matched, seen, [one for part in origins for one in part]))
+    found.assumptions.append(
+        f"Clocks are aligned by the common ends of {clocks.used:,} collectives; 95 % of the ends differ by at most "
+        f"{clocks.skew * NS * 1e6:.3g} us afterwards."
+        if clocks.used
+        else "No collective ends at once on all ranks, so clocks are as in the traces, and nobody is called late."
+    )
+    if matched.unmatched:
+        found.left_out.append(
+            LeftOut(f"{matched.unmatched:,} collectives", "", "only one of the given ranks took part in them")
+        )
+    found.details["clock_offsets_ns"] = dict(zip(names, clocks.offset.tolist(), strict=True))
+    found.details["residual_skew_ns"] = clocks.skew
+    place, times = late.most()
+    if place != NONE and 2 * times > count and clocks.used:
+        held = int(late.held[late.lasts == place].sum()) / max(times, 1)
+        found.summary.append(
+            f"{names[place]} is the straggler: it holds up the others in {times} of {count} windows, by "
+            f"{held * NS * 1e6:.4g} us in the mean.{_longer(parts, place)}"
+        )
+        found.details["straggler"] = names[place]
+    else:
+        found.summary.append(f"No rank is last in most of the {count} windows.")
+        found.details["straggler"] = None
+    return matched, clocks
+
+
+def _steps(matched: Collectives, parts: Sequence[Part]) -> tuple[Ints, int]:
+    """Of each collective the number of its window on the first rank that took part; and how many windows there are."""
+    steps = np.full(len(matched.rows), NONE, dtype=np.int64)
+    for place, part in enumerate(parts):
+        starts = np.array([one.start for one in part.windows], dtype=np.int64)
+        ends = np.array([one.end for one in part.windows], dtype=np.int64)
+        if not len(starts):
+            continue
+        at = matched.start[:, place]
+        index = np.searchsorted(starts, at, side="right") - 1
+        inside = (steps == NONE) & matched.took_part[:, place] & (index >= 0) & (at < ends[np.maximum(index, 0)])
+        steps[inside] = index[inside]
+    return steps, max((len(part.windows) for part in parts), default=0)
+
+
+def _longer(parts: Sequence[Part], place: int) -> str:
+    """What a rank does longer than the median of the others, a window."""
+    sums = [totals.of_devices(one.trace, [one.device], one.windows) for one in parts]
+    times = [one.total for one in parts]
+    others = [index for index in range(len(parts)) if index != place]
+
+    def more(of_each: Sequence[float]) -> float:
+        return of_each[place] - float(np.median([of_each[index] for index in others]))
+
+    counts = [max(one.windows, 1) for one in sums]
+    causes = {
+        "idle and host-bound": more([one.host_bound / count for one, count in zip(times, counts, strict=True)]),
+        "waiting": more([one.waiting / count for one, count in zip(times, counts, strict=True)]),
+    }
+    for key in {key for one in sums for key in one.pieces if key[0] != "communication"}:
+        each = [
+            one.pieces[key].alone / count if key in one.pieces else 0.0 for one, count in zip(sums, counts, strict=True)
+        ]
+        name = f"in {_short(words(key[1]))}"
+        causes[name] = max(causes.get(name, 0.0), more(each))
+    longest = [pair for pair in sorted(causes.items(), key=lambda pair: -pair[1]) if pair[1] > 0][:3]
+    if not longest:
+        return " Nothing on its device takes longer than on the others."
+    told = ", ".join(f"{name} {time * NS * 1e6:+.4g} us" for name, time in longest)
+    return f" Against the median of the others, a window, it is longer: {told}."
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _short(name: str, most: int = 70) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _offsets(collectives: Collectives | None, clocks: Clocks | None) -> dict[int, int]:
+    if collectives is None or clocks is None:
+        return {}
+    return {member[0]: int(offset) for member, offset in zip(collectives.members, clocks.offset, strict=True)}
+
+
+def _middle(own: Sequence[Window]) -> Window:
+    """The window of median length; of two the longer."""
+    return sorted(own, key=lambda window: window.length)[len(own) // 2]
+
+
+def _path(
+    traces: Sequence[Trace],
+    chosen: Sequence[list[Window]],
+    collectives: Collectives | None,
+    clocks: Clocks | None,
+    options: Options,
+    found: _Found,
+) -> list[Window]:
+    """The critical path of the window of median length; returns that window of each rank."""
+    place = chosen[0].index(_middle(chosen[0]))
+    name = chosen[0][place].name
+    shown = [
+        next((window for window in own if window.name == name), None) if len(own) != len(chosen[0]) else own[place]
+        for own in chosen
+    ]
+    there = [(trace, window) for trace, window in zip(traces, shown, strict=True) if window is not None]
+    path = critical_path([one for one, _ in there], [one for _, one in there], collectives, clocks)
+    if path is None:
+        found.left_out.append(
+            LeftOut("critical path", "", f"the window has over {MOST_NODES:,} moments; choose a shorter --window")
+        )
+        return [window for _, window in there]
+    names = [(trace, window.rank) for trace, window in there]
+    found.tables += report.critical_tables(path, names, options.top)
+    cause, time = max(path.causes.items(), key=lambda pair: pair[1])
+    if path.window:
+        share, least = 100 * time / path.window, path.without[cause] * NS * 1e3
+        found.summary.append(
+            f"Critical path of the window '{words(name)}': {share:.1f} % {WORDS[cause]}. Without it the window would "
+            f"take at least {least:.4g} of {path.window * NS * 1e3:.4g} ms."
+        )
+    found.assumptions.append(
+        f"The critical path counts gaps of at most {SHORT_GAP / 1000:g} us between kernels as delays. "
+        + (
+            "Waits of streams for events are those that the trace records."
+            if path.waits_known
+            else "The trace records no waits of streams for events, so they are no part of it."
+        )
+    )
+    found.details["critical_path"] = {
+        "window_ns": path.window,
+        "length_ns": path.length,
+        "causes_ns": {WORDS[one]: time for one, time in path.causes.items()},
+        "without_ns": {WORDS[one]: time for one, time in path.without.items()},
+    }
+    return [window for _, window in there]
+
+
+def _memory(trace: Trace, own: Sequence[Window], top: int, found: _Found) -> None:
+    usage = memory.usage(trace, own)
+    if not usage:
+        raise AiperfError(
+            f"'{trace.path}' has no events of memory. Record with torch.profiler.profile(profile_memory=True), or with "
+            f"nsys profile --cuda-memory-usage=true."
+        )
+    found.tables += report.memory_tables(usage, top, [Origin(trace.path)])
+
+
+def _say(traces: Sequence[Trace], found: _Found) -> None:
+    """Notes and counts of the readers."""
+    for trace in traces:
+        found.summary += trace.notes
+        for fact, text in _FACTS.items():
+            if trace.facts.get(fact):
+                found.left_out.append(LeftOut(Path(trace.path).name, "", text.format(f"{trace.facts[fact]:,}")))
+    found.details["facts"] = {trace.path: trace.facts for trace in traces}
+
+
+def _drawings(
+    traces: Sequence[Trace], shown: Sequence[Window], offsets: dict[int, int], summed: Totals, first: str
+) -> list[Drawing]:
+    lanes = pieces.timeline(traces, shown, offsets)
+    name = words(shown[0].name) if shown else ""
+    what = "work of devices under its operators" if summed.on_device else "operators"
+    found = [
+        Drawing(
+            name="timeline",
+            title=f"Window '{name}'",
+            kind="timeline",
+            message=f"Timeline of the window '{name}' with {len(lanes):,} pieces.",
+            x=Axis(title="time since the begin of the window", unit="s"),
+            y=Axis(title="stream or thread"),
+            spans=lanes,
+        ),
+        Drawing(
+            name="flame",
+            title=f"Time a window: {what}",
+            kind="flame",
+            message=f"Flame graph of {len(summed.pieces):,} pieces: {what}.",
+            x=Axis(title="time a window", unit="s"),
+            y=Axis(title="depth"),
+            spans=pieces.flame(summed),
+        ),
+    ]
+    return found if first == "timeline" else found[::-1]

@@ -1,0 +1,94 @@
+"""Reads traces: finds out what a path is, and gives each trace its rank."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import evolve
+
+from aiperf_analysis.traces import kineto, nsys
+from aiperf_analysis.traces.model import Trace
+from aiperf_core.errors import AiperfError, BundleError, UsageError
+from aiperf_core.profiling import store
+
+MOST_BYTES = 20_000_000_000
+_DATABASE = b"SQLite format 3\0"
+# The files of a profile, as `aiperf_core.profiling.torch_tool` and `.nsys` name them.
+TRACE, REPORT = "torch.trace.json.gz", "profile.nsys-rep"
+
+
+def read(paths: Sequence[Path], most_bytes: int = MOST_BYTES) -> list[Trace]:
+    """Read traces, a file for each rank; the result is in the order of the ranks.
+
+    A path is a trace in JSON (also .gz), a database of nsys, or the folder of a profile that `aiperf profile` left.
+    Raises UsageError where two traces are of one rank, and AiperfError where a file cannot be read.
+    """
+    found = [_one(path, most_bytes, index) for index, path in enumerate(paths)]
+    if len(found) == 1:
+        return found
+    if not all(trace.rank_known for trace in found):
+        note = "Not all traces say their rank, so ranks are the order of the files."
+        found = [_with_rank(trace, index) for index, trace in enumerate(found)]
+        found[0] = evolve(found[0], notes=[*found[0].notes, note])
+    seen: dict[int, str] = {}
+    for trace in found:
+        for rank in trace.ranks:
+            if rank in seen:
+                raise UsageError(
+                    f"'{seen[rank]}' and '{trace.path}' are both of rank {rank}. Give one trace of each rank. To "
+                    f"compare two traces of a rank: aiperf analyze trace-diff A B"
+                )
+            seen[rank] = trace.path
+    return sorted(found, key=lambda trace: trace.ranks)
+
+
+def _with_rank(trace: Trace, rank: int) -> Trace:
+    trace.slices.rank[:] = rank
+    return trace
+
+
+def _one(path: Path, most_bytes: int, rank: int) -> Trace:
+    file = _file_of(path)
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(16)
+        created = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        if not head:
+            raise AiperfError(f"'{file}' is empty. Record the trace again.")
+        reader: Callable[[], Trace] = lambda: kineto.read(file, most_bytes, rank)  # noqa: E731
+        if head == _DATABASE:
+            reader = lambda: nsys.read(file, rank)  # noqa: E731
+        elif file.suffix == ".nsys-rep":
+            raise UsageError(f"'{file}' is a report of nsys; export it first: nsys export --type sqlite '{file.name}'")
+        return evolve(reader(), created=created)
+    except OSError as error:
+        raise AiperfError(f"cannot read '{file}': {error.strerror or error}.") from error
+
+
+def _file_of(path: Path) -> Path:
+    """The file of a trace: the path itself, or the one in the folder of a profile."""
+    if not path.exists():
+        raise UsageError(
+            f"'{path}' does not exist. Give files of traces (.json, .json.gz, .sqlite) or folders of profiles."
+        )
+    if not path.is_dir():
+        return path
+    if not (path / store.PAGE).is_file():
+        raise UsageError(
+            f"'{path}' is a folder without {store.PAGE}. Give files of traces, or the folder of one profile of "
+            f"aiperf profile --tool torch or --tool nsys."
+        )
+    profile = store.read(path)
+    if profile.tool == "nsys":
+        raise UsageError(
+            f"'{path}' holds a report of nsys; export it first: nsys export --type sqlite --output trace.sqlite "
+            f"'{path / REPORT}'"
+        )
+    if TRACE not in {one.name for one in profile.artifacts}:
+        raise UsageError(
+            f"'{path}' is a profile of '{profile.tool}' without a time line. Profile again with --tool torch."
+        )
+    changed = list(store.damaged(path, profile))
+    if TRACE in changed:
+        raise BundleError(f"'{path / TRACE}' is missing or was changed since the profile was made. Profile again.")
+    return path / TRACE
