@@ -34,7 +34,9 @@ def _range(low: float, value: float, high: float, unit: str) -> Figure:
 
 
 def _listed(name: str, title: str, rows: Mapping[str, Cell], note: str = "") -> Table:
-    return Table(name, title, [_NAME, _VALUE], [Record({"what": key, "value": cell}) for key, cell in rows.items()], note)
+    return Table(
+        name, title, [_NAME, _VALUE], [Record({"what": key, "value": cell}) for key, cell in rows.items()], note
+    )
 
 
 def kv_cache(
@@ -133,7 +135,7 @@ def parallel_ways(
             {
                 "way": way.name,
                 "fit": way.fit,
-                "memory": _range(way.low, (way.low + way.high) / 2, way.high, "B"),
+                "memory": _range(way.low, way.high, way.high, "B"),
                 **{key: _derived(getattr(way, key), "B") for key in keys},
                 "bubble": _derived(100 * way.bubble, "%"),
             }
@@ -148,9 +150,9 @@ def parallel_ways(
         Column("bubble", "bubble", "figure"),
     ]
     fitting = counts["FITS"] + counts["MAYBE"]
-    told = f"{fitting} of {len(every)} ways may fit {gpus} GPUs of {units.size(memory)}: {counts['FITS']} for certain."
+    told = f"{fitting} of {len(every)} ways may fit {units.plural('GPU', gpus)} of {units.size(memory)}: {counts['FITS']} for certain."
     if not fitting:
-        told = f"No way fits {gpus} GPUs of {units.size(memory)}."
+        told = f"No way fits {units.plural('GPU', gpus)} of {units.size(memory)}."
     return Result(
         analysis="calc-parallel",
         title="Ways to divide the model over GPUs",
@@ -159,8 +161,8 @@ def parallel_ways(
         tables=[
             Table(
                 "ways", f"{len(shown)} of {len(every)} ways", columns, records,
-                note="TP: tensor, PP: pipeline, EP: expert, DP: data parallel. Memory: from an even division without "
-                "reserve to the fullest stage with it.",
+                note="TP: tensor, PP: pipeline, EP: expert, DP: data parallel. Memory is that of the fullest GPU with "
+                "the reserve; the range begins at an even division without it.",
             )
         ],
         drawings=[
@@ -168,7 +170,7 @@ def parallel_ways(
                 name="memory", title="Memory of a GPU by way", kind="intervals", message=told,
                 x=Axis(title="memory of a GPU; less is better", unit="B"), y=Axis(title="way", unit="count"),
                 series=[Series(name="ways", points=[
-                    Point(label=way.name, x=_range(way.low, (way.low + way.high) / 2, way.high, "B"),
+                    Point(label=way.name, x=_range(way.low, way.high, way.high, "B"),
                           y=counted(index, "count"), mark=way.fit)
                     for index, way in enumerate(shown)])],
                 borders={"memory": memory},
@@ -351,7 +353,8 @@ def _memory(held: Sequence[sizing.Held], memory: float) -> Table:
     ]
     columns = [
         Column("tensor", "TP"), Column("fit", "fits", "verdict"), Column("concurrency", "requests at once", "figure"),
-        Column("weights", "weights", "figure"), Column("cache", "cache", "figure"), Column("total", "with reserve", "figure"),
+        Column("weights", "weights", "figure"), Column("cache", "cache", "figure"),
+        Column("total", "with reserve", "figure"),
     ]  # fmt: skip
     return Table("memory", f"memory of a GPU, of {units.size(memory)}", columns, records,
                  note="Requests at once are rate x residence (Little).")  # fmt: skip

@@ -81,7 +81,8 @@ def bubble(stages: int, micro_batches: int, interleaved: int = 1) -> float:
     """
     if min(stages, micro_batches, interleaved) < 1:
         raise UsageError(
-            f"a pipeline takes stages, micro-batches and chunks from 1; got {stages}, {micro_batches} and {interleaved}."
+            f"a pipeline takes stages, micro-batches and chunks from 1; got {stages}, {micro_batches} and "
+            f"{interleaved}."
         )
     idle = (stages - 1) / interleaved
     return idle / (micro_batches + idle)

@@ -133,7 +133,7 @@ def scale(arrivals_s: Times, policy: Policy, service_s: ServiceS, most: int = 1)
             waiting.append(which[0])
         else:
             begin = max(0.0, now - policy.window_s)
-            seen = int(np.searchsorted(arrivals_s, now, "right") - np.searchsorted(arrivals_s, begin, "left"))
+            seen = int(np.searchsorted(arrivals_s, now, "right") - np.searchsorted(arrivals_s, begin, "right"))
             missing = policy.wanted(seen, now - begin) - (ready - surplus + starting)
             kept = min(surplus, max(missing, 0))
             surplus, missing = surplus - kept, missing - kept

@@ -93,19 +93,19 @@ class ModelShape:
 
 
 # Keys of a `config.json` that do not change sizes. Others that no type reads are refused.
-_HARMLESS = frozenset(
-    """
-    architectures model_type torch_dtype dtype transformers_version auto_map use_cache pretraining_tp hidden_act
-    activation_function initializer_range bos_token_id eos_token_id pad_token_id unk_token_id max_position_embeddings
-    original_max_position_embeddings partial_rotary_factor rms_norm_eps norm_eps layer_norm_epsilon layer_norm_eps
-    attention_dropout hidden_dropout resid_dropout attn_pdrop embd_pdrop resid_pdrop embedding_dropout
-    router_aux_loss_coef output_router_logits router_jitter_noise aux_loss_alpha norm_topk_prob routed_scaling_factor
-    scoring_func seq_aux topk_group topk_method n_group ep_size num_nextn_predict_layers quantization_config
-    output_attentions output_hidden_states return_dict task_specific_params n_ctx scale_attn_weights
-    scale_attn_by_inverse_layer_idx reorder_and_upcast_attn chunk_size_feed_forward is_encoder_decoder
-    is_decoder attn_implementation use_bfloat16 gradient_checkpointing id2label label2id problem_type
-    """.split()
-)
+_HARMLESS = frozenset({
+    "architectures", "model_type", "torch_dtype", "dtype", "transformers_version", "auto_map", "use_cache",
+    "pretraining_tp", "hidden_act", "activation_function", "initializer_range", "bos_token_id", "eos_token_id",
+    "pad_token_id", "unk_token_id", "max_position_embeddings", "original_max_position_embeddings",
+    "partial_rotary_factor", "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "attention_dropout",
+    "hidden_dropout", "resid_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop", "embedding_dropout",
+    "router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "aux_loss_alpha", "norm_topk_prob",
+    "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "topk_method", "n_group", "ep_size",
+    "num_nextn_predict_layers", "quantization_config", "output_attentions", "output_hidden_states", "return_dict",
+    "task_specific_params", "n_ctx", "scale_attn_weights", "scale_attn_by_inverse_layer_idx",
+    "reorder_and_upcast_attn", "chunk_size_feed_forward", "is_encoder_decoder", "is_decoder", "attn_implementation",
+    "use_bfloat16", "gradient_checkpointing", "id2label", "label2id", "problem_type",
+})  # fmt: skip
 _HARMLESS_STARTS = ("_", "rope_", "summary_")
 
 # Older names of the same keys.
@@ -127,7 +127,7 @@ class _Reader:
     used: set[str] = field(factory=set)
 
     def whole(self, key: str, option: str | None = None, default: int | None = None) -> int:
-        """A whole number from 1; an option that is given goes before the file. Raises UsageError where it is missing."""
+        """A whole number from 1; an option that is given goes before the file. Raises UsageError without it."""
         self.used.add(key)
         if option and option in self.given:
             return self.given[option]
@@ -193,8 +193,8 @@ def _head_width(read: _Reader, sizes: Mapping[str, Any]) -> int:
         return found
     if sizes["width"] % sizes["heads"]:
         raise UsageError(
-            f"{read.file} has hidden_size {sizes['width']}, which {sizes['heads']} heads do not divide. Add 'head_dim', "
-            "or give --head-dim NUMBER."
+            f"{read.file} has hidden_size {sizes['width']}, which {sizes['heads']} heads do not divide. Add "
+            "'head_dim', or give --head-dim NUMBER."
         )
     return int(sizes["width"] // sizes["heads"])
 
@@ -241,17 +241,13 @@ def _mixtral(read: _Reader) -> ModelShape:
         hidden=sizes["hidden"],
         layers=sizes["layers"],
     )
-    return ModelShape(
-        **sizes, **local, kv_heads=_kv_heads(read), head_width=_head_width(read, sizes), experts=experts
-    )
+    return ModelShape(**sizes, **local, kv_heads=_kv_heads(read), head_width=_head_width(read, sizes), experts=experts)
 
 
 def _qwen2(read: _Reader) -> ModelShape:
     sizes = _common(read)
     local = _window(read, sizes["layers"], False)
-    return ModelShape(
-        **sizes, **local, kv_heads=_kv_heads(read), head_width=_head_width(read, sizes), qkv_bias=True
-    )
+    return ModelShape(**sizes, **local, kv_heads=_kv_heads(read), head_width=_head_width(read, sizes), qkv_bias=True)
 
 
 def _qwen3(read: _Reader) -> ModelShape:
@@ -289,7 +285,7 @@ def _deepseek(read: _Reader) -> ModelShape:
         biased_router=sizes["name"] == "deepseek_v3",
     )
     read.used.update({"n_shared_experts"})
-    notes = ()
+    notes: tuple[str, ...] = ()
     if read.found.get("num_nextn_predict_layers"):
         notes = ("layers for predicting several tokens (num_nextn_predict_layers) are not counted",)
     return ModelShape(
@@ -388,6 +384,7 @@ def of_config(
         named = ", ".join(repr(words(key)) for key in unknown[:8])
         again = " ".join(f"--ignore {words(key)}" for key in unknown[:8])
         raise UsageError(
-            f"{file} has keys that are not known for {kind!r} and may change the sizes: {named}. If they do not: {again}"
+            f"{file} has keys that are not known for {kind!r} and may change the sizes: {named}. If they do not: "
+            f"{again}"
         )
     return shape

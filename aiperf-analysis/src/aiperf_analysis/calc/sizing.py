@@ -158,10 +158,11 @@ def _steps(name: str, found: Any) -> Steps | None:
     if not isinstance(found, dict):
         raise UsageError(f"{name}: {rule}.")
     batch, seconds, each = found.get("batch"), found.get("seconds"), found.get("per_request", 1)
-    right = isinstance(batch, list) and isinstance(seconds, list) and 0 < len(batch) == len(seconds)
-    right = right and all(type(one) is int and one >= 1 for one in [*batch, each])
-    right = right and all(isinstance(one, int | float) and 0 < one < math.inf for one in seconds)
-    if not right or sorted(set(batch)) != batch:
+    if not isinstance(batch, list) or not isinstance(seconds, list) or not 0 < len(batch) == len(seconds):
+        raise UsageError(f"{name}: {rule}.")
+    whole = all(type(one) is int and one >= 1 for one in [*batch, each])
+    timed = all(isinstance(one, int | float) and 0 < one < math.inf for one in seconds)
+    if not whole or not timed or sorted(set(batch)) != batch:
         raise UsageError(f"{name}: {rule}.")
     return Steps(batch=tuple(batch), seconds=tuple(map(float, seconds)), per_request=each)
 
@@ -202,9 +203,9 @@ def capacity(curve: LoadCurve, met: float = MET) -> Capacity:
     if kept is None:
         best = max(curve.points, key=lambda one: one.share)
         raise AiperfError(
-            f"no measured point of {curve.file} meets the SLO: {met:.0%} of requests in time are asked, and the best of "
-            f"{len(curve.points)} points has {best.share:.1%} at {best.rate_per_s:g} requests/s. Measure lower rates, or "
-            "relax the SLO."
+            f"no measured point of {curve.file} meets the SLO: {met:.0%} of requests in time are asked, and the best "
+            f"of {len(curve.points)} points has {best.share:.1%} at {best.rate_per_s:g} requests/s. Measure lower "
+            "rates, or relax the SLO."
         )
     high = max(missed.rate_per_s, kept.goodput_high) if missed else kept.goodput_high
     return Capacity(point=kept, low=kept.goodput_low, value=kept.goodput_per_s, high=high, bounded=missed is not None)
@@ -242,8 +243,8 @@ def with_spares(needed: int, available: float, wish: float) -> int:
         total += 1
         if total > _MOST_REPLICAS:
             raise AiperfError(
-                f"more than {_MOST_REPLICAS:,} replicas would be needed for {wish:g} with {available:g} each. Lower the "
-                "wish."
+                f"more than {_MOST_REPLICAS:,} replicas would be needed for {wish:g} with {available:g} each. Lower "
+                "the wish."
             )
     return total
 
@@ -306,13 +307,15 @@ def size(
 ) -> Sized:  # fmt: skip
     """The replicas for a peak rate, as a range. Raises UsageError and AiperfError."""
     if not (math.isfinite(peak_per_s) and peak_per_s > 0) or not (math.isfinite(headroom) and headroom >= 0):
-        raise UsageError(f"the peak rate must be above 0 and the headroom 0 or more; got {peak_per_s:g} and {headroom:g}.")
+        raise UsageError(
+            f"the peak rate must be above 0 and the headroom 0 or more; got {peak_per_s:g} and {headroom:g}."
+        )
     found = capacity(curve, met)
     ends = [replicas_for(peak_per_s, headroom, one) for one in (found.value, found.high, found.low or math.inf)]
     if found.low <= 0:
         raise AiperfError(
-            f"the goodput of {curve.file} at {found.point.rate_per_s:g} requests/s begins at 0, so no number of replicas "
-            "is enough for certain. Measure the point for longer."
+            f"the goodput of {curve.file} at {found.point.rate_per_s:g} requests/s begins at 0, so no number of "
+            "replicas is enough for certain. Measure the point for longer."
         )
     needed, least, most = ends
     totals = [with_spares(one, available, wish) for one in ends]
