@@ -149,7 +149,17 @@ def test_the_place_of_the_file(monkeypatch, tmp_path):
 
 def test_add_check_and_show(tmp_path):
     file = tmp_path / "new" / "prices.toml"
-    entry = ("add", "--prices", file, "--gpu", "nvidia-h200*", "--source", 'a "quoted" \\ source', "--date", "2026-01-31")
+    entry = (
+        "add",
+        "--prices",
+        file,
+        "--gpu",
+        "nvidia-h200*",
+        "--source",
+        'a "quoted" \\ source',
+        "--date",
+        "2026-01-31",
+    )
     found = prices(*entry, "--usd-per-hour", 3.2)
     assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout == f"added to {file}: nvidia-h200*, 3.2 USD an hour of a gpu, 2026-01-31\n"

@@ -149,7 +149,9 @@ def values(found):
 
 
 def test_the_answer_is_a_range_with_cost_and_watts(file):
-    found = run(file, "--peak", 30, "--headroom", 0, "--available", 0.99, "--rate", 2, "--watts", 500, "--gpus", 2, "--json")
+    found = run(
+        file, "--peak", 30, "--headroom", 0, "--available", 0.99, "--rate", 2, "--watts", 500, "--gpus", 2, "--json"
+    )
     assert (found.exit_code, found.stderr) == (0, "")
     cells = values(found)["sizing"]
     needed = cells["replicas for the peak"]
@@ -256,7 +258,9 @@ def test_a_simulation_needs_times_of_steps(tmp_path):
     path.write_text("rate_per_s,goodput_per_s\n1,1\n")
     found = run(path, "--peak", 1, "--simulate", 10)
     assert found.exit_code == 2
-    assert found.stderr.startswith(f"aiperf: --simulate needs the measured times of steps and the limit of the SLO; '{path}'")
+    assert found.stderr.startswith(
+        f"aiperf: --simulate needs the measured times of steps and the limit of the SLO; '{path}'"
+    )
     with pytest.raises(AiperfError, match="begins at 0"):
         sizing.size(sizing.LoadCurve(file="f", points=(sizing.LoadPoint(
             rate_per_s=1, goodput_per_s=1, goodput_low=0, goodput_high=1),)), 1)  # fmt: skip

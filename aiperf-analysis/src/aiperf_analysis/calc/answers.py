@@ -150,9 +150,10 @@ def parallel_ways(
         Column("bubble", "bubble", "figure"),
     ]
     fitting = counts["FITS"] + counts["MAYBE"]
-    told = f"{fitting} of {len(every)} ways may fit {units.plural('GPU', gpus)} of {units.size(memory)}: {counts['FITS']} for certain."
+    room = f"{units.plural('GPU', gpus)} of {units.size(memory)}"
+    told = f"{fitting} of {len(every)} ways may fit {room}: {counts['FITS']} for certain."
     if not fitting:
-        told = f"No way fits {units.plural('GPU', gpus)} of {units.size(memory)}."
+        told = f"No way fits {room}."
     return Result(
         analysis="calc-parallel",
         title="Ways to divide the model over GPUs",

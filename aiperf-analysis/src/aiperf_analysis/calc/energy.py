@@ -61,7 +61,9 @@ def log_energy(energy: Energy, time: float, *, net: bool = False) -> LogEnergy |
     The errors of the time and of the counter's steps are independent and add in quadrature on a logarithmic scale.
     """
     joules = energy.net_joules_per_call if net else energy.joules_per_call
-    resolution = energy.net_resolution_j if net else energy.resolution_j
+    # The counter's errors under load and when idle are independent; the record has their sum.
+    idle = energy.net_resolution_j - energy.resolution_j
+    resolution = math.hypot(energy.resolution_j, idle) if net else energy.resolution_j
     if joules <= 0:
         return None
     relative = resolution / joules
