@@ -272,6 +272,72 @@ def test_ctrl_c_ends_both(ends, command):
         os.kill(pid, 0)
 
 
+class FakeTelemetry:
+    """A sensor of NVML or RAPL, or none."""
+
+    def __init__(self, joules, watts, lacking):
+        self.joules, self.watts, self.lacking, self.closed = joules, watts, lacking, False
+
+    def energy_j(self):
+        return self.joules
+
+    def power_w(self):
+        return self.watts
+
+    def close(self):
+        self.closed = True
+
+
+def test_sensors_are_those_that_answer(monkeypatch):
+    from aiperf_core.devices import gpus, telemetry
+
+    found = {
+        "cpu": FakeTelemetry(None, None, {"energy_j": "no intel-rapl zone"}),
+        "cuda:0": FakeTelemetry(1.0, 2.0, {}),
+        "cuda:1": FakeTelemetry(None, 3.0, {"energy_j": "NVML: Not Supported"}),
+    }
+    monkeypatch.setattr(gpus, "gpus", lambda: ([{"name": "NVIDIA H200"}] * 2, "570"))
+    monkeypatch.setattr(telemetry, "open_telemetry", lambda device: found[device])
+    with power_watch.sensors() as (kept, lacking):
+        assert [(one.name, one.read()) for one in kept] == [("gpu0", (1.0, 2.0)), ("gpu1", (None, 3.0))]
+        assert lacking == {"cpu": "no intel-rapl zone"}
+    assert all(one.closed for one in found.values())
+    with power_watch.sensors([1]) as (kept, _):
+        assert [one.name for one in kept] == ["gpu1"]
+
+
+def test_the_counters_of_a_processor(tmp_path, monkeypatch):
+    from aiperf_core.devices import gpus, telemetry
+    from aiperf_core.devices.cpu_telemetry import CpuTelemetry
+
+    zone = tmp_path / "sys/class/powercap/intel-rapl:0"
+    zone.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("max_energy_range_uj", "262143328850"), ("energy_uj", "1000000")):
+        (zone / name).write_text(text)
+    monkeypatch.setattr(gpus, "gpus", lambda: ([], None))
+    monkeypatch.setattr(telemetry, "open_telemetry", lambda device: CpuTelemetry(tmp_path))
+    with power_watch.sensors() as (kept, lacking):
+        assert [one.name for one in kept] == ["cpu"]
+        assert kept[0].read() == (0.0, None)
+        (zone / "energy_uj").write_text("3500000")
+        assert kept[0].read() == (2.5, None)
+        assert "gpu" in lacking
+
+
+def test_the_script_that_shows_how_often_intervals_hold(capsys, tmp_path):
+    import runpy
+    from pathlib import Path
+
+    script = Path(__file__).parents[2] / "benchmarks" / "analysis_energy.py"
+    main = runpy.run_path(str(script))["main"]
+    assert main(["--repeats", "30", "--out", str(tmp_path / "out.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    cases = json.loads((tmp_path / "out.json").read_text())["cases"]
+    assert all(one["gross_repeat"] > 0.75 for one in cases)
+    assert all(one["half_width"] < 0.2 for one in cases)
+
+
 # --- the command
 
 

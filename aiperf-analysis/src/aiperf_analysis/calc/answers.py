@@ -242,8 +242,7 @@ def sized(
         return _range(found.total_least * each, found.total * each, found.total_most * each, unit)
 
     rows: dict[str, Cell] = {
-        "goodput of a replica": Figure(value=found.capacity.value, low=found.capacity.low, high=found.capacity.high,
-                                       unit="1/s", certainty="measured"),
+        "goodput of a replica": _range(found.capacity.low, found.capacity.value, found.capacity.high, "1/s"),
         "replicas for the peak": _range(found.least, found.needed, found.most, "count"),
         "replicas with spares": of(1, "count"),
         "GPUs": of(gpus, "count"),
