@@ -50,7 +50,8 @@ class Figure:
     """A number with its 95 % interval.
 
     value: null where there is none; `reason` then says why.
-    low, high: the ends of the interval; null where the figure has none, as of a counted one.
+    low, high: the ends of the interval; null where the figure has none, as of a counted one. Of a figure without a
+        value, one end alone is a bound, shown as `< 3.2 mJ`.
     unit: `s`, `J`, `W`, `B`, `B/s`, `FLOP/s`, `USD`, `1` (a ratio), `1/s`, `%`, `count`, `number` (such as an error)
         and so on.
     certainty: how the figure came about.

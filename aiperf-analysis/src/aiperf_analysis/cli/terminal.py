@@ -45,7 +45,8 @@ def show_table(table: Table) -> None:
     }
     heads: list[str] = []
     for column in table.columns:
-        heads += [words(column.title), "95 % interval"] if column.key in with_interval else [words(column.title)]
+        title = words(column.title)
+        heads += [title, _ends(table, column.key)] if column.key in with_interval else [title]
     rows = []
     for record in table.records:
         cells: list[str] = []
@@ -63,3 +64,10 @@ def show_table(table: Table) -> None:
                 reasons[figures.reason(cell)] = reasons.get(figures.reason(cell), 0) + 1
     for reason, count in reasons.items():
         print_text(f"{figures.NONE} ({count} x): {words(reason)}")
+
+
+def _ends(table: Table, key: str) -> str:
+    """The head of a column of intervals. Those of values that were not measured are ranges without a probability."""
+    cells = (record.cells.get(key) for record in table.records)
+    kinds = {cell.certainty for cell in cells if isinstance(cell, Figure) and figures.interval(cell)}
+    return "range" if kinds == {"estimated"} else "95 % interval"

@@ -27,8 +27,10 @@ def whole(cell: Cell) -> str:
 
 
 def reason(cell: Cell) -> str:
-    """Why a figure has no value; empty where it has one."""
-    return cell.reason or "" if isinstance(cell, Figure) and cell.value is None else ""
+    """Why a figure has no value; empty where it has one, or a bound."""
+    if not isinstance(cell, Figure) or cell.value is not None or cell.low is not None or cell.high is not None:
+        return ""
+    return cell.reason or ""
 
 
 def _shown(cell: Cell) -> tuple[str, str]:
@@ -41,7 +43,7 @@ def _shown(cell: Cell) -> tuple[str, str]:
     if isinstance(cell, str):
         return cell, ""
     if cell.value is None:
-        return NONE, ""
+        return _bound(cell), ""
     if cell.unit == "s" and cell.value > 0:
         if cell.low is not None and cell.high is not None:
             shown = units.time_estimate(Estimate(cell.value, cell.low, cell.high))
@@ -59,9 +61,22 @@ def _shown(cell: Cell) -> tuple[str, str]:
     return about + number(cell.value, cell.unit, suffix=True), ends
 
 
+def _bound(cell: Figure) -> str:
+    """A figure without a value: a bound where it has one end."""
+    for sign, end in (("<", cell.high), (">", cell.low)):
+        if end is not None:
+            return (
+                f"{sign} {units.seconds(end) if cell.unit == 's' and end > 0 else number(end, cell.unit, suffix=True)}"
+            )
+    return NONE
+
+
 # Units with prefixes of powers of ten.
 _PREFIXED = ("B/s", "FLOP/s", "1/s", "J", "W", "token/s", "token/J", "FLOP", "Hz")
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"))
+_PREFIXES = (
+    (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"),
+    (1e-12, "p"),
+)  # fmt: skip
 
 
 def number(value: float, unit: str, *, suffix: bool = False) -> str:

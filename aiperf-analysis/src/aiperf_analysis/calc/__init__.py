@@ -1,0 +1,1 @@
+"""Calculators: pure functions of shapes, rates and prices. Each docstring names the source of its formula."""

@@ -1,0 +1,125 @@
+"""What `aiperf calc sizing` does with its options."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aiperf_analysis.calc import answers, replicas, sizing
+from aiperf_analysis.calc.quantities import element_bytes, positive
+from aiperf_analysis.calc.shape import read
+from aiperf_analysis.prices.book import Price, warnings
+from aiperf_analysis.prices.book import read as read_prices
+from aiperf_analysis.result import Result
+from aiperf_core.errors import UsageError
+from aiperf_core.simulation import trace
+
+TENSORS = (1, 2, 4, 8, 16)
+_SHOWN = ("peak", "headroom", "met", "available", "wish", "gpus")
+
+
+def answer(path: Path, options: Mapping[str, Any]) -> Result:
+    """The result for a curve. `options` are those of the command by name."""
+    curve = sizing.read_curve(path)
+    found = sizing.size(
+        curve, options["peak"], headroom=options["headroom"], met=options["met"], available=options["available"],
+        wish=options["wish"],
+    )  # fmt: skip
+    price, told = _price(options)
+    for name in ("rate", "watts"):
+        if options[name] is not None:
+            positive(options[name], f"--{name}")
+    simulated = scaled = None
+    if options["simulate"] is not None:
+        steps, _ = _simulable(curve, "--simulate")
+        arrivals = replicas.poisson_arrivals(options["peak"], options["simulate"], options["seed"])
+        simulated = replicas.serve(arrivals, found.needed, steps.time_s, steps.most)
+    if options["trace"] is not None:
+        scaled = _scaled(curve, found, options)
+    result = answers.sized(
+        curve,
+        found,
+        {name: options[name] for name in _SHOWN},
+        gpus=options["gpus"],
+        usd_per_hour=price.of_machine(options["gpu"]) / price.count(options["gpu"]) if price else options["rate"],
+        watts=options["watts"],
+        memory=options["memory"],
+        held=_held(found, options),
+        simulated=simulated,
+        scaled=scaled,
+        price=price.document() if price else None,
+    )
+    result.summary.extend(f"Warning: {one}." for one in told)
+    return result
+
+
+def _price(options: Mapping[str, Any]) -> tuple[Price | None, list[str]]:
+    if options["price_file"] is None and options["gpu"] is None:
+        return None, []
+    if options["gpu"] is None or options["rate"] is not None:
+        raise UsageError("a price comes from --rate, or from --gpu CLASS with --prices; give one of them.")
+    book = read_prices(options["price_file"])
+    found = book.find(options["gpu"])
+    if found is None:
+        raise UsageError(f"{book.file} has no price of '{options['gpu']}'. Add one: aiperf prices add")
+    return found, warnings([found], None)
+
+
+def _simulable(curve: sizing.LoadCurve, option: str) -> tuple[sizing.Steps, float]:
+    if curve.steps is None or curve.limit_s is None:
+        missing = "'steps'" if curve.steps is None else "'limit_s'"
+        raise UsageError(
+            f"{option} needs the measured times of steps and the limit of the SLO; {curve.file} has no {missing}. "
+            "docs/analysis-calculators.md has the format."
+        )
+    return curve.steps, curve.limit_s
+
+
+def _scaled(curve: sizing.LoadCurve, found: sizing.Sized, options: Mapping[str, Any]) -> replicas.Served:
+    steps, _ = _simulable(curve, "--trace")
+    policy = replicas.Policy(
+        goodput_per_s=found.capacity.value, headroom=options["headroom"], every_s=options["every"],
+        window_s=options["over"], start_s=options["start"], least=options["least"],
+    )  # fmt: skip
+    return replicas.scale(read_trace(options["trace"]), policy, steps.time_s, steps.most)
+
+
+def read_trace(path: Path) -> replicas.Times:
+    """Arrival times in seconds, one a line. Raises UsageError with the line."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"cannot read '{path}': {error}. --trace takes arrival times in seconds, one a line."
+        ) from None
+    times: list[float] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            times.append(float(line))
+        except ValueError:
+            raise UsageError(f"'{path}', line {number}: a time in seconds was expected, one a line.") from None
+    return trace(times)
+
+
+def _held(found: sizing.Sized, options: Mapping[str, Any]) -> Sequence[sizing.Held]:
+    """The memory of a GPU for each tensor parallelism."""
+    if options["config"] is None:
+        return []
+    if options["memory"] is None or options["tokens"] is None:
+        raise UsageError("--config checks the memory of a GPU; it needs --memory SIZE and --tokens NUMBER.")
+    residence = found.capacity.point.residence_s
+    if residence is None:
+        raise UsageError("the requests at once are rate x residence (Little); the curve has no residence_s at its "
+                         "capacity. Add it to the points.")  # fmt: skip
+    element_bytes(options["dtype"]), element_bytes(options["kv_dtype"])
+    shape = read(options["config"], ignore=options["ignore"])
+    reserve = options["memory"] / 10 if options["reserve"] is None else options["reserve"]
+    return [
+        sizing.held(
+            shape, found.capacity.point.rate_per_s, residence, options["tokens"], tensor=tensor, reserve=reserve,
+            dtype=options["dtype"], kv_dtype=options["kv_dtype"],
+        )
+        for tensor in TENSORS
+        if shape.heads % tensor == 0
+    ]  # fmt: skip

@@ -1,0 +1,108 @@
+"""`aiperf prices`: show, check and add prices of machines."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aiperf_core.cli.measuring import json_option
+from aiperf_core.errors import ExitCode, UsageError
+
+_file_option = click.option(
+    "--prices", "name", metavar="FILE|seed",
+    help="The price file; seed is an example without date and source. [default: ~/.config/aiperf/prices.toml]",
+)  # fmt: skip
+_age_option = click.option("--max-age", type=click.IntRange(0), metavar="DAYS", help="Refuse prices older than this.")
+
+
+@click.group("prices")
+def prices() -> None:
+    """Show, check and add prices of machines, for `aiperf analyze cost`.
+
+    The package ships no price as a fact. Every entry needs the date when it was read and its source.
+    """
+
+
+@prices.command("show")
+@_file_option
+@_age_option
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to a file.")
+@json_option("the prices as one JSON document")
+def show(name: str | None, max_age: int | None, out: Path | None, as_json: bool) -> ExitCode:
+    """Show all prices with their age and source."""
+    from aiperf_analysis.cli.analyze import output
+    from aiperf_analysis.prices import book
+    from aiperf_analysis.prices.listing import listed
+
+    found = book.read(name)
+    result = listed(found, book.warnings(found.prices, max_age))
+    return output({"out": out, "as_json": as_json}, result)
+
+
+@prices.command("check")
+@_file_option
+@_age_option
+def check(name: str | None, max_age: int | None) -> ExitCode:
+    """Check a price file: every entry is complete, and none is old."""
+    from aiperf_analysis.prices import book
+    from aiperf_core.units import plural
+
+    found = book.read(name)
+    told = book.warnings(found.prices, max_age)
+    for one in told:
+        click.echo(one)
+    click.echo(f"{plural('price', len(found.prices))} in {found.file}, {plural('warning', len(told))}")
+    return ExitCode.OK
+
+
+def _entry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of an entry, in the order of the help."""
+    options = [
+        click.option("--gpu", required=True, metavar="PATTERN", help="Kinds of machine, such as 'nvidia-h200*'."),
+        click.option("--usd-per-hour", type=float, metavar="USD", help="Of one GPU; see --per."),
+        click.option("--per-hour", type=float, metavar="AMOUNT", help="The same in another currency."),
+        click.option("--currency", metavar="NAME", help="Of --per-hour; the file has its rate."),
+        click.option("--per", type=click.Choice(("gpu", "machine")), help="What the price is of. [default: gpu]"),
+        click.option("--provider", metavar="NAME", help="Who asks this price."),
+        click.option("--region", metavar="NAME", help="Where."),
+        click.option("--commitment", metavar="TEXT", help="Such as on-demand or 1-year."),
+        click.option("--date", metavar="YYYY-MM-DD", help="When the price was read. [default: today]"),
+        click.option("--source", required=True, metavar="TEXT", help="Where it was read, such as an address."),
+        click.option("--note", metavar="TEXT", help="What else matters."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@prices.command("add")
+@_file_option
+@_entry_options
+def add(name: str | None, **entry: Any) -> ExitCode:
+    """Add a price to the file. The file is written whole or not at all."""
+    from datetime import UTC, date, datetime
+
+    from aiperf_analysis.prices import book
+
+    if name == book.SEED:
+        raise UsageError("'seed' is an example and cannot be changed. Name a file: --prices FILE")
+    given = {key: value for key, value in entry.items() if value is not None}
+    text = given.pop("date", None)
+    try:
+        given["date"] = date.fromisoformat(text) if text else datetime.now(UTC).date()
+    except ValueError:
+        raise UsageError(f"--date takes a day such as 2026-01-31; got {text!r}.") from None
+    path = Path(name) if name else book.default_path()
+    added = book.add(path, given)
+    click.echo(f"added to {path}: {added.name}, {added.usd_per_hour:g} USD an hour of a {added.per}, {added.date}")
+    return ExitCode.OK
+
+
+@prices.command("template")
+def template() -> ExitCode:
+    """Print an empty price file with every key explained."""
+    from aiperf_analysis.prices import book
+
+    click.echo(book.template(), nl=False)
+    return ExitCode.OK

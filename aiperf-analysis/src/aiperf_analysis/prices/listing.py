@@ -1,0 +1,39 @@
+"""A price file as a result."""
+
+from collections.abc import Sequence
+
+from aiperf_analysis.prices.book import Book
+from aiperf_analysis.result import Column, Figure, Record, Result, Table, counted
+from aiperf_core import units
+
+
+def listed(book: Book, warnings: Sequence[str]) -> Result:
+    """Every entry with its age and its source."""
+    records = [
+        Record(
+            {
+                "gpu": one.gpu,
+                "provider": one.provider or None,
+                "region": one.region or None,
+                "commitment": one.commitment or None,
+                "usd_per_hour": Figure(value=one.usd_per_hour, unit="USD", certainty="counted"),
+                "per": one.per,
+                "age": counted(one.age_days(), "d", reason="no date"),
+                "source": one.source or one.note or None,
+                "note": one.exchanged or None,
+            }
+        )
+        for one in book.prices
+    ]
+    columns = [
+        Column("gpu", "machines"), Column("provider", "provider"), Column("region", "region"),
+        Column("commitment", "commitment"), Column("usd_per_hour", "an hour", "figure"), Column("per", "of a"),
+        Column("age", "age", "figure"), Column("source", "source"), Column("note", "currency"),
+    ]  # fmt: skip
+    return Result(
+        analysis="prices",
+        title=f"Prices of {book.file}",
+        summary=[f"{units.plural('price', len(records))}.", *(f"Warning: {one}." for one in warnings)],
+        tables=[Table("prices", "prices of machines", columns, records)],
+        details={"prices": [one.document() for one in book.prices]},
+    )
