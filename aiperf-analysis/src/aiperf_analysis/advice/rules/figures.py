@@ -23,6 +23,7 @@ _SMALL_MESSAGE = 1 << 20
 _SHORT = 3.0  # launches
 _ENERGY = 1.05
 _STEP_UP = 4.0
+_LEAST_LIGHT_S = 2e-5
 
 
 def _fraction(subject: Subject) -> Figure | None:
@@ -39,8 +40,11 @@ def _near_light(subject: Subject) -> Evidence | None:
 
 
 def _far(subject: Subject, bound: str) -> Evidence | None:
+    """Far from a roof. The overhead of a call explains the distance of short work, which is left out."""
     found, light = _fraction(subject), subject.row.speed_of_light
     if found is None or light is None or light.bound != bound or (found.high or 0) >= 100 * _FAR:
+        return None
+    if light.time_s < _LEAST_LIGHT_S:
         return None
     rates = {
         "memory": ("declared bytes a second", subject.row.bytes_per_s, "B/s"),
@@ -248,6 +252,8 @@ def _precision(subject: Subject) -> Evidence | None:
 def _steady(subject: Subject) -> Evidence | None:
     """Calls without a pause against single calls, both by clocks of the host."""
     row = subject.row
+    if subject.result.device == "cpu":
+        return None  # a processor has nothing to launch ahead
     runs = [one.bracket_s / one.calls for one in row.steady if one.calls > 1]
     if row.wall_s is None or not runs:
         return None
