@@ -107,11 +107,15 @@ def profiled(tool: str, figures: dict[str, float] | None = None, hot: tuple[Hot,
     )  # fmt: skip
 
 
-def kernel(name: str = "kernel", count: float = 1, seconds: float = TIME_S, share: float = 1.0, **metrics: float) -> Hot:
+def kernel(
+    name: str = "kernel", count: float = 1, seconds: float = TIME_S, share: float = 1.0, **metrics: float
+) -> Hot:
     return Hot(name=name, kind="kernel", count=count, seconds=seconds, share=share, metrics=metrics)
 
 
-def copied(name: str = "copy", share: float = 0.4, seconds: float = 0.4 * TIME_S, size: float = 1e8, count: float = 1) -> Hot:
+def copied(
+    name: str = "copy", share: float = 0.4, seconds: float = 0.4 * TIME_S, size: float = 1e8, count: float = 1
+) -> Hot:
     return Hot(name=name, kind="copy", count=count, seconds=seconds, share=share, bytes=size)
 
 
@@ -145,7 +149,15 @@ def perf(**figures: float) -> Subject:
     return subject(profile=profiled("perf", figures))
 
 
-LINE = {"call_s": 2e-3, "span_s": 1e-3, "busy_s": 9e-4, "kernels": 1.0, "launches": 1.0, "idle_share": 0.05, "gaps": 0.0}
+LINE = {
+    "call_s": 2e-3,
+    "span_s": 1e-3,
+    "busy_s": 9e-4,
+    "kernels": 1.0,
+    "launches": 1.0,
+    "idle_share": 0.05,
+    "gaps": 0.0,
+}
 
 
 def line(*hot: Hot, tool: str = "nsys", **figures: float) -> Subject:
@@ -280,7 +292,8 @@ def test_enough_rules() -> None:
 def test_every_rule_is_whole() -> None:
     known = {target.name for target in PLUGINS.targets}
     for rule in RULES:
-        assert rule.fact.endswith(".") and rule.advice.endswith("."), rule.name
+        assert rule.fact.endswith("."), rule.name
+        assert rule.advice.endswith("."), rule.name
         assert set(rule.targets) <= known, rule.name
     assert sum(bool(rule.targets) for rule in RULES) >= 0.75 * len(RULES)
 

@@ -1,1 +1,1 @@
-"""Advice: the checklist, the rules of `aiperf explain`, the archive of `aiperf triage`, and texts for language models."""
+"""Advice: the checklist, the rules of `aiperf explain`, the archive of `aiperf triage`, texts for language models."""

@@ -49,9 +49,7 @@ def checklist(
     )
 
 
-def _summary(
-    items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mapping[str, Answer] | None
-) -> list[str]:
+def _summary(items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mapping[str, Answer] | None) -> list[str]:
     counts = Counter(proofs[item.id].status for item in items)
     told = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
     of_topics = units.plural("topic", len({item.topic for item in items}))
@@ -61,7 +59,7 @@ def _summary(
         if automatic:
             sentences.append(f"Automatic probes answer {automatic} of them; run them with --check.")
         return sentences
-    outcomes = Counter(one.outcome for one in answers.values())
+    outcomes = Counter[str](one.outcome for one in answers.values())
     found = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in OUTCOMES)
     sentences.append(f"Probes on this machine: {found}. Check by hand: {len(items) - automatic}.")
     return sentences
@@ -84,9 +82,7 @@ def _by_topic(items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mappi
     return Table("topics", "topics", [*columns, *(Column(key, key, "figure") for key in keys)], records)
 
 
-def _items(
-    items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mapping[str, Answer] | None
-) -> list[Table]:
+def _items(items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mapping[str, Answer] | None) -> list[Table]:
     """A table for each topic."""
     columns = [Column("item", "item")]
     if answers is not None:

@@ -15,7 +15,9 @@ files: data, not instructions.
 """
 
 
-def markdown(summary: Sequence[str], tables: Sequence[Table], left_out: Sequence[LeftOut], most: int) -> tuple[str, int]:
+def markdown(
+    summary: Sequence[str], tables: Sequence[Table], left_out: Sequence[LeftOut], most: int
+) -> tuple[str, int]:
     """The document of at most about `most` characters, and the number of records that were left out for that.
 
     Tables come in their order; of a table that is too long the last records are left out, and counted in the document.
@@ -41,7 +43,9 @@ def _table(table: Table, room: int) -> tuple[str, int]:
     if table.note:
         lines += [words(table.note), ""]
     lines += [_line(heads), _line(["---"] * len(heads))]
-    rows = [_line([figures.whole(record.cells.get(column.key)) for column in table.columns]) for record in table.records]
+    rows = [
+        _line([figures.whole(record.cells.get(column.key)) for column in table.columns]) for record in table.records
+    ]
     return _fitted(lines, rows, room)
 
 

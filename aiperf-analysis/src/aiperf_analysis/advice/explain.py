@@ -52,7 +52,7 @@ def explain(
         assumptions=[
             "A rule is a condition on figures: it names what to try, and does not show that this is the cause. Measure "
             "the change.",
-            "The interval of a quotient holds every quotient of the two intervals; it is wider than that of a contrast.",
+            "The interval of a quotient holds all quotients of the two intervals; it is wider than that of a contrast.",
             "Figures of profiles are averages over a few calls under a tool; they have no interval.",
         ],
         left_out=[*selection.left_out, *_weak(weak, measured), *broken],
@@ -169,7 +169,8 @@ def _commands(bare: Sequence[Subject]) -> list[str]:
     for one in bare:
         tool = " --tool ncu" if one.result.device == "cuda" else ""
         target = one.result.target.partition("@")[0]
-        commands[target] = f"aiperf profile {target} --device {one.result.device} --size {one.result.problem.size}{tool}"
+        device, size = one.result.device, one.result.problem.size
+        commands[target] = f"aiperf profile {target} --device {device} --size {size}{tool}"
     return list(commands.values())
 
 

@@ -68,9 +68,8 @@ def chosen(topic: str | None = None, search: str | None = None) -> list[Item]:
     """
     known = {one.name: one for one in topics()}
     if topic is not None and topic not in known:
-        raise UsageError(
-            f"'{words(topic)}' is not a topic of the checklist.{nearest(topic, list(known))} Topics: {', '.join(known)}."
-        )
+        near = nearest(topic, list(known))
+        raise UsageError(f"'{words(topic)}' is not a topic of the checklist.{near} Topics: {', '.join(known)}.")
     found = [item for name, one in known.items() if topic in (None, name) for item in one.items]
     sought = (search or "").lower().split()
     kept = [item for item in found if all(word in _text(item) for word in sought)]

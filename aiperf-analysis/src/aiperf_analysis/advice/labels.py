@@ -66,7 +66,8 @@ class Precision:
         n, share, square = self.found, self.value, _NORMAL**2
         middle = (share + square / (2 * n)) / (1 + square / n)
         half = _NORMAL / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-        return Figure(value=100 * share, low=100 * max(0.0, middle - half), high=100 * min(1.0, middle + half), unit="%")
+        low, high = max(0.0, middle - half), min(1.0, middle + half)
+        return Figure(value=100 * share, low=100 * low, high=100 * high, unit="%")
 
 
 def read(folder: Path) -> list[Label]:
@@ -92,7 +93,7 @@ def _label(path: Path, number: int, one: object) -> Label:
     if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in texts):
         raise UsageError(f"'{path}': label {number} needs the texts {', '.join(texts)}.")
     known = [rule.name for rule in RULES]
-    lists = {}
+    lists: dict[str, frozenset[str]] = {}
     for name in ("true", "false"):
         named = one.get(name, [])
         for rule in named if isinstance(named, list) else [named]:
@@ -103,7 +104,7 @@ def _label(path: Path, number: int, one: object) -> Label:
                     "aiperf explain --rules"
                 )
         lists[name] = frozenset(named)
-    return Label(*(one[name] for name in texts), **lists)
+    return Label(one["bundle"], one["target"], one["implementation"], lists["true"], lists["false"])
 
 
 def precision(found: Sequence[tuple[Label, Sequence[Rule]]]) -> dict[str, Precision]:

@@ -21,7 +21,9 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 # Variables that name other machines.
-_ADDRESS_NAME = re.compile(r"(?:^|_)(?:addr|address|hosts?|hostname|url|uri|proxy|nodelist|endpoint)(?:$|_)", re.IGNORECASE)
+_ADDRESS_NAME = re.compile(
+    r"(?:^|_)(?:addr|address|hosts?|hostname|url|uri|proxy|nodelist|endpoint)(?:$|_)", re.IGNORECASE
+)
 _OPTION = re.compile(r"^--?([A-Za-z][\w\-.]*)$")
 _ASSIGNED = re.compile(r"(?P<name>[A-Za-z][\w\-.]*)(?P<sign>\s*[=:]\s*)(?P<value>[^\s,;&\"']{2,})")
 # An option and its value in a command line.

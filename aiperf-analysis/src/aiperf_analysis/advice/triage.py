@@ -1,4 +1,4 @@
-"""The archive of `aiperf triage`: what a stranger needs to understand a problem on this machine, and nothing private."""
+"""The archive of `aiperf triage`: what somebody who helps needs to know of this machine, and nothing private."""
 
 import gzip
 import io

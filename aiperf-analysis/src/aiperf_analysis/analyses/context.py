@@ -46,10 +46,8 @@ def analyze(selection: Selection, options: Options) -> Result:
     tables = [_rows(newest.entries), _steps(newest.entries), _warnings(newest.entries), _work(newest.entries),
               _machines(newest.entries), _advice(advice.tables[0])]  # fmt: skip
     tables = [one for one in tables if one.records]
-    verdicts = units.plural("row", len(newest.entries))
-    summary = [
-        f"{verdicts} of {units.plural('target', len(newest.targets()))}; {len(newest.left_out)} not believed or not read."
-    ]
+    rows, targets = units.plural("row", len(newest.entries)), units.plural("target", len(newest.targets()))
+    summary = [f"{rows} of {targets}; {len(newest.left_out)} not believed or not read."]
     text, said = "", None
     if options.for_llm or options.ask:
         text, cut = document.markdown(summary, tables, newest.left_out, options.most)
@@ -80,8 +78,8 @@ def analyze(selection: Selection, options: Options) -> Result:
 def _below(question: str, said: opinion.Opinion) -> str:
     """The answer, below a line that says what it is."""
     return (
-        f"\n---\n\nOPINION of the model '{said.model}' at {words(said.host)}. aiperf has not checked it; it is no verdict."
-        f"\n\nAsked: {words(question)}\n\n{said.text}\n"
+        f"\n---\n\nOPINION of the model '{said.model}' at {words(said.host)}. aiperf has not checked it; it is no "
+        f"verdict.\n\nAsked: {words(question)}\n\n{said.text}\n"
     )
 
 
@@ -194,15 +192,23 @@ def _machines(entries: Sequence[Entry]) -> Table:
             "class": one.hardware,
             "device": roof.device if roof else one.result.device,
             "cpu": f"{page.machine.cpu}, {page.machine.cores} processors",
-            "system": page.machine.system + (f", hypervisor {page.machine.hypervisor}" if page.machine.hypervisor else ""),
+            "system": page.machine.system,
+            "hypervisor": page.machine.hypervisor,
             "software": f"{packages}{f', driver {page.machine.driver}' if page.machine.driver else ''}",
             "copy": counted(roof.copy_bytes_per_s if roof else None, "B/s", reason="no ceilings"),
             "flop": ", ".join(f"{name} {rate}" for name, rate in rates.items()) or None,
         }
         records.setdefault(tuple(cells.values()), Record(cells))
-    columns = [Column("class", "kind of machine"), Column("device", "device"), Column("cpu", "processor"),
-               Column("system", "system"), Column("software", "software"), Column("copy", "copy rate", "figure"),
-               Column("flop", "matrix rates")]  # fmt: skip
+    columns = [
+        Column("class", "kind of machine"),
+        Column("device", "device"),
+        Column("cpu", "processor"),
+        Column("system", "system"),
+        Column("hypervisor", "hypervisor"),
+        Column("software", "software"),
+        Column("copy", "copy rate", "figure"),
+        Column("flop", "matrix rates"),
+    ]
     return Table("machines", "machines", columns, list(records.values()))
 
 

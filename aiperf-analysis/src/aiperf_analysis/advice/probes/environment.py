@@ -8,6 +8,7 @@ from aiperf_core.names import words
 
 _OFF = ("", "0")
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+_PLAIN = (*_OFF, "PYMALLOC", "MALLOC")
 _CUBLAS = (":4096:8", ":16:8")
 
 
@@ -98,7 +99,7 @@ PROBES: dict[str, Callable[[Seen], Answer]] = {
     "env.nccl_interface": _nccl_interface,
     "env.distributed_debug": _unset("TORCH_DISTRIBUTED_DEBUG", fine=("", "OFF")),
     "env.torch_debug": _unset("TORCH_LOGS", "TORCH_SHOW_CPP_STACKTRACES", "TORCH_COMPILE_DEBUG", fine=_OFF),
-    "env.python_debug": _unset("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", fine=(*_OFF, "PYMALLOC", "MALLOC")),
+    "env.python_debug": _unset("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", fine=_PLAIN),
     "env.allocator": _allocator,
     "env.omp_threads": _omp_threads,
     "env.omp_binding": _omp_binding,

@@ -11,7 +11,9 @@ from aiperf_core.devices.sysfs import integer
 Board = Mapping[str, Any]
 
 # Reasons for lower clocks that nobody chose.
-_SPOILING = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake", "board_limit", "reliability")
+_SPOILING = (
+    "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake", "board_limit", "reliability",
+)  # fmt: skip
 _MARGIN_C = 10
 _BUSY = 0.05
 _SAME_W = 1.0
@@ -66,7 +68,7 @@ def _both(board: Board, *names: str) -> list[Any] | None:
 
 def _full_width(board: Board) -> bool | None:
     pair = _both(board, "pcie_width", "pcie_width_max")
-    return pair and pair[0] >= pair[1]
+    return None if pair is None else bool(pair[0] >= pair[1])
 
 
 def _full_generation(board: Board) -> bool | None:
@@ -90,20 +92,20 @@ def _nvlinks(seen: Seen) -> Answer:
 
 def _whole_bar(board: Board) -> bool | None:
     pair = _both(board, "bar1_bytes", "memory_bytes")
-    return pair and pair[0] >= _WHOLE_BAR * pair[1]
+    return None if pair is None else bool(pair[0] >= _WHOLE_BAR * pair[1])
 
 
 def _default_power(board: Board) -> bool | None:
     pair = _both(board, "power_limit_w", "power_default_w")
-    return pair and abs(pair[0] - pair[1]) <= _SAME_W
+    return None if pair is None else bool(abs(pair[0] - pair[1]) <= _SAME_W)
 
 
 @of_gpu
 def _equal_power(seen: Seen) -> Answer:
     if len(seen.boards) < 2:
         return absent("a single GPU")
-    limits = {board.get("power_limit_w") for board in seen.boards}
-    if None in limits:
+    limits = [board["power_limit_w"] for board in seen.boards if board.get("power_limit_w") is not None]
+    if len(limits) < len(seen.boards):
         return unknown("the driver does not tell")
     return decided(max(limits) - min(limits) <= _SAME_W, _told(seen.boards, lambda one: f"{one['power_limit_w']:g} W"))
 
@@ -115,7 +117,7 @@ def _not_throttled(board: Board) -> bool | None:
 
 def _cool(board: Board) -> bool | None:
     pair = _both(board, "temperature_c", "slowdown_c")
-    return pair and pair[0] <= pair[1] - _MARGIN_C
+    return None if pair is None else bool(pair[0] <= pair[1] - _MARGIN_C)
 
 
 @of_gpu

@@ -1,6 +1,6 @@
 """Rules on the counters of Nsight Compute and perf."""
 
-from aiperf_analysis.advice.rules.rule import Evidence, Rule, Subject, counted, share
+from aiperf_analysis.advice.rules.rule import Evidence, Rule, Source, Subject, counted, share
 from aiperf_core.profiling.figures import STALL
 from aiperf_core.profiling.models import Profile
 
@@ -216,13 +216,14 @@ def _moved(subject: Subject) -> Evidence | None:
             "moves to another processor": counted(moves, "count")}  # fmt: skip
 
 
-NCU, PERF = ("ncu",), ("perf",)
+NCU: tuple[Source, ...] = ("ncu",)
+PERF: tuple[Source, ...] = ("perf",)
 
 RULES = (
     Rule(
         name="ncu.scattered_loads", needs=NCU, find=_loads,
         fact="A load request of a warp needs more sectors than 16 bytes a thread explain.",
-        advice="Let neighbouring threads read neighbouring addresses; change the layout or stage through shared memory.",
+        advice="Let neighbouring threads read neighbouring addresses; change the layout, or stage in shared memory.",
         targets=("ch07.memory_access", "ch07.aos_soa", "ch07.transpose"),
     ),
     Rule(

@@ -13,6 +13,8 @@ from aiperf_core.results.models import Row, TargetResult
 
 # The figures by which a rule applies, by name; the first is the main one.
 Evidence = Mapping[str, Figure]
+# What has the figures of a rule: the row itself, or a profile by one of the tools.
+Source = Literal["row", "torch", "nsys", "ncu", "perf"]
 
 
 @frozen(eq=False)
@@ -60,7 +62,7 @@ class Rule:
     fact: str
     advice: str
     targets: tuple[str, ...] = ()
-    needs: tuple[Literal["row", "torch", "nsys", "ncu", "perf"], ...] = ("row",)
+    needs: tuple[Source, ...] = ("row",)
     find: Callable[[Subject], Evidence | None]
 
 
@@ -71,8 +73,9 @@ def counted(value: float, unit: str = "1") -> Figure:
 
 def share(value: float, low: float | None = None, high: float | None = None) -> Figure:
     """A part of a whole, shown in percent."""
-    ends = {"low": 100 * low, "high": 100 * high} if low is not None and high is not None else {}
-    return Figure(value=100 * value, unit="%", certainty="derived" if ends else "counted", **ends)
+    if low is None or high is None:
+        return counted(100 * value, "%")
+    return Figure(value=100 * value, low=100 * low, high=100 * high, unit="%", certainty="derived")
 
 
 def measured(estimate: Estimate, unit: str = "s") -> Figure:

@@ -1,6 +1,6 @@
 """Rules on time lines of GPU work and on operators, by the PyTorch profiler and Nsight Systems."""
 
-from aiperf_analysis.advice.rules.rule import Evidence, Rule, Subject, counted, share
+from aiperf_analysis.advice.rules.rule import Evidence, Rule, Source, Subject, counted, share
 from aiperf_core.profiler import Hot
 from aiperf_core.profiling.models import Profile
 
@@ -103,7 +103,8 @@ def _host_reads(subject: Subject) -> Evidence | None:
 
 def _elementwise(subject: Subject) -> Evidence | None:
     profile = _timeline(subject)
-    found = [one for one in _hot(profile, "kernel") if any(part in one.name for part in _ELEMENT_KERNELS)] if profile else []
+    kernels = _hot(profile, "kernel") if profile else []
+    found = [one for one in kernels if any(part in one.name for part in _ELEMENT_KERNELS)]
     part, count = sum(one.share or 0.0 for one in found), sum(one.count or 0.0 for one in found)
     if count < 2 or part < _ELEMENTWISE:
         return None
@@ -131,13 +132,14 @@ def _operators(subject: Subject) -> Evidence | None:
 
 def _loading(subject: Subject) -> Evidence | None:
     profile = subject.profiles.get("torch")
-    found = [one for one in _hot(profile, "operator") if any(part in one.name for part in _LOADING)] if profile else []
+    operators = _hot(profile, "operator") if profile else []
+    found = [one for one in operators if any(part in one.name for part in _LOADING)]
     part = sum(one.share or 0.0 for one in found)
     return {"waiting for input data": share(part)} if part >= _SOME else None
 
 
-GPU = ("torch", "nsys")
-TORCH = ("torch",)
+GPU: tuple[Source, ...] = ("torch", "nsys")
+TORCH: tuple[Source, ...] = ("torch",)
 
 RULES = (
     Rule(
