@@ -258,7 +258,7 @@ FILES: list[tuple[str, dict[str, str], str, str]] = [
 
 
 @pytest.mark.parametrize(("name", "files", "outcome", "found"), FILES)
-def test_files_of_the_kernel(self, name: str, files: dict[str, str], outcome: str, found: str, tmp_path: Path) -> None:
+def test_files_of_the_kernel(name: str, files: dict[str, str], outcome: str, found: str, tmp_path: Path) -> None:
     for path, content in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(content)

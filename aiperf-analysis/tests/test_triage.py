@@ -58,7 +58,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         labels={"auth": "planted-label", "url": "https://jane:planted-in-label@example.org/x"},
     )
     rows = [
-        evolve(row, log=["connecting to planted-node7 as plantedjane with password=planted-in-log"])
+        evolve(row, log=["planted-node7, plantedjane, password=planted-in-log", f"again with {SECRETS['MY_OWN_SECRET']}"])
         for row in example.rows()
     ]
     bundle = Bundle.create_at(tmp_path / "runs" / "20261121-plantedjane")
