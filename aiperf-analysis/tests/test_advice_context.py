@@ -118,6 +118,17 @@ def test_the_document_as_a_file(stored: Path, tmp_path: Path) -> None:
     assert result.stderr == ("aiperf: the analysis 'context' made no Markdown here; choose .json, .csv or .html.\n")
 
 
+def test_a_page_shows_the_document_and_runs_nothing(tmp_path: Path) -> None:
+    bundle = Bundle.create_at(tmp_path / "one")
+    rows = [evolve(row, why="<script>alert(1)</script>") if row.why else row for row in example.rows()]
+    bundle.write_target(evolve(example.result(), rows=rows))
+    bundle.write_manifest(example.manifest())
+    file = tmp_path / "context.html"
+    assert run(bundle.path, "--for-llm", "--out", file).exit_code == 0
+    assert "<pre># Results of aiperf" in file.read_text()
+    assert "<script>" not in file.read_text()
+
+
 def test_a_document_that_is_too_long(stored: Path) -> None:
     whole, short = (analyze(select([str(stored)]), Options(for_llm=True, most=most)) for most in (24_000, 2_000))
     assert len(short.text) < 3_000 < len(whole.text)
@@ -174,7 +185,11 @@ def test_without_a_url_there_is_the_document_only(stored: Path, server: Server) 
 
 
 def test_nothing_is_sent_without_a_question(stored: Path, server: Server) -> None:
-    assert run(stored, "--for-llm", "--url", server.url).exit_code == 0
+    result = run(stored, "--for-llm", "--url", server.url)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "aiperf: --url is an address to ask, and there is no question. Give --ask QUESTION, or leave --url out.\n"
+    )
     assert server.seen == []
 
 

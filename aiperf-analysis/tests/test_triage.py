@@ -58,7 +58,9 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         labels={"auth": "planted-label", "url": "https://jane:planted-in-label@example.org/x"},
     )
     rows = [
-        evolve(row, log=["planted-node7, plantedjane, password=planted-in-log", f"again with {SECRETS['MY_OWN_SECRET']}"])
+        evolve(
+            row, log=["planted-node7, plantedjane, password=planted-in-log", f"again with {SECRETS['MY_OWN_SECRET']}"]
+        )
         for row in example.rows()
     ]
     bundle = Bundle.create_at(tmp_path / "runs" / "20261121-plantedjane")

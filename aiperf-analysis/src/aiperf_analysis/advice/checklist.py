@@ -60,7 +60,7 @@ def _summary(items: Sequence[Item], proofs: Mapping[str, Proof], answers: Mappin
             sentences.append(f"Automatic probes answer {automatic} of them; run them with --check.")
         return sentences
     outcomes = Counter[str](one.outcome for one in answers.values())
-    found = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in OUTCOMES)
+    found = ", ".join(f"{outcome} {outcomes[outcome]}" for outcome in OUTCOMES)
     sentences.append(f"Probes on this machine: {found}. Check by hand: {len(items) - automatic}.")
     return sentences
 

@@ -156,9 +156,11 @@ def _summary(subjects: Sequence[Subject], found: Sequence[Finding], bare: Sequen
     if not found:
         sentences.append("No figure of these rows calls for advice.")
     if bare:
+        commands = _commands(bare)
+        more = len(commands) - _MOST_COMMANDS
         sentences.append(
             f"{units.plural('row', len(bare))} without a profile: rules on kernels, copies and counters saw nothing. "
-            f"Take one: {'; '.join(_commands(bare)[:_MOST_COMMANDS])}"
+            f"Take one: {'; '.join(commands[:_MOST_COMMANDS])}{f'; {more} more below' if more > 0 else ''}"
         )
     return sentences
 

@@ -11,6 +11,7 @@ from aiperf_analysis.options import option
 from aiperf_analysis.result import Column, Figure, Record, Result, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
+from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 
 KEY_VARIABLE = "AIPERF_LLM_KEY"
@@ -42,6 +43,10 @@ def analyze(selection: Selection, options: Options) -> Result:
     newest = selection.latest()
     required(newest.entries, newest)
     address = opinion.address(options.url) if options.url else None
+    if address and not options.ask:
+        raise UsageError(
+            "--url is an address to ask, and there is no question. Give --ask QUESTION, or leave --url out."
+        )
     advice = explain(newest)
     tables = [_rows(newest.entries), _steps(newest.entries), _warnings(newest.entries), _work(newest.entries),
               _machines(newest.entries), _advice(advice.tables[0])]  # fmt: skip
