@@ -22,7 +22,7 @@ from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.targets import nearest
 
-HELP, METAVAR, CHOICES, CONVERT = "help", "metavar", "choices", "convert"
+HELP, METAVAR, CHOICES, CONVERT, LOCAL = "help", "metavar", "choices", "convert", "local"
 _TAKES = "takes"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,14 +39,17 @@ def option(
     metavar: str | None = None,
     choices: Sequence[str] = (),
     convert: Callable[[str], Any] | None = None,
+    local: bool = False,
 ) -> Any:
     """A field of a class of options.
 
     choices: the accepted words.
     convert: makes the value from the text; raises ValueError with what is accepted. For types not listed above.
+    local: only a command line may give it, never a URL of a server.
     """
     return attrs.field(
-        default=default, metadata={HELP: help, METAVAR: metavar, CHOICES: tuple(choices), CONVERT: convert}
+        default=default,
+        metadata={HELP: help, METAVAR: metavar, CHOICES: tuple(choices), CONVERT: convert, LOCAL: local},
     )
 
 
@@ -77,8 +80,11 @@ def kind_of(options: type[Any], name: str) -> type:
 
 
 def from_texts(options: type[Any], texts: Mapping[str, str | Sequence[str]]) -> Any:
-    """The options from texts by name, as of a URL. Raises UsageError for an unknown name or value."""
-    known = {one.name.replace("_", "-"): one for one in attrs.fields(options)}
+    """The options from texts by name, as of a URL. Raises UsageError for an unknown name or value.
+
+    Options of command lines only are unknown here.
+    """
+    known = {one.name.replace("_", "-"): one for one in attrs.fields(options) if not one.metadata.get(LOCAL)}
     given: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in known:

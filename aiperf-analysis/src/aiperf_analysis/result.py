@@ -219,6 +219,7 @@ class Result:
     left_out: what did not enter, with the reason.
     sources: the bundles.
     details: further data of this analysis, for programs.
+    text: a document in Markdown that a terminal shows in place of the tables; empty for none.
     """
 
     analysis: str
@@ -232,6 +233,7 @@ class Result:
     left_out: list[LeftOut] = field(factory=list)
     sources: list[Source] = field(factory=list)
     details: dict[str, Any] = field(factory=dict)
+    text: str = ""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -11,7 +11,10 @@ MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
 
 def show(result: Result) -> None:
-    """Print the result."""
+    """Print the result; its text alone where it has one."""
+    if result.text:
+        click.echo(result.text, nl=not result.text.endswith("\n"))
+        return
     print_text(words(result.title))
     for sentence in result.summary:
         print_text(words(sentence))

@@ -1,4 +1,4 @@
-"""A result as a file: JSON, CSV, HTML, or its main picture as SVG, PNG or PDF."""
+"""A result as a file: JSON, CSV, HTML, Markdown where it has a text, or its main picture as SVG, PNG or PDF."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.render import picture_file
 from aiperf_core.results import atomic, jsontext
 
-TEXTS = (".json", ".csv", ".html")
+TEXTS = (".json", ".csv", ".html", ".md")
 
 
 def check(path: Path) -> None:
@@ -37,6 +37,10 @@ def write(result: Result, path: Path) -> None:
         from aiperf_analysis.render import csv_file
 
         text = csv_file.text(result)
+    elif kind == ".md":
+        if not result.text:
+            raise AiperfError(f"the analysis '{result.analysis}' made no Markdown here; choose .json, .csv or .html.")
+        text = result.text
     else:
         from aiperf_analysis.render import html
 

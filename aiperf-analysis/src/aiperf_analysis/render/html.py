@@ -14,6 +14,7 @@ table { border-collapse: collapse; margin: .5rem 0 1.5rem; display: block; overf
 th, td { padding: .25rem .75rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
 .quiet { color: var(--quiet); }
+pre { white-space: pre-wrap; }
 figure { margin: 1rem 0; overflow-x: auto; }
 """
 
@@ -22,6 +23,8 @@ def page(result: Result) -> str:
     """The page."""
     parts = [Markup("<h1>{}</h1>").format(words(result.title))]
     parts += [Markup("<p>{}</p>").format(words(one)) for one in result.summary]
+    if result.text:
+        parts.append(Markup("<pre>{}</pre>").format(result.text))
     for one in result.drawings:
         drawn = Markup(svg.document(drawings.picture(one)))
         parts.append(

@@ -1,0 +1,1 @@
+"""Advice: the checklist, the rules of `aiperf explain`, the archive of `aiperf triage`, texts for language models."""
