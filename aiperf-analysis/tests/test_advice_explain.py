@@ -459,7 +459,7 @@ def test_rows_that_are_not_believed_get_no_advice(stored: Bundle) -> None:
     result = run(f"{stored.path}:ch07.memory_access:remembered")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        "aiperf: there is no believed row in 1 bundles. Left out: 1 x INVALID: sample 17 does not match the reference of "
+        "aiperf: there is no believed row in 1 bundle. Left out: 1 x INVALID: sample 17 does not match the reference of "
         "its own seed; 1 x SKIPPED: needs sm_90a (this machine has no CUDA GPU). Run more targets: aiperf run PATTERN\n"
     )
     names = {one["what"] for one in json.loads(run(stored.path, "--json").stdout)["left_out"]}

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from aiperf_analysis import schema
+from aiperf_analysis.options import of_files
 from aiperf_core.plugins import load_plugins
 
 # What an analysis needs beside bundles, by name: arguments of its command, with {tmp} for a folder of the test.
@@ -99,7 +100,10 @@ def test_rows_that_are_not_believed_are_in_no_figure(name, example_runs, aiperf,
 def test_the_help_of_an_analysis(name, aiperf):
     told = aiperf("analyze", name, "--help")
     assert told.code == 0
-    for option in ("--in", "--db", "--class", "--target", "--out", "--json"):
+    of_bundles = (
+        () if of_files(load_plugins().analyses[name].record.resolve()) else ("--in", "--db", "--class", "--target")
+    )
+    for option in (*of_bundles, "--out", "--json"):
         assert option in told.out
     own = told.out.partition("Options:")[0]
     assert len(own.split()) > 20, "its docstring says what it computes"
@@ -108,7 +112,7 @@ def test_the_help_of_an_analysis(name, aiperf):
 def test_the_analyses_are_listed_with_their_summaries(aiperf):
     told = aiperf("analyze", "--help", columns=200)
     for name, installed in load_plugins().analyses.items():
-        assert re.search(rf"^  {name} +{re.escape(installed.record.summary)}$", told.out, re.MULTILINE)
+        assert re.search(rf"^  {name} +{re.escape(installed.record.summary)}$", told.out, re.MULTILINE), name
 
 
 def test_results_do_not_change_from_call_to_call(example_runs, aiperf):

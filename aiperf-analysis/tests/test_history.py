@@ -10,8 +10,9 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_analysis.analyses.history import Options, analyze
+from aiperf_analysis.cli import terminal
 from aiperf_analysis.cli.analyze import Analyses
-from aiperf_analysis.render import csv_file, drawings, html, terminal
+from aiperf_analysis.render import csv_file, drawings, html
 from aiperf_analysis.result import document
 from aiperf_analysis.selection import select
 from aiperf_core.errors import AiperfError, UsageError

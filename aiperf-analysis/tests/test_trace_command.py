@@ -83,7 +83,7 @@ def test_the_exported_window_is_the_trace_again(shell, files, tmp_path):
             1,
             "has no events of memory. Record with torch.profiler.profile(profile_memory=True)",
         ),
-        (["trace", "FILE", "--picture", "pie"], 2, "--picture got 'pie'; accepted: timeline, flame."),
+        (["trace", "FILE", "--picture", "pie"], 2, "--picture got 'pie'. Accepted: timeline, flame."),
         (["trace-diff", "FILE"], 2, "trace-diff compares two traces; 1 were given."),
     ],
 )

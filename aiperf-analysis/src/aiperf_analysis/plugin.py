@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
 # Name, summary, and heading of `aiperf --help`; each is the function of its name in `aiperf_analysis.cli.NAME`.
 COMMANDS = (
-    ("analyze", "Analyze stored results: ranks, Pareto fronts, scaling, power, cost.", LOOK),
-    ("explain", "Explain results by rules with evidence, and say what to try next.", LOOK),
+    ("analyze", "Analyze stored results: ranks, fronts, scaling, power, cost.", LOOK),
+    ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),
     ("prices", "Show, check and add prices of machines.", LOOK),
     ("calc", "Size caches, models, GPUs, replicas and costs by formulas.", LOOK),
     ("ci", "Run a suite continuously, and stop at a confirmed regression.", CHECK),
-    ("checklist", "List recommendations, what proves them, and probes of this machine.", CHECK),
+    ("checklist", "List recommendations, their proofs, and probes of this machine.", CHECK),
     ("probe", "Describe this machine and its peak rates as one document.", HERE),
     ("triage", "Collect machine, settings and last results in one archive.", HERE),
 )
@@ -40,7 +40,7 @@ ANALYSES = (
     ("whatif", "Tell what fits limits, and predict times on other machines."),
     ("power", "Compare energy per call, operation, byte and token."),
     ("cost", "Price calls, tokens and runs; break-even rates."),
-    ("trace", "Break down the time of traces: work, waits, ranks, critical path."),
+    ("trace", "Break down the time of traces, and find the critical path."),
     ("trace-diff", "Compare two traces piece by piece."),
     ("context", "Describe results for a language model."),
 )

@@ -42,9 +42,7 @@ class Options:
     top: int = option(12, "Rows of the tables of work.")
     small: int = option(65536, "Bytes of a small copy, at most.")
     picture: str = option("timeline", "The main picture.", choices=("timeline", "flame"))
-    export: Path | None = option(  # noqa: RUF009
-        None, "Write the windows as a trace for https://ui.perfetto.dev.", metavar="FILE.json"
-    )
+    export: Path | None = option(None, "Write the windows as a trace for https://ui.perfetto.dev.", metavar="FILE.json")
     most_bytes: int = option(reading.MOST_BYTES, "Bytes of a trace, unpacked, at most.")
 
 

@@ -61,7 +61,7 @@ class Options:
     throughput: float | None = option(
         None, "The least tokens (else calls) a second, such as 5000/s.", metavar="RATE", convert=amounts.rate_of
     )
-    machine: Path | None = option(  # noqa: RUF009  # it is a field
+    machine: Path | None = option(  # it is a field
         None, "Times on the machine of this document, from aiperf probe --json.", metavar="FILE"
     )
     clock: str = option(

@@ -42,7 +42,7 @@ def probe(plugins: Plugins, device: str | None, refresh: bool, out: Path | None,
     if as_json:
         click.echo(text, nl=False)
     elif out is None:
-        from aiperf_analysis.render import terminal
+        from aiperf_analysis.cli import terminal
 
         terminal.show(machine.shown(found))
     return ExitCode.OK
