@@ -440,7 +440,7 @@ def test_the_command(stored: Bundle) -> None:
     found = json.loads(result.stdout)
     assert (result.exit_code, result.stderr) == (0, "")
     rules = [row["cells"]["rule"] for row in found["tables"][0]["records"]]
-    assert rules == ["row.far_from_memory_light", "row.reserved_memory", "row.faster_known", "ncu.scattered_loads"]
+    assert rules == ["row.far_from_memory_light", "row.faster_known", "row.reserved_memory", "ncu.scattered_loads"]
     assert found["tables"][0]["records"][0]["origins"][0]["row"] == "strided"
     assert found["tables"][0]["records"][0]["cells"]["precision"]["reason"] == "precision not measured"
     assert result.stdout == run(f"{stored.path}:ch07.memory_access:strided", "--json").stdout

@@ -39,7 +39,7 @@ _FORMS = re.compile(
 _HOMES = re.compile(r"(?P<root>/(?:home|Users)/)(?P<user>[^/\s\"':,]+)")
 _GPU = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _SHORTEST_SECRET, _SHORTEST_NAME = 6, 3
-# Names of accounts and machines that name nobody.
+# Names of accounts and machines that identify no person and no machine.
 _COMMON = frozenset(
     {"root", "user", "users", "admin", "nobody", "ubuntu", "debian", "runner", "docker", "localhost", "host", "home",
      "none", "null", "unknown", "true", "false", "cuda", "torch", "aiperf", "python", "linux"}

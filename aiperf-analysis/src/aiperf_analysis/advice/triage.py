@@ -1,4 +1,4 @@
-"""The archive of `aiperf triage`: what somebody who helps needs to know of this machine, and nothing private."""
+"""The archive of `aiperf triage`: the facts that support needs about this machine, without private data."""
 
 import gzip
 import io
@@ -171,7 +171,7 @@ def _unused(name: str, taken: Mapping[str, bytes]) -> str:
 
 
 def _archive(contents: Mapping[str, bytes], *, compressed: bool) -> bytes:
-    """The archive. Its entries belong to nobody."""
+    """The archive. Its entries have no owner."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, data in contents.items():

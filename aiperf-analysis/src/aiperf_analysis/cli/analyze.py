@@ -140,7 +140,7 @@ def _shown_as() -> list[click.Parameter]:
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write to a file: .json, .csv, .html, or the main picture as .svg, .png or .pdf.",
+        help="Write to a file: .json, .csv, .html, .md of a text, or the main picture as .svg, .png or .pdf.",
     )
     @json_option("the result as one JSON document")
     def taken() -> None:

@@ -1,4 +1,4 @@
-"""`aiperf triage`: an archive about this machine and its last runs, for somebody who helps."""
+"""`aiperf triage`: an archive about this machine and its last runs, for support."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from aiperf_core.errors import ExitCode
 @click.option("--keep-names", is_flag=True, help="Keep names of machines, users, home folders and GPUs.")
 @json_option("what was written and removed, as one JSON document")
 def triage(out: Path, folder: Path, runs: int, keep_names: bool, as_json: bool) -> ExitCode:
-    """Collect what is needed to understand a problem: one archive to send to somebody who helps.
+    """Collect the facts about a problem in one archive, to be sent to support.
 
     It has the output of aiperf doctor, the machine and its settings, the environment variables that decide results,
     the answers of the checklist's probes, and the documents of the newest runs, without samples and logs. Secrets are

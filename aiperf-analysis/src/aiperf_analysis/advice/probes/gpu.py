@@ -10,7 +10,7 @@ from aiperf_core.devices.sysfs import integer
 
 Board = Mapping[str, Any]
 
-# Reasons for lower clocks that nobody chose.
+# Reasons for lower clocks that are no setting of a user.
 _SPOILING = (
     "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake", "board_limit", "reliability",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rules on times, rates, memory and energy of a row: what limits it, and what a faster version must change."""
+"""Rules on times, rates and energy of a row: what limits it, and what a faster version must change."""
 
 from statistics import median
 
@@ -11,15 +11,7 @@ _FAR = 0.50
 _PART = 0.20
 _FIRST = 100.0
 _AMORTISED = 10_000.0
-_MEMORY = 1.20
-_RESERVED = 2.0
-_RESERVED_LEAST = 256 << 20
-_FAULTS = 1000.0
 _TAIL = 5.0
-_UNEQUAL = 1.10
-_WIRE = 1.25
-_MANY = 8
-_SMALL_MESSAGE = 1 << 20
 _SHORT = 3.0  # launches
 _ENERGY = 1.05
 _STEP_UP = 4.0
@@ -149,69 +141,12 @@ def _prepare(subject: Subject) -> Evidence | None:
     return {"calls until preparation is paid": calls, "preparation": counted(row.prepare_s, "s")}
 
 
-def _memory_grew(subject: Subject) -> Evidence | None:
-    mine = subject.row.memory.most_bytes if subject.row.memory else None
-    base = subject.baseline.memory if subject.baseline else None
-    theirs = base.most_bytes if base else None
-    if subject.row.verdict is not Verdict.FASTER or not mine or not theirs or mine / theirs < _MEMORY:
-        return None
-    return {
-        "peak memory / baseline's": counted(mine / theirs),
-        "peak memory": counted(mine, "B"),
-        "baseline's": counted(theirs, "B"),
-    }
-
-
-def _reserved(subject: Subject) -> Evidence | None:
-    memory = subject.row.memory
-    if memory is None or not memory.reserved_bytes or not memory.peak_bytes:
-        return None
-    spare = memory.reserved_bytes - memory.peak_bytes
-    if memory.reserved_bytes / memory.peak_bytes < _RESERVED or spare < _RESERVED_LEAST:
-        return None
-    return {"reserved / used at the peak": counted(memory.reserved_bytes / memory.peak_bytes),
-            "reserved but not used": counted(spare, "B")}  # fmt: skip
-
-
-def _faults(subject: Subject) -> Evidence | None:
-    found = subject.row.beside.get("minor_faults", 0.0)
-    return {"page faults in a call": counted(found, "count")} if found >= _FAULTS else None
-
-
 def _tail(subject: Subject) -> Evidence | None:
     beside = subject.row.beside
     p50, p99 = beside.get("latency_p50_s"), beside.get("latency_p99_s")
     if not p50 or not p99 or p99 / p50 < _TAIL:
         return None
     return {"p99 / p50 of the latency": counted(p99 / p50), "p99": counted(p99, "s")}
-
-
-def _ranks(subject: Subject) -> Evidence | None:
-    times = [one.time_s for one in subject.row.ranks if one.time_s > 0]
-    if len(times) < 2 or max(times) / median(times) < _UNEQUAL:
-        return None
-    slowest = max(subject.row.ranks, key=lambda one: one.time_s)
-    return {"slowest rank / median rank": counted(max(times) / median(times)),
-            "number of the slowest rank": counted(slowest.rank, "count")}  # fmt: skip
-
-
-def _wire_over(subject: Subject) -> Evidence | None:
-    need, ranks = subject.result.problem.wire_bytes, subject.row.ranks
-    if not need or not ranks:
-        return None
-    sent = sum(one.wire_bytes for one in ranks) / len(ranks)
-    return {"bytes sent / bytes needed": counted(sent / need)} if sent / need >= _WIRE else None
-
-
-def _small_collectives(subject: Subject) -> Evidence | None:
-    ranks = subject.row.ranks
-    count = max((sum(one.collectives.values()) for one in ranks), default=0)
-    if count < _MANY:
-        return None
-    size = max(one.wire_bytes for one in ranks) / count
-    if not 0 < size < _SMALL_MESSAGE:
-        return None
-    return {"collectives in a call": counted(count, "count"), "bytes of a collective": counted(size, "B")}
 
 
 def _slower(subject: Subject) -> Evidence | None:
@@ -366,53 +301,11 @@ RULES = (
         find=_prepare,
     ),
     Rule(
-        name="row.memory_grew",
-        fact="The version is faster and needs at least a fifth more memory than the baseline.",
-        advice="Check the memory of the whole application, where batch size or cache may pay for it.",
-        targets=("ch13.activation_memory", "ch13.chunked_cross_entropy"),
-        find=_memory_grew,
-    ),
-    Rule(
-        name="row.reserved_memory",
-        fact="The allocator reserves at least twice the memory that is used at the peak.",
-        advice="Reuse buffers of fixed size, or try expandable segments against fragmentation.",
-        targets=("ch01.alloc_churn", "ch11.stream_ordered_alloc"),
-        find=_reserved,
-    ),
-    Rule(
-        name="row.page_faults",
-        fact="Each call takes a thousand page faults or more.",
-        advice="Allocate and touch the memory once before the calls, or use huge pages.",
-        targets=("ch03.first_touch", "ch03.huge_pages", "ch01.alloc_churn"),
-        find=_faults,
-    ),
-    Rule(
         name="row.latency_tail",
         fact="The 99th percentile of the latency is five times the median or more.",
         advice="Look at queueing and batching: bound the waiting time, and separate long requests.",
         targets=("ch16.dynamic_batching", "ch17.disagg_goodput", "ch15.continuous_batching"),
         find=_tail,
-    ),
-    Rule(
-        name="row.unequal_ranks",
-        fact="One rank works a tenth longer than the median rank, or more.",
-        advice="Balance the work: the step ends with the slowest rank.",
-        targets=("ch15.expert_load_balance", "ch04.all_to_all"),
-        find=_ranks,
-    ),
-    Rule(
-        name="row.wire_bytes",
-        fact="Ranks send a quarter more bytes than the work needs, or more.",
-        advice="Remove padding and repeated transfers.",
-        targets=("ch04.all_to_all", "ch04.grad_accum_sync"),
-        find=_wire_over,
-    ),
-    Rule(
-        name="row.small_collectives",
-        fact="A call has many collectives of less than a MiB.",
-        advice="Join tensors in buckets, or use a method for small messages.",
-        targets=("ch04.allreduce_fusion", "ch04.allreduce_small"),
-        find=_small_collectives,
     ),
     Rule(
         name="row.slower",
