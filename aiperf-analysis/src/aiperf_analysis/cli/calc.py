@@ -247,7 +247,7 @@ def cost_per_token(
     *, watts: float | None, per_second: float, tariff: float | None, pue: float, rate: float | None, gpus: int,
     utilisation: float,
 ) -> "Result":  # fmt: skip
-    r"""Price a million tokens: by electricity, by rent, or by both.
+    r"""Price a million tokens by electricity, rent or both.
 
     \b
     aiperf calc cost-per-token --watts 800 --tokens-per-second 1500 --tariff 0.16 --pue 1.5
