@@ -213,7 +213,9 @@ def parallel(
     *, gpus: int, memory: float, reserve: float | None, train: bool, dtype: str, kv_dtype: str, tokens: int, batch: int,
     micro_batches: int, recomputation: str, top: int, **shape: Any,
 ) -> "Result":  # fmt: skip
-    """List the ways to divide a model over GPUs that fit their memory: TP, PP, EP, DP and ZeRO.
+    """List the ways to divide a model over GPUs.
+
+    TP, PP, EP, DP and ZeRO are filtered by the memory of a GPU.
 
     Exit code 1: none fits. The ways are not ranked by speed, which takes measurements.
     """
@@ -245,7 +247,7 @@ def cost_per_token(
     *, watts: float | None, per_second: float, tariff: float | None, pue: float, rate: float | None, gpus: int,
     utilisation: float,
 ) -> "Result":  # fmt: skip
-    r"""Price a million tokens: by electricity, by rent, or by both.
+    r"""Price a million tokens by electricity, rent or both.
 
     \b
     aiperf calc cost-per-token --watts 800 --tokens-per-second 1500 --tariff 0.16 --pue 1.5
@@ -316,10 +318,10 @@ _memory_options = together(
 @click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Of the simulated arrivals.")
 @_shown
 def sizing(curve: Path, **values: Any) -> "Result":
-    r"""Find how many replicas a demand needs, from the measured CURVE of one replica.
+    r"""Find how many replicas a demand needs.
 
-    CURVE is a JSON or CSV file with rates and the goodput at each; docs/analysis-calculators.md has the format. Answers
-    are ranges. Exit code 1: no measured point meets the SLO.
+    CURVE is the measured goodput of one replica: a JSON or CSV file with rates and the goodput at each, in the format
+    of docs/analysis-calculators.md. Answers are ranges. Exit code 1: no measured point meets the SLO.
 
     \b
     aiperf calc sizing curve.json --peak 120 --headroom 0.2 --available 0.995 --rate 2.5 --watts 500

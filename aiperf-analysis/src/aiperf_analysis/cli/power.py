@@ -48,11 +48,11 @@ def power() -> None:
 @json_option("the result as one JSON document, on standard error")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def watch(gpus: tuple[int, ...], rate: float, out: Path | None, as_json: bool, command: tuple[str, ...]) -> int:
-    r"""Run COMMAND and measure its energy by the sensors of this machine: NVML of GPUs, RAPL of processors.
+    r"""Measure the energy of a command.
 
-    The energy counter is preferred to the integrated power, and their difference is shown. The report goes to standard
-    error, and standard output is the command's. The exit code is the command's; without a sensor the command is not
-    started, and the exit code is 1.
+    The sensors are those of this machine: NVML of GPUs, RAPL of processors. The energy counter is preferred to the
+    integrated power, and their difference is shown. The report goes to standard error, and standard output is the
+    command's. The exit code is the command's; without a sensor the command is not started, and the exit code is 1.
 
     \b
     aiperf power watch -- python train.py
