@@ -31,6 +31,7 @@ REASONS = {
     "installs from an index": "tests have no network",
     "needs a GPU": "",
     "needs another tool": "a program that aiperf does not bring, such as ncu",
+    "needs a trace": "a file that another profiler wrote",
     "needs several machines": "tests/cli/test_run_on_several_machines.py runs it on one",
     "takes minutes": "",
     "writes beside the sources": "of an installed package, which the tests leave as they are",

@@ -265,7 +265,7 @@ def result(command: Sequence[str], watched: Watched) -> Result:
         tables=[Table("sensors", "energy while the command ran", columns, records)],
         drawings=_drawing(watched, summary[0]),
         assumptions=[
-            "the figures are of the whole machine or device, whoever used it, the idle power included",
+            "the figures are of the whole machine or device, other users and idle power included",
             *(f"no {name}: {why}" for name, why in watched.lacking.items()),
         ],
         details={"exit_code": watched.exit_code, "command": list(command), "interrupted": watched.interrupted},
