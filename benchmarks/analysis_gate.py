@@ -4,9 +4,9 @@
     python benchmarks/analysis_gate.py --work FOLDER --report
 
 The target, `gate_targets/reflect.py`, computes for about 10 ms. A slowed try measures a copy of its source with 3 %
-more of the same work; an unchanged try measures the source as it is. Both are `aiperf ci run` of one suite, which confirms a
-suspect with a second run. Unchanged runs stay in the history, as after a merge; slowed ones leave it, as after a
-rejection. Before the first try the history gets 15 unchanged runs.
+more of the same work; an unchanged try measures the source as it is. Both are `aiperf ci run` of one suite, which
+confirms a suspect with a second run. Unchanged runs stay in the history, as after a merge; slowed ones leave it, as
+after a rejection. Before the first try the history gets 15 unchanged runs.
 
 Wanted: at least 19 of 20 slowed tries stopped (exit code 4), and none of 50 unchanged. A try without a decision (the
 machine was busy, a row was distrusted) is shown and repeated. The machine should be quiet; `--busy 1` measures on any.
