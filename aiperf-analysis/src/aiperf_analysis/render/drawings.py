@@ -61,14 +61,20 @@ def _scale(values: Sequence[float], axis: Axis, left: float, right: float) -> Sc
 
 
 def _ticks(scale: Scale, axis: Axis, most: int) -> list[tuple[float, str]]:
-    return [(value, _label(value, axis)) for value in scale.ticks(most)]
+    values = scale.ticks(most)
+    for digits in range(2, 6):
+        labels = [_label(value, axis, digits) for value in values]
+        if len({*labels}) == len(labels):
+            break
+    return list(zip(values, labels, strict=True))
 
 
-def _label(value: float, axis: Axis) -> str:
+def _label(value: float, axis: Axis, digits: int = 2) -> str:
+    """A tick's label; of a time with at least this number of digits, so that neighbours differ."""
     if axis.unit == "s":
         from aiperf_core import units
 
-        return units.seconds(value, 2) if value > 0 else "0"
+        return units.seconds(value, digits) if value > 0 else "0"
     text = figures.number(value, axis.unit)
     if "." in text:
         head, _, tail = text.partition(" ")
