@@ -271,11 +271,11 @@ def test_what_makes_a_machine_busy(monkeypatch):
 def test_the_arguments_of_aiperf_run(monkeypatch):
     monkeypatch.setattr(running, "labels_of_commit", lambda: {"branch": "main", "commit": "c"})
     suite = Suite(
-        "n", ["ch07.*"], exclude=["ch07.x"], sizes={"n": 1e6}, device="cpu", budget_s=2.0, labels={"pool": "a"}
+        "n", ["ch07.*"], exclude=["ch07.x"], sizes={"n": 268435457.0}, device="cpu", budget_s=2.0, labels={"pool": "a"}
     )
     assert running.arguments(suite, ["ch07.a"], Path("out")) == [
         *("run", "ch07.a", "--out", "out", "--quiet", "--tier", "quick", "--policy", "standard", "--exclude", "ch07.x"),
-        *("--set", "n=1e+06", "--device", "cpu", "--budget", "2.0", "--timeout", "60.0"),
+        *("--set", "n=268435457", "--device", "cpu", "--budget", "2.0", "--timeout", "60.0"),
         *("--label", "branch=main", "--label", "commit=c", "--label", "pool=a", "--label", "suite=n"),
     ]
 

@@ -196,8 +196,8 @@ def test_a_lone_step_among_many_series_may_be_chance():
         return Told(series, found, Standing("FINE", None, None, 0, 9, ""))
 
     quiet = [told(0.5, []) for _ in range(19)]
-    assert [bool(one.course.steps) for one in _discovered([told(0.009, ["step"]), *quiet])][0] is False
-    assert [bool(one.course.steps) for one in _discovered([told(0.002, ["step"]), *quiet])][0] is True
+    assert not _discovered([told(0.009, ["step"]), *quiet])[0].course.steps
+    assert _discovered([told(0.002, ["step"]), *quiet])[0].course.steps
 
 
 def test_labels_of_an_axis_differ(tmp_path):
