@@ -169,6 +169,45 @@ def test_no_believed_row_is_an_error(tmp_path):
     assert "UNTRUSTED: clocks disagree" in str(raised.value)
 
 
+def test_runs_of_a_regression_do_not_move_the_level(tmp_path):
+    result = analyze(history(tmp_path, times((15, 1.0), (2, 1.05))), Options())
+    (series,) = cells(result, "series")
+    assert series["level"].value == pytest.approx(1e-3, rel=0.003)
+    assert series["spread"].value < 0.8
+    drawing = next(one for one in result.drawings if "coalesced" in one.title)
+    assert [one.name for one in drawing.series] == ["runs", "level", "expected of the newest"]
+    (expected,) = drawing.series[-1].points
+    assert expected.y.low < 1e-3 < expected.y.high < 1.05e-3
+
+
+def test_a_lone_step_among_many_series_may_be_chance():
+    from types import SimpleNamespace
+
+    from aiperf_analysis.analyses.history import _discovered
+
+    def told(p, steps):
+        found = SimpleNamespace(p=p, steps=steps)
+        series = SimpleNamespace(estimates=[example.estimate(1e-3)] * 10, runs=[None] * 10, floor=0.01)
+        return evolved(series, found)
+
+    def evolved(series, found):
+        from aiperf_analysis.analyses.history import Told
+        from aiperf_analysis.history.newest import Standing
+
+        return Told(series, found, Standing("FINE", None, None, 0, 9, ""))
+
+    quiet = [told(0.5, []) for _ in range(19)]
+    assert not _discovered([told(0.009, ["step"]), *quiet])[0].course.steps
+    assert _discovered([told(0.002, ["step"]), *quiet])[0].course.steps
+
+
+def test_labels_of_an_axis_differ(tmp_path):
+    result = analyze(history(tmp_path, times((10, 1.0))), Options())
+    picture = drawings.picture(result.drawings[0])
+    labels = [one.content for one in picture.shapes if getattr(one, "kind", "") == "tick" and "ms" in one.content]
+    assert len(labels) == len({*labels}) > 2
+
+
 def test_every_rendering_shows_it(tmp_path, capsys):
     result = analyze(history(tmp_path, times((12, 1.0), (10, 1.05))), Options())
     terminal.show(result)

@@ -1,8 +1,8 @@
 """How figures changed over runs: steps with their place and size, drift, and what the newest run says."""
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
-from aiperf_analysis.history.changes import ALPHA, PERMUTATIONS, Course, Step, course
+from aiperf_analysis.history.changes import ALPHA, LEAST_SIDE, PERMUTATIONS, Course, Step, course
 from aiperf_analysis.history.newest import LEAST_RUNS, Standing, newest
 from aiperf_analysis.history.noise import logs
 from aiperf_analysis.history.series import METRICS, Border, RunSeries, series_of
@@ -106,9 +106,14 @@ def _told(series: RunSeries, family: int) -> Told:
         return Told(series, None, Standing("NEW", None, None, 0, len(series.runs), reason))
     # Of many series, a step must be rarer than the least probability that few permutations can show.
     permutations = min(_MOST_PERMUTATIONS, max(PERMUTATIONS, round(2 * family / FALSE_DISCOVERIES) - 1))
-    found = course(values, within, series.floor, permutations=permutations)
     standing = newest(values, within, series.floor, series.metric.better, family=max(1, family))
-    return Told(series, found, standing)
+    kept = _settled(series, standing)
+    return Told(series, course(values[:kept], within[:kept], series.floor, permutations=permutations), standing)
+
+
+def _settled(series: RunSeries, standing: Standing) -> int:
+    """The number of runs whose level is sought: without newest runs beyond it that are too few for a level."""
+    return len(series.runs) - (standing.agree if standing.agree < LEAST_SIDE else 0)
 
 
 def _discovered(told: list[Told]) -> list[Told]:
@@ -116,8 +121,6 @@ def _discovered(told: list[Told]) -> list[Told]:
 
     The step-up procedure of Benjamini and Hochberg (Journal of the Royal Statistical Society B 57, 1995).
     """
-    from attrs import evolve
-
     probable = sorted(one.course.p for one in told if one.course)
     limit = 0.0
     for rank, p in enumerate(probable, 1):
@@ -128,7 +131,8 @@ def _discovered(told: list[Told]) -> list[Told]:
     for one in told:
         if one.course and one.course.steps and one.course.p > limit:
             values, within = logs(one.series.estimates)
-            one = evolve(one, course=course(values, within, one.series.floor, alpha=0.0))
+            settled = _settled(one.series, one.standing)
+            one = evolve(one, course=course(values[:settled], within[:settled], one.series.floor, alpha=0.0))
         kept.append(one)
     return kept
 
@@ -403,6 +407,11 @@ def _drawing(one: Told) -> Drawing:
         )
         for number, segment in enumerate(found.segments)
     ]
+    if one.standing.expected is not None:
+        here = figure(one.standing.expected, metric.unit, "derived")
+        levels.append(
+            Series(name="expected of the newest", points=[Point(label="", x=counted(len(runs), "count"), y=here)])
+        )
     borders: dict[str, float] = {}
     for border in series.borders:
         borders[border.told] = border.at + 0.5

@@ -174,7 +174,8 @@ def read(path: Path) -> Suite:
         suite = structure.structure(document, Suite, structure.PARTIAL)
         _check(suite, ())
     except JsonError as error:
-        line = line_of(text, error.place, toml=kind == ".toml") or line_of(text, _unknown(error), toml=kind == ".toml")
+        toml = kind == ".toml"
+        line = line_of(text, _unknown(error), toml=toml) or line_of(text, error.place, toml=toml)
         raise UsageError(
             f"{_at(path, line)}: {words(error.place)} is {words(error.found)}; accepted: {words(error.expected)}. "
             "All fields: aiperf ci init --schema"

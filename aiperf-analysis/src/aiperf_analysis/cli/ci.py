@@ -96,7 +96,8 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
             f"the suite '{found.name}' has no bundles in '{found.runs}'. Name some, or make some: aiperf ci run {suite}"
         )
     gated = decide(found, selection)
-    return _told(found, gated, [], [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
+    newest = [selection.runs[0].path]
+    return _told(found, gated, newest, [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
 
 
 @ci.command("history")

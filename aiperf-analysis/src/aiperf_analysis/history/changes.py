@@ -28,8 +28,8 @@ FULL_SIDE = 10
 _EDGE_POWER = 0.2
 # Fewer blocks have too few orders to reach a probability of `ALPHA`: 2 / C(10, 5) is 0.008.
 _LEAST_BLOCKS = 10
-# In standard errors by the successive differences. With an autocorrelation of 0.5 these are too small by a factor of
-# 2.4, and the largest difference of 100 runs without a step stays below it in 99 of 100 series.
+# In standard errors by the successive differences. An autocorrelation of 0.5 makes these too small by a factor of 2.4;
+# the largest difference of 100 runs without a step rarely reaches this even then.
 _FAR_BEYOND_NOISE = 8.0
 _BATCH = 99
 _MOST_ELEMENTS = 4_000_000

@@ -75,7 +75,12 @@ def _scale(values: Sequence[float], axis: Axis, left: float, right: float) -> Sc
 
 def _ticks(scale: Scale, axis: Axis, most: int) -> list[tuple[float, str]]:
     if axis.unit != "B" or scale.high <= 0:
-        return [(value, _label(value, axis)) for value in scale.ticks(most)]
+        values = scale.ticks(most)
+        for digits in range(2, 6):
+            labels = [_label(value, axis, digits) for value in values]
+            if len({*labels}) == len(labels):
+                break
+        return list(zip(values, labels, strict=True))
     if scale.log:
         first, last = math.ceil(math.log2(scale.low) - 1e-9), math.floor(math.log2(scale.high) + 1e-9)
         every = max(1, -(-(last - first + 1) // most))
@@ -86,11 +91,12 @@ def _ticks(scale: Scale, axis: Axis, most: int) -> list[tuple[float, str]]:
     return [(value * unit, _label(value * unit, axis)) for value in found]
 
 
-def _label(value: float, axis: Axis) -> str:
+def _label(value: float, axis: Axis, digits: int = 2) -> str:
+    """A tick's label; of a time with at least this number of digits, so that neighbours differ."""
     if axis.unit == "s":
         from aiperf_core import units
 
-        return units.seconds(value, 2) if value > 0 else "0"
+        return units.seconds(value, digits) if value > 0 else "0"
     text = figures.number(value, axis.unit)
     if "." in text:
         head, _, tail = text.partition(" ")

@@ -1,0 +1,404 @@
+"""`aiperf ci run` and `check`: the lock, an unfit machine, confirmation, exit codes and reports. No target is measured."""
+
+import fcntl
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from attrs import evolve
+from click.testing import CliRunner
+
+from aiperf_analysis.ci import bisect, fit, running
+from aiperf_analysis.ci.suite import Busy, Gate, Suite
+from aiperf_analysis.cli.ci import ci
+from aiperf_core.errors import AiperfError, UsageError
+
+spec = importlib.util.spec_from_file_location("history_bundles_ci", Path(__file__).with_name("history_bundles.py"))
+assert spec is not None and spec.loader is not None  # noqa: PT018
+made = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = made
+spec.loader.exec_module(made)
+
+SUITE = 'name = "n"\ntargets = ["ch07.*"]\nbusy.wait_s = 0\n[[gates]]\nmetric = "time"\nfloor = 0.01\nrows = ["coalesced"]\n'
+LEVEL = [1.000, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997, 1.001, 1.000, 0.999]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a suite and ten runs, on a machine that is quiet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(fit.LOCK_VARIABLE, str(tmp_path / "lock"))
+    monkeypatch.setattr(fit, "busy", lambda limits: [])
+    for name in ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "suite.toml").write_text(SUITE)
+    runs = tmp_path / "artifacts" / "ci" / "n" / "runs"
+    runs.mkdir(parents=True)
+    for number, factor in enumerate(LEVEL):
+        made.run(runs, number, 1e-3 * factor)
+    return runs
+
+
+class Measures:
+    """Stands for `aiperf run`: makes a bundle for each call, with the next of the factors; a number ends as that code."""
+
+    def __init__(self, runs, *factors, **more):
+        self.runs, self.factors, self.more, self.targets = runs, list(factors), more, []
+
+    def __call__(self, suite, targets):
+        self.targets.append(list(targets))
+        factor = self.factors.pop(0)
+        number = 100 + len(self.targets)
+        if isinstance(factor, int):
+            return running.Ran(self.runs / f"run-{number:03d}", factor)
+        bundle = made.run(self.runs, number, 1e-3 * factor, **self.more)
+        return running.Ran(bundle.path, 3 if self.more.get("verdict") else 0)
+
+
+def called(*arguments):
+    return CliRunner().invoke(ci, list(arguments), standalone_mode=False)
+
+
+def run(monkeypatch, measures, *arguments):
+    monkeypatch.setattr(running, "_run", measures)
+    return called("run", "suite.toml", *arguments)
+
+
+def test_an_unchanged_run_ends_with_0(place, monkeypatch):
+    done = run(monkeypatch, Measures(place, 1.001), "--json")
+    assert done.return_value == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["status"], report["runs_before"]) == ("no change", 10)
+    assert [(one["row"], one["metric"], one["word"]) for one in report["decisions"]] == [("coalesced", "time", "FINE")]
+
+
+def test_a_suspect_is_confirmed_once_and_is_then_a_regression(place, monkeypatch):
+    measures = Measures(place, 1.05, 1.052)
+    done = run(monkeypatch, measures, "--json")
+    assert done.return_value == 4, done.output
+    assert measures.targets == [["ch07.*"], ["ch07.memory_access"]]
+    report = json.loads(done.stdout)
+    assert (report["status"], report["exit_code"], len(report["bundles"])) == ("regression", 4, 2)
+    (decision,) = report["decisions"]
+    assert decision["change_percent"] == pytest.approx(5.2, abs=0.2)
+    assert (decision["agree"], decision["reason"]) == (2, "2 runs in a row agree")
+
+
+def test_a_suspect_that_is_refuted_ends_with_0(place, monkeypatch):
+    done = run(monkeypatch, Measures(place, 1.05, 1.0), "--json")
+    assert done.return_value == 0, done.output
+    assert json.loads(done.stdout)["status"] == "no change"
+
+
+def test_a_faster_run_is_not_confirmed(place, monkeypatch):
+    measures = Measures(place, 0.95)
+    assert run(monkeypatch, measures).return_value == 0
+    assert len(measures.targets) == 1
+
+
+def test_a_distrusted_row_ends_with_3(place, monkeypatch):
+    done = run(monkeypatch, Measures(place, 1.0, verdict=made.UNTRUSTED), "--json")
+    assert done.return_value == 3, done.output
+    decisions = json.loads(done.stdout)["decisions"]
+    assert [(one["row"], one["word"], one["reason"]) for one in decisions] == [
+        ("coalesced", "DISTRUSTED", "UNTRUSTED: clocks disagree")
+    ]
+
+
+def test_a_run_that_fails_is_repeated_and_then_an_error(place, monkeypatch):
+    measures = Measures(place, 1, 1)
+    done = run(monkeypatch, measures)
+    assert isinstance(done.exception, AiperfError)
+    assert done.exception.exit_code == 1
+    assert str(done.exception).startswith("aiperf run ended with 1 and left no bundle. Its output: ")
+    assert len(measures.targets) == 2
+    assert run(monkeypatch, Measures(place, 1, 1.0)).return_value == 0
+
+
+def test_few_runs_are_new(place, monkeypatch):
+    for path in sorted(place.iterdir())[3:]:
+        path.rename(place.parent / path.name)
+    done = run(monkeypatch, Measures(place, 1.5), "--json", "--require-conclusive")
+    assert done.return_value == 0
+    assert json.loads(done.stdout)["status"] == "new"
+
+
+def test_the_report_has_four_files(place, monkeypatch):
+    run(monkeypatch, Measures(place, 1.05, 1.052))
+    report = Path("artifacts/ci/n/report")
+    assert sorted(one.name for one in report.iterdir()) == ["badge.svg", "junit.xml", "report.json", "summary.md"]
+    summary = (report / "summary.md").read_text()
+    assert summary.startswith("### n: 1 regression, after 11 earlier runs\n")
+    assert "| ch07.memory\\_access" not in summary
+    assert "| ch07.memory_access:coalesced | time | REGRESSION | +5." in summary
+    tree = ElementTree.parse(report / "junit.xml")
+    assert [one.get("type") for one in tree.iter("failure")] == ["REGRESSION"]
+    assert "n: regression" in (report / "badge.svg").read_text()
+    ElementTree.parse(report / "badge.svg")
+
+
+def test_names_of_bundles_cannot_write_markup():
+    from aiperf_analysis.ci.report import _cell
+
+    assert _cell("a|b <img> [x](y) `c` @you") == "a\\|b &lt;img&gt; \\[x\\](y) 'c' @\u200byou"
+
+
+def test_notify_gets_the_report_and_a_failure_is_told(place, monkeypatch, tmp_path):
+    script = [sys.executable, "-c", "import sys; open('told.json', 'w').write(sys.stdin.read())"]
+    (tmp_path / "suite.toml").write_text(f"notify = {json.dumps(script)}\n{SUITE}")
+    assert run(monkeypatch, Measures(place, 1.0)).return_value == 0
+    assert json.loads((tmp_path / "told.json").read_text())["suite"] == "n"
+    (tmp_path / "suite.toml").write_text(f'notify = ["./none"]\n{SUITE}')
+    done = run(monkeypatch, Measures(place, 1, 1.0))
+    assert done.return_value == 0
+    assert "notify: [Errno 2]" in done.output
+
+
+# --- check
+
+
+def test_check_gates_what_is_there(place):
+    made.run(place, 200, 1.05e-3)
+    done = called("check", "suite.toml", "--json")
+    assert done.return_value == 0
+    assert json.loads(done.stdout)["status"] == "suspect"
+    assert called("check", "suite.toml", "--require-conclusive").return_value == 5
+    made.run(place, 201, 1.05e-3)
+    assert called("check", "suite.toml").return_value == 4
+
+
+def test_check_takes_further_bundles(place, tmp_path):
+    made.run(tmp_path / "other", 200, 1.0e-3)
+    done = called("check", "suite.toml", str(tmp_path / "other" / "run-200"), "--json")
+    assert json.loads(done.stdout)["runs_before"] == 10
+
+
+def test_check_without_bundles_is_refused(place, tmp_path):
+    (tmp_path / "suite.toml").write_text(SUITE.replace('"n"', '"empty"'))
+    done = called("check", "suite.toml")
+    assert str(done.exception) == (
+        "the suite 'empty' has no bundles in 'artifacts/ci/empty/runs'. Name some, or make some: aiperf ci run suite.toml"
+    )
+
+
+def test_runs_of_another_branch_are_no_history(place):
+    for number in range(300, 308):
+        made.run(place, number, 2e-3, labels={"branch": "slow"})
+    made.run(place, 310, 1e-3, labels={"branch": "main", "commit": "c"})
+    done = called("check", "suite.toml", "--json")
+    report = json.loads(done.stdout)
+    assert (report["runs_before"], report["status"]) == (10, "no change")
+
+
+def test_history_of_a_suite(place):
+    done = called("history", "suite.toml", "--json")
+    assert done.return_value == 0, done.output
+    assert json.loads(done.stdout)["options"]["floor"] == 0.01
+
+
+# --- the machine
+
+
+def test_the_lock_keeps_a_second_run_off(place, tmp_path):
+    with fit.lock(0):
+        code = (
+            "from aiperf_analysis.ci import fit\n"
+            "try:\n    fit.lock(0).__enter__()\nexcept fit.NotFitError as error: print(error.exit_code, error)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"75 another run of a suite measures on this machine (process {os.getpid()}, lock '{tmp_path}/lock'); waited 0 s. "
+        "Try again later, or raise busy.wait_s.\n"
+    )
+    with fit.lock(0):
+        pass
+
+
+def test_a_killed_run_leaves_no_lock(place, tmp_path):
+    path = tmp_path / "lock"
+    code = "import os, signal\nfrom aiperf_analysis.ci import fit\nfit.lock(0).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert path.exists()
+    with fit.lock(0), path.open() as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(place, tmp_path):
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(fit.NotFitError, match="cannot open the lock"), fit.lock(0):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_another_kind_of_machine_is_refused(place, tmp_path):
+    (tmp_path / "suite.toml").write_text(f'machine = "nvidia-z9-*"\n{SUITE}')
+    done = called("run", "suite.toml")
+    assert done.exception.exit_code == 75
+    assert str(done.exception).startswith("the suite 'n' demands a machine of the kind 'nvidia-z9-*'; this is ")
+
+
+def test_a_busy_machine_is_refused(place, monkeypatch):
+    monkeypatch.setattr(fit, "busy", lambda limits: ["90% of the processors are busy (at most 10%)"])
+    done = called("run", "suite.toml")
+    assert done.exception.exit_code == 75
+    assert str(done.exception) == (
+        "the machine is too busy to measure: 90% of the processors are busy (at most 10%); waited 0 s. Stop that, try again "
+        "later, or change the limits in 'busy'."
+    )
+
+
+def test_what_makes_a_machine_busy(monkeypatch):
+    import psutil
+
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 50.0)
+    monkeypatch.setattr(fit, "gpu_processes", lambda: 2)
+    assert fit.busy(Busy(processors=0.4)) == [
+        "50% of the processors are busy (at most 40%)",
+        "2 processes use a GPU (at most 0)",
+    ]
+    assert fit.busy(Busy(processors=0.6, gpu_processes=2)) == []
+
+
+# --- the command that measures
+
+
+def test_the_arguments_of_aiperf_run(monkeypatch):
+    monkeypatch.setattr(running, "labels_of_commit", lambda: {"branch": "main", "commit": "c"})
+    suite = Suite(
+        "n", ["ch07.*"], exclude=["ch07.x"], sizes={"n": 268435457.0}, device="cpu", budget_s=2.0, labels={"pool": "a"}
+    )
+    assert running.arguments(suite, ["ch07.a"], Path("out")) == [
+        *("run", "ch07.a", "--out", "out", "--quiet", "--tier", "quick", "--policy", "standard", "--exclude", "ch07.x"),
+        *("--set", "n=268435457", "--device", "cpu", "--budget", "2.0", "--timeout", "60.0"),
+        *("--label", "branch=main", "--label", "commit=c", "--label", "pool=a", "--label", "suite=n"),
+    ]
+
+
+def test_the_branch_comes_from_ci_where_none_is_checked_out(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_HEAD_REF", "topic")
+    assert running.labels_of_commit() == {"branch": "topic"}
+
+
+# --- bisection
+
+
+@pytest.fixture
+def repository(place, monkeypatch, tmp_path):
+    """Eight commits, of which the sixth and later are slower; `aiperf run` reads the factor from a file."""
+
+    def git(*words):
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--quiet", "--initial-branch", "main")
+    (tmp_path / ".gitignore").write_text("artifacts\nlock\nsuite.toml\n")
+    commits = []
+    for number in range(8):
+        (tmp_path / "factor").write_text(f"{1.0 if number < 5 else 1.05} {number}")
+        git("add", "factor", ".gitignore")
+        git("commit", "--quiet", "-m", f"commit {number}")
+        commits.append(git("rev-parse", "HEAD"))
+    counter = iter(range(1000))
+
+    def measured(suite, targets):
+        number = next(counter)
+        factor = float((tmp_path / "factor").read_text().split()[0]) * LEVEL[number % len(LEVEL)]
+        suite.runs.mkdir(parents=True, exist_ok=True)
+        bundle = made.run(suite.runs, number, 1e-3 * factor, created=made.START + timedelta(hours=number))
+        return running.Ran(bundle.path, 0)
+
+    monkeypatch.setattr(running, "_run", measured)
+    return commits, git
+
+
+def stepwise(git, suite, monkeypatch):
+    """`git bisect run` with the step in this process, since another one has no replaced `aiperf run`."""
+    must = bisect._must
+
+    def replaced(*arguments):
+        if arguments[:2] != ("bisect", "run"):
+            return must(*arguments)
+        file = Path(arguments[arguments.index("bisect-step") + 1])
+        told = ""
+        while "is the first bad commit" not in told:
+            code = bisect.step(file, None, lambda text: None)
+            told = must("bisect", {0: "good", 1: "bad", 125: "skip"}[code])
+        return told
+
+    monkeypatch.setattr(bisect, "_must", replaced)
+
+
+def test_bisect_finds_the_commit(repository, monkeypatch):
+    commits, git = repository
+    stepwise(git, None, monkeypatch)
+    done = called("bisect", commits[0], commits[-1], "suite.toml")
+    assert done.return_value == 0, (done.output, done.exception)
+    assert done.stdout == f"the first bad commit: {commits[5]}\n"
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+
+
+def test_bisect_without_a_regression_is_refused(repository, monkeypatch):
+    commits, git = repository
+    done = called("bisect", commits[0], commits[3], "suite.toml")
+    assert str(done.exception).startswith(f"{commits[3][:12]} is no regression against {commits[0][:12]} here")
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+
+
+def test_bisect_refuses_changes_and_unknown_commits(repository, tmp_path):
+    commits, _ = repository
+    assert str(called("bisect", "nothing", commits[3], "suite.toml").exception) == (
+        "'nothing' is no commit of this repository. List them: git log --oneline"
+    )
+    assert "is not an ancestor of" in str(called("bisect", commits[3], commits[0], "suite.toml").exception)
+    (tmp_path / "factor").write_text("3")
+    done = called("bisect", commits[0], commits[3], "suite.toml")
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == (
+        "the working tree has changes, which a bisection would carry along. Commit or stash them."
+    )
+
+
+# --- the script that measures the gate
+
+
+def test_the_gate_script_resumes(tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location(
+        "analysis_gate", Path(__file__).parents[2] / "benchmarks" / "analysis_gate.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    gate = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = gate
+    spec.loader.exec_module(gate)
+    calls = []
+
+    def runner(slowed):
+        calls.append(slowed)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return gate.Try("slowed" if slowed else "unchanged", 75 if len(calls) == 2 else 4 if slowed else 0, 1.0, "x")
+
+    arguments = ["--work", str(tmp_path), "--slowed", "2", "--unchanged", "3"]
+    with pytest.raises(KeyboardInterrupt):
+        gate.main(arguments, runner)
+    assert gate.main([*arguments, "--report"]) == 5
+    assert gate.main(arguments, runner) == 0
+    # The history, five tries, one without a decision and one that was interrupted.
+    assert len(calls) == gate.HISTORY + 5 + 2
+    assert calls.count(True) == 2
+    assert "slowed             2       2" in capsys.readouterr().out
+    assert "MORE = 0.03" in (tmp_path / "slowed" / "gate_targets" / "reflect.py").read_text()
+
+
+def test_gates_without_a_direction_know_theirs():
+    assert evolve(Gate("energy"), direction="both").stops == "both"
+    assert Gate("energy").stops == "up"

@@ -1,0 +1,211 @@
+"""The suite of `aiperf ci`: what is read, what is refused and at which line, and the snippets for schedulers."""
+
+import configparser
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from aiperf_analysis.ci.places import line_of
+from aiperf_analysis.ci.suite import Suite, json_schema, read
+from aiperf_analysis.ci.templates import SNIPPETS, SUITE
+from aiperf_analysis.cli.ci import ci
+from aiperf_core.errors import UsageError
+from aiperf_core.results import structure
+
+TEXT = """\
+name = "nightly"
+targets = ["ch07.*", "tag:memory"]
+
+[busy]
+processors = 0.2
+
+[[gates]]
+metric = "time"
+
+[[gates]]
+metric = "memory"
+floor = 0.02
+direction = "both"
+"""
+
+
+def written(folder, text, name="suite.toml"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def refused(folder, text, name="suite.toml"):
+    with pytest.raises(UsageError) as raised:
+        read(written(folder, text, name))
+    return str(raised.value).replace(f"{folder}/", "")
+
+
+def test_a_suite_in_toml_and_in_json_is_the_same(tmp_path):
+    suite = read(written(tmp_path, TEXT))
+    assert (suite.name, suite.targets, suite.busy.processors) == ("nightly", ["ch07.*", "tag:memory"], 0.2)
+    assert [(one.metric, one.floor, one.stops, one.confirm) for one in suite.gates] == [
+        ("time", None, "up", 1),
+        ("memory", 0.02, "both", 1),
+    ]
+    assert suite.runs == Path("artifacts/ci/nightly/runs")
+    document = json.dumps(tomllib.loads(TEXT))
+    assert read(written(tmp_path, document, "suite.json")) == suite
+
+
+def test_a_speedup_stops_downwards():
+    from aiperf_analysis.ci.suite import Gate
+
+    assert Gate("speedup").stops == "down"
+    assert Gate("ch", rows=["a"]).is_for("x.y", "a")
+    assert not Gate("time", rows=["a"]).is_for("x.y", "b")
+    assert not Gate("time", targets=["ch07.*"]).is_for("ch08.x", "b")
+
+
+def test_the_template_is_a_suite(tmp_path):
+    assert read(written(tmp_path, SUITE)).name == "nightly"
+
+
+END = " All fields: aiperf ci init --schema"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('metric = "memory"', 'metric = "speed"', 'suite.toml:11: gates[1].metric is "speed"; accepted: time, speedup, memory, energy.'),
+        ("floor = 0.02", 'floor = "2%"', 'suite.toml:12: gates[1].floor is "2%"; accepted: a number or null.'),
+        ("floor = 0.02", "floor = 2.0", "suite.toml:12: gates[1].floor is 2.0; accepted: 0 to 1."),
+        ("processors = 0.2", "processors = 20", "suite.toml:5: busy.processors is 20.0; accepted: 0 to 1."),
+        ('name = "nightly"', 'name = "../x"', 'suite.toml:1: name is "../x"; accepted: letters, digits, . _ and -.'),
+        ('"tag:memory"', '"rm -rf /; true"', 'suite.toml:2: targets[1] is "rm -rf /; true"; accepted: targets and patterns, such as ch07.*.'),
+        ('["ch07.*", "tag:memory"]', "[]", "suite.toml:2: targets is an empty list; accepted: at least 1 item."),
+        ("processors = 0.2", "procesors = 0.2", "suite.toml:5: busy is the unknown field 'procesors'; accepted: only the fields of a Busy."),
+        ('name = "nightly"', 'name = "n"\ntier = "fast"', 'suite.toml:2: tier is "fast"; accepted: quick, standard, audit.'),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_line(tmp_path, old, new, message):
+    assert old in TEXT
+    assert refused(tmp_path, TEXT.replace(old, new)) == message + END
+
+
+def test_shell_commands_are_refused(tmp_path):
+    told = refused(tmp_path, f'command = "make bench"\n{TEXT}')
+    assert told == (
+        "suite.toml:1: command is a command; accepted: targets only; a suite runs no command but that of 'notify'."
+        + END
+    )
+    assert "gates[1].run is a command" in refused(tmp_path, f'{TEXT}run = "ls"\n')
+
+
+def test_an_unknown_field_names_the_nearest(tmp_path):
+    assert refused(tmp_path, f"repeat = 3\n{TEXT}") == (
+        "suite.toml:1: repeat is an unknown field; accepted: the fields of a suite. Did you mean 'repeats'." + END
+    )
+
+
+def test_a_mistake_in_json_is_told_with_its_line(tmp_path):
+    text = '{\n "name": "n",\n "targets": ["a.b"],\n "gates": [\n  {"metric": "time"},\n  {"metric": "time",\n   "confirm": 9}\n ]\n}\n'
+    assert refused(tmp_path, text, "suite.json") == "suite.json:7: gates[1].confirm is 9; accepted: 1 to 3." + END
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "start"),
+    [
+        ("suite.toml", "name = 1 2\n", "suite.toml:1: "),
+        ("suite.json", '{\n"name": }\n', "suite.json:2: Expecting value."),
+        ("suite.yaml", "name: x\n", "'suite.yaml' is no suite; accepted are files that end in .toml or .json."),
+    ],
+)
+def test_a_file_that_cannot_be_parsed(tmp_path, name, text, start):
+    assert refused(tmp_path, text, name).startswith(start)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(UsageError) as raised:
+        read(tmp_path / "none.toml")
+    assert str(raised.value) == (
+        f"cannot read the suite '{tmp_path}/none.toml': No such file or directory. A new one: aiperf ci init"
+    )
+
+
+def test_the_schema_accepts_what_the_reader_accepts(tmp_path):
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for text in (TEXT, SUITE):
+        assert list(validator.iter_errors(tomllib.loads(text))) == []
+    validator.validate(structure.document(read(written(tmp_path, TEXT))))
+    for old, new in (('"memory"', '"speed"'), ("floor = 0.02", "floor = 2.0"), ('name = "nightly"', 'name = "a b"')):
+        wrong = TEXT.replace(old, new)
+        assert list(validator.iter_errors(tomllib.loads(wrong)))
+        refused(tmp_path, wrong)
+
+
+def test_every_field_is_described():
+    document = json_schema()
+    for record in (document, *document["$defs"].values()):
+        assert all("description" in one or "$ref" in one for one in record["properties"].values()), record["title"]
+    assert document["required"] == ["name", "targets"]
+    assert Suite.__doc__
+
+
+def test_lines_of_nested_places():
+    text = "a = 1\n[b.c]\nd = [\n 1,\n]\n[[e]]\nf = 1\n[[e]]\nf = 2\n"
+    places = {"a": 1, "b.c": 2, "b.c.d": 3, "b.c.d[1]": 3, "e[0].f": 7, "e[1]": 8, "e[1].f": 9, "nothing": None}
+    assert {place: line_of(text, place, toml=True) for place in places} == places
+    document = '{"a": 1,\n "b": {"c": [1,\n 2]}}'
+    places = {"a": 1, "b": 2, "b.c": 2, "b.c[1]": 3, "nothing": None, "the top level": None}
+    assert {place: line_of(document, place, toml=False) for place in places} == places
+
+
+# --- aiperf ci init
+
+
+def test_init_prints_a_suite_and_the_schema():
+    assert CliRunner().invoke(ci, ["init"]).output == SUITE
+    assert json.loads(CliRunner().invoke(ci, ["init", "--schema"]).output) == json_schema()
+
+
+@pytest.mark.parametrize("kind", SNIPPETS)
+def test_a_snippet_names_suite_and_report(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, TEXT)
+    done = CliRunner().invoke(ci, ["init", f"--{kind}", "suite.toml"])
+    assert done.exit_code == 0, done.output
+    assert "ci run" in done.output
+    assert "suite.toml" in done.output
+    assert "{" not in done.output.replace("${{", "")
+    if kind == "systemd":
+        service = done.output.split("\n\n# ~/.config")[0]
+        parser = configparser.ConfigParser(strict=True)
+        parser.optionxform = str
+        parser.read_string(service)
+        assert parser["Service"]["ExecStart"].split() == [
+            sys.executable,
+            "-m",
+            "aiperf_core",
+            "ci",
+            "run",
+            str(tmp_path / "suite.toml"),
+        ]
+        assert "Persistent=true" in done.output
+    if kind in ("github", "gitlab"):
+        assert "artifacts/ci/nightly/report" in done.output
+
+
+def test_a_snippet_needs_a_suite():
+    done = CliRunner().invoke(ci, ["init", "--cron"])
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == "--cron needs the suite that it runs: aiperf ci init --cron SUITE.toml"
+
+
+def test_the_module_of_the_commands_imports_nothing_heavy():
+    code = "import sys, aiperf_analysis.cli.ci; print([n for n in ('numpy', 'torch', 'psutil') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
