@@ -11,8 +11,8 @@ Three parts for each engine:
 - *adding*: bundles that the core wrote, with `--targets` targets each, are added one after the other: seals are
   checked, samples are read and sketched.
 - *kills*: `--writers` processes add the same bundles at once. Again and again one of them is killed (SIGKILL) at a
-  random moment and started again. At the end each bundle must be there once with all its rows, and each that a process
-  reported must be there before the last pass.
+  random moment of adding and started again. At the end each bundle must be there once with all its rows, and each that
+  a process reported must be there before the last pass.
 
 PostgreSQL is a server that `aiperf-analysis/tests/postgres_server.py` starts in a temporary folder, without fsync.
 The times are those of the wall, with other work of the machine in them, which its load tells; `cpu` is the processor
@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from attrs import evolve
+from attrs import evolve, frozen
 
 from aiperf_analysis.store import adding, reading, tables
 from aiperf_analysis.store.database import Database, made, opened
@@ -66,6 +66,7 @@ def main() -> int:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--engine", choices=("sqlite", "postgresql", "both"), default="sqlite")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
     given = parser.parse_args()
     engines = ("sqlite", "postgresql") if given.engine == "both" else (given.engine,)
     good = True
@@ -74,9 +75,8 @@ def main() -> int:
         bundles = written(folder / "bundles", given.bundles, given.targets)
         for engine in engines:
             with database_url(engine, folder) as place:
-                good &= answers(engine, place, given, bundles)
-                good &= added(engine, place, given, bundles)
-                good &= kills(engine, place, given, bundles[:30])
+                for part in given.part or PARTS:
+                    good &= PARTS[part](engine, place, given, bundles)
     return int(not good)
 
 
@@ -313,15 +313,25 @@ def added(engine: str, place: str, given: argparse.Namespace, bundles: Sequence[
     """Add bundles, and tell how many a second."""
     with separate(engine, place, "added") as url, opened(url) as database:
         adding.add(database, bundles[0])  # imports
-        start = time.perf_counter()
+        start, before = time.perf_counter(), time.process_time()
         endings = [adding.add(database, path).ending for path in bundles[1:]]
         rate = len(endings) / (time.perf_counter() - start)
+        processor_s = (time.process_time() - before) / len(endings)
     good = set(endings) == {"added"} and rate >= LIMIT_BUNDLES_PER_S
     what = f"bundles of {given.targets} x {ROWS} x {SAMPLES} samples added"
-    return told(engine, what, f"{rate:.0f} bundles/s", f"{LIMIT_BUNDLES_PER_S} a second", good)
+    return told(
+        engine,
+        what,
+        f"{rate:.0f} bundles/s, cpu {processor_s * 1e3:.0f} ms each",
+        f"{LIMIT_BUNDLES_PER_S} a second",
+        good,
+    )
 
 
 # --- kills
+
+
+IN_A_ROUND = 30  # bundles
 
 
 def kills(engine: str, place: str, given: argparse.Namespace, bundles: Sequence[Path]) -> bool:
@@ -330,59 +340,80 @@ def kills(engine: str, place: str, given: argparse.Namespace, bundles: Sequence[
     A round ends when all bundles are there; the next has a store of its own.
     """
     random_ = random.Random(1)
+    some = bundles[:IN_A_ROUND]
     killed = rounds = lost = wrong = 0
+    with separate(engine, place, "pace") as url, opened(url) as database:
+        start = time.perf_counter()
+        for path in some[:3]:
+            adding.add(database, path)
+        pace_s = (time.perf_counter() - start) / 3
     while killed < given.kills:
         rounds += 1
         with separate(engine, place, f"kills{rounds}") as url, tempfile.TemporaryDirectory() as folder:
-            killed += killed_round(url, Path(folder), given.writers, given.kills - killed, bundles, random_)
+            killed += Round(url, Path(folder), some, pace_s, random_).run(given.writers, given.kills - killed)
             reported = {line for file in Path(folder).iterdir() for line in file.read_text().split()}
-            more_lost, more_wrong = examined(url, reported, bundles)
+            more_lost, more_wrong = examined(url, reported, some)
             lost, wrong = lost + more_lost, wrong + more_wrong
     shown = f"{lost} lost, {wrong} wrong"
     return told(engine, f"{given.writers} writers, {killed} kills, {rounds} stores", shown, "0, 0", lost == wrong == 0)
 
 
-def killed_round(
-    url: str, folder: Path, writers: int, most: int, bundles: Sequence[Path], random_: random.Random
-) -> int:
-    """Run the processes until all bundles are there, and kill at most so many. Returns how many were killed."""
-    killed = 0
-    running = [writer(url, folder / f"{number}", bundles, number) for number in range(writers)]
-    while running:
-        time.sleep(random_.uniform(0, 0.1))
-        pid = running.pop(random_.randrange(len(running)))
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            continue  # it is through
-        if killed < most:
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-        os.waitpid(pid, 0)
-        if killed < most:
-            running.append(writer(url, folder / f"{number_of(folder)}", bundles, random_.random()))
-    return killed
+@frozen
+class Round:
+    """Processes that add the same bundles to a store.
+
+    folder: for the reports of the processes.
+    pace_s: how long a bundle takes. A process is killed within the time of some bundles after it has begun to add.
+    """
+
+    url: str
+    folder: Path
+    bundles: Sequence[Path]
+    pace_s: float
+    random: random.Random
+
+    def run(self, writers: int, most: int) -> int:
+        """Run the processes until all bundles are added, and kill at most so many. Returns how many were killed."""
+        killed = 0
+        running = [self.start() for _ in range(writers)]
+        while running:
+            pid, report = running.pop(self.random.randrange(len(running)))
+            while not report.exists() and not ended(pid):
+                time.sleep(0.001)
+            time.sleep(self.random.uniform(0, 3 * self.pace_s))
+            if ended(pid):
+                continue  # it is through
+            if killed < most:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            os.waitpid(pid, 0)
+            if killed < most:
+                running.append(self.start())
+        return killed
+
+    def start(self) -> tuple[int, Path]:
+        """Start a process that adds the bundles in an order of its own, and reports each that is stored."""
+        report = self.folder / f"{self.random.random()}"
+        order = self.random.sample(self.bundles, len(self.bundles))
+        pid = os.fork()
+        if pid:
+            return pid, report
+        try:
+            with opened(self.url) as database, report.open("ab", buffering=0) as file:
+                for path in order:
+                    if adding.add(database, path).ending in ("added", "known"):
+                        file.write(f"{path}\n".encode())
+            os._exit(0)
+        finally:
+            os._exit(1)
 
 
-def number_of(folder: Path) -> int:
-    """A number that no report in a folder has."""
-    return len(list(folder.iterdir())) + 1000
-
-
-def writer(url: str, report: Path, bundles: Sequence[Path], seed: float) -> int:
-    """Start a process that adds bundles in an order of its own, and reports each that is stored."""
-    report.touch()
-    pid = os.fork()
-    if pid:
-        return pid
+def ended(pid: int) -> bool:
+    """Whether a process has ended, also where that was asked before."""
     try:
-        order = list(bundles)
-        random.Random(seed).shuffle(order)
-        with opened(url) as database, report.open("ab", buffering=0) as file:
-            for path in order:
-                if adding.add(database, path).ending in ("added", "known"):
-                    file.write(f"{path}\n".encode())
-        os._exit(0)
-    finally:
-        os._exit(1)
+        return os.waitpid(pid, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
 
 
 def examined(url: str, reported: set[str], bundles: Sequence[Path]) -> tuple[int, int]:
@@ -414,6 +445,8 @@ def whole(database: Database, bundles: int) -> bool:
     targets, rows = map(int, declared)
     return sound and counted == [bundles, bundles, targets, targets, rows, rows]
 
+
+PARTS = {"answers": answers, "adding": added, "kills": kills}
 
 if __name__ == "__main__":
     sys.exit(main())
