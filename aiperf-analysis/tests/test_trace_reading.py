@@ -131,6 +131,15 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path, monkeypatch):
         one(path)
 
 
+def test_values_that_are_nested_too_deeply_are_not_read(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_bytes(b'{"traceEvents": [{"args": ' + b"[" * 100_000)
+    with pytest.raises(
+        AiperfError, match=r"nests its values deeper than a trace does, near byte 100,026; it was not read"
+    ):
+        one(path)
+
+
 def test_a_trace_beyond_the_limit_is_refused(tmp_path):
     path = example.write(tmp_path / "t.json", example.Job(steps=2))
     with pytest.raises(AiperfError, match=r"has more than 1,000 bytes unpacked\. Give a larger --most-bytes"):
