@@ -1,9 +1,10 @@
 """Several ranks: matching, clocks, the straggler; and the critical path. Figures are known, and must be exact."""
 
+import numpy as np
 import pytest
 
 from aiperf_analysis.analyses import trace as analysis
-from aiperf_analysis.traces import example
+from aiperf_analysis.traces import example, ranks
 from aiperf_analysis.traces.critical import WORDS
 from aiperf_core.errors import UsageError
 
@@ -62,6 +63,28 @@ def test_without_numbers_collectives_are_matched_by_order_and_that_is_said(tmp_p
     found = result(tmp_path, steps=6, straggler=1, late=3000, numbered=False)
     assert "matched by their order, as the trace has no sequence numbers" in table(found, "ranks").note
     assert found.details["straggler"] == "rank 1"
+
+
+@pytest.mark.parametrize(("lead", "last"), [(110, 1), (90, -1)], ids=["beyond the skew", "within the skew"])
+def test_the_last_arrival_must_be_later_than_the_skew(lead, last):
+    # The ends of two ranks differ by 200, alternately, so that each end is 50 from their mean.
+    count = 40
+    end = np.array([[1000 * at, 1000 * at + (200 if at % 2 else 0)] for at in range(count)], dtype=np.int64)
+    start = np.array([[1000 * at - 500, 1000 * at - 500] for at in range(count)], dtype=np.int64)
+    rows = np.zeros((count, 2), dtype=np.int64)
+    found = ranks.Collectives([(0, 0), (1, 0)], rows, start, end, ["ncclAllReduce"] * count, "order", 0)
+    clocks = ranks.align(found)
+    assert (clocks.offset.tolist(), clocks.skew, clocks.used) == ([0, 100], 50, count)
+    found.start[:, 1] += 100 + lead
+    assert set(ranks.arrivals(found, clocks).last.tolist()) == {last}
+
+
+def test_clocks_are_not_aligned_by_broadcasts():
+    rows, times = np.zeros((8, 2), dtype=np.int64), np.ones((8, 2), dtype=np.int64)
+    found = ranks.Collectives([(0, 0), (1, 0)], rows, times, times, ["ncclBroadcast"] * 8, "order", 0)
+    clocks = ranks.align(found)
+    assert (clocks.used, clocks.known.tolist()) == (0, [True, False])
+    assert set(ranks.arrivals(found, clocks).last.tolist()) == {-1}
 
 
 def test_two_traces_of_one_rank_are_refused(tmp_path):

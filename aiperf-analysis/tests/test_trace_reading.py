@@ -131,6 +131,15 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path, monkeypatch):
         one(path)
 
 
+def test_values_that_are_nested_too_deeply_are_not_read(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_bytes(b'{"traceEvents": [{"args": ' + b"[" * 100_000)
+    with pytest.raises(
+        AiperfError, match=r"nests its values deeper than a trace does, near byte [0-9,]+; it was not read"
+    ):
+        one(path)
+
+
 def test_a_trace_beyond_the_limit_is_refused(tmp_path):
     path = example.write(tmp_path / "t.json", example.Job(steps=2))
     with pytest.raises(AiperfError, match=r"has more than 1,000 bytes unpacked\. Give a larger --most-bytes"):
@@ -166,6 +175,40 @@ def test_bad_events_are_counted_and_left_out(tmp_path):
 def test_overlapping_slices_of_a_stream_are_counted(tmp_path):
     path = write(tmp_path / "t.json", [kernel(1, 5), kernel(3, 5), kernel(4, 1, stream=9)])
     assert one(path).facts["overlapping"] == 1
+
+
+def test_memory_that_is_alive_at_the_peak(tmp_path):
+    def event(ts, size, address, total):
+        args = {"Bytes": size, "Addr": address, "Total Allocated": total, "Device Type": 1, "Device Id": 0}
+        args["Total Reserved"] = 4000
+        return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts, "args": args}
+
+    def operator(name, ts, dur):
+        return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {}}
+
+    events = [operator("outer", 10, 50), operator("inner", 12, 8), operator("next", 70, 10)]
+    # 500 are from before; 300 are freed before the peak; 1000 of `inner` and 700 of `outer` are alive at it.
+    events += [event(13, 1000, 1, 1500), event(14, 300, 2, 1800), event(25, -300, 2, 1500), event(30, 700, 3, 2200)]
+    events += [event(75, -700, 3, 1500)]
+    found = analysis.analyze([write(tmp_path / "t.json", events)], analysis.Options(memory=True))
+    tables = {table.name: table.records for table in found.tables}
+    (peak,) = [record.cells for record in tables["memory"]]
+    assert (peak["peak"].value, peak["before"].value, peak["reserved"].value) == (2200, 500, 4000)
+    assert peak["spare"].value == pytest.approx(45)
+    alive = {record.cells["operator"]: record.cells["bytes"].value for record in tables["alive"]}
+    assert alive == {"outer / inner": 1000, "outer": 700}
+
+
+def test_operators_of_the_host_count_without_those_within_them(tmp_path):
+    def operator(name, ts, dur, tid=1):
+        return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {}}
+
+    events = [operator("outer", 10, 50), operator("inner", 12, 8), operator("inner", 30, 10), operator("next", 70, 30)]
+    events.append(operator("elsewhere", 0, 5, tid=2))
+    result = analysis.analyze([write(tmp_path / "t.json", events)], analysis.Options())
+    times = {record.cells["name"]: round(record.cells["time"].value * 1e6) for record in result.tables[0].records}
+    # The whole is from 0 to 100; the thread with most operators counts.
+    assert times == {"outer": 32, "next": 30, "inner": 18, "(outside of operators)": 20}
 
 
 def test_names_beyond_the_limit_are_joined(tmp_path, monkeypatch):

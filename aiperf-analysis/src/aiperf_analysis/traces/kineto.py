@@ -22,6 +22,8 @@ _HEAD = 64 << 20  # bytes before the events, at most
 # No honest trace in gzip has more of a ratio than this, beyond the first bytes; the largest of deflate is 1032.
 _MOST_RATIO = 200
 _UNCHECKED = 64 << 20
+# Brackets that a buffer opens and does not close. ijson takes time in the square of the depth.
+_MOST_OPEN = 10_000
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 MOST_THREADS = 100_000  # whose numbers are remembered
 _EXACT = 1 << 53  # integers that a double holds exactly
@@ -67,6 +69,11 @@ class Unpacked:
             raise AiperfError(
                 f"'{self._path}' unpacks to more than {_MOST_RATIO} times its size, which no trace does; it may be a "
                 f"zip bomb, and was not read further. Unpack it yourself if you trust it: gunzip -k"
+            )
+        if data.count(b"[") + data.count(b"{") - data.count(b"]") - data.count(b"}") > _MOST_OPEN:
+            raise AiperfError(
+                f"'{self._path}' nests its values deeper than a trace does, near byte {self.count:,}; it was not read "
+                f"further. Record the trace again."
             )
         return data
 

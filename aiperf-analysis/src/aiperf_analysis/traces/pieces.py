@@ -60,7 +60,7 @@ def _span(label: str, lane: str, start: float, length: float, kind: str) -> Span
 
 
 def timeline(traces: Sequence[Trace], windows: Sequence[Window], offsets: dict[int, int]) -> list[Span]:
-    """A timeline of windows of several ranks, in seconds from the first. Short neighbours are joined.
+    """A timeline of windows of several ranks, in seconds from the first; of too many, short neighbours are joined.
 
     offsets: nanoseconds by which the clock of a rank is ahead.
     """
