@@ -283,6 +283,19 @@ def test_an_unknown_parameter_is_refused(tmp_path):
     )
 
 
+def test_several_parameters_ask_for_one(tmp_path):
+    made = [
+        result([Made("plain", 1e-3)], point_name("ch07.x", {"m": m, "n": n}), problem={"params": {"m": m, "n": n}})
+        for m in (1, 2)
+        for n in (10, 20)
+    ]
+    bundle(tmp_path / "runs" / "one", *made)
+    with pytest.raises(UsageError) as error:
+        found(tmp_path)
+    assert str(error.value) == "several parameters vary: m, n. Choose one: --over m"
+    assert len(table(found(tmp_path, over="n"), "points").records) == 4
+
+
 def test_a_single_point_is_refused_with_its_number(tmp_path):
     strong(tmp_path, ranks=[4])
     with pytest.raises(AiperfError) as error:

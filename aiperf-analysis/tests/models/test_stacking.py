@@ -12,8 +12,10 @@ from simulated import Made, bundle, result, square
 from aiperf_analysis.analyses import stacking
 from aiperf_analysis.analyses.stacking import Options
 from aiperf_analysis.models import factorial
+from aiperf_analysis.models.draws import probability
 from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
+from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 
 
@@ -107,6 +109,24 @@ def test_verdicts_by_the_interval(tmp_path, g, b, verdict):
     assert together.low <= g <= together.high
     assert together.high / together.low < 1.01
     assert [one.row for one in record.origins] == ["with_a", "with_b", "plain", "both"]
+
+
+def test_several_pairs_need_more_than_an_interval_beyond_the_floor():
+    beyond = Estimate(1.05, 1.012, 1.09)
+    assert stacking.verdict_of(beyond, None, 0.02, 0.01)[0] == "SYNERGY"
+    verdict, reason = stacking.verdict_of(beyond, None, 0.06, 0.01)
+    assert verdict == "INCONCLUSIVE"
+    assert "Holm" in reason
+    below = Estimate(0.9, 0.88, 0.92)
+    verdict, reason = stacking.verdict_of(below, Estimate(1.0, 0.98, 1.02), 0.001, 0.01)
+    assert verdict == "INCONCLUSIVE"
+    assert reason == "g is below 1, but whether both together are slower than the better one alone is open"
+
+
+def test_a_probability_follows_the_nearer_end():
+    assert probability(Estimate(1.1, 1.0, 1.3)) == pytest.approx(0.05, rel=1e-3)
+    assert probability(Estimate(1.1, 1.05, 1.3)) < 0.01
+    assert probability(Estimate(1.0, 0.9, 1.1)) == 1
 
 
 def test_a_wide_interval_is_inconclusive(tmp_path):

@@ -115,7 +115,7 @@ def groups_of(selection: Selection, over: str, kind: str) -> list[Group]:
         known = sorted({name for one in selection.entries for name in one.result.problem.params})
         raise UsageError(
             f"no selected target has a parameter {words(over)!r} with a positive value.{nearest(over, known)} "
-            f"Parameters here: {', '.join(known) or 'none'}."
+            f"Parameters here: {', '.join(map(words, known)) or 'none'}."
         )
     several = {key: found for key, found in points.items() if len(found) > 1}
     if not several:

@@ -31,6 +31,7 @@ from aiperf_analysis.result import (
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.names import words
 from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.targets import WORLD_SIZE
@@ -57,9 +58,13 @@ class Options:
         "auto",
         "Strong scaling (a fixed problem), weak (fixed work a rank), or a size.",
         choices=("auto", STRONG, WEAK, SIZE),
+        metavar="KIND",
     )
     by: str = option(
-        "implementation", "What a line of the pictures stands for.", choices=("implementation", "executor")
+        "implementation",
+        "What a line of the pictures stands for.",
+        choices=("implementation", "executor"),
+        metavar="WHAT",
     )
     draws: int = option(DRAWS, "Draws of the bootstrap.", metavar="COUNT", convert=_positive)
 
@@ -108,7 +113,9 @@ def _varying(selection: Selection) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UsageError(f"several parameters vary: {', '.join(found)}. Choose one: --over {found[0]}")
+        raise UsageError(
+            f"several parameters vary: {', '.join(map(words, found))}. Choose one: --over {words(found[0])}"
+        )
     raise AiperfError(
         "no parameter has two values in these results, so there is nothing to scale over. Run a sweep: "
         "aiperf run TARGET --set n=1e5,1e6,1e7"

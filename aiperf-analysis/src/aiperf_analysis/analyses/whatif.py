@@ -362,7 +362,7 @@ def _answer_table(answers: dict[str, tuple[Entry, Answer]], options: Options) ->
     columns += [] if by_size else [Column("gain", "now / then", "figure"), Column("bound", "bound then")]
     records = []
     for entry, answer in answers.values():
-        gain = Figure(value=None, certainty="estimated", reason=answer.time.reason)
+        gain = Figure(value=None, certainty="estimated", reason=answer.time.reason or "an interval reaches 0")
         now, then = entry.row.time_s, answer.time
         if now is not None and then.value and then.low and then.high and not by_size:
             # The interval of the row is in the range already.
