@@ -171,7 +171,9 @@ def _ranks(traces: Sequence[Trace], parts: Sequence[Part], found: _Found) -> tup
         return None, None
     matched = ranks.match(members)
     if not len(matched.rows):
-        found.summary.append("The ranks share no collective, so their clocks were not aligned, and nobody is late.")
+        found.summary.append(
+            "The ranks share no collective, so their clocks were not aligned, and no rank is called late."
+        )
         return None, None
     clocks = ranks.align(matched)
     seen = ranks.arrivals(matched, clocks)
@@ -185,7 +187,7 @@ def _ranks(traces: Sequence[Trace], parts: Sequence[Part], found: _Found) -> tup
         f"Clocks are aligned by the common ends of {clocks.used:,} collectives; 95 % of the ends differ by at most "
         f"{clocks.skew * NS * 1e6:.3g} us afterwards."
         if clocks.used
-        else "No collective ends at once on all ranks, so clocks are as in the traces, and nobody is called late."
+        else "No collective ends at once on all ranks, so clocks are as in the traces, and no rank is called late."
     )
     if matched.unmatched:
         found.left_out.append(

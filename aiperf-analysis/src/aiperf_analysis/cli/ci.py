@@ -40,7 +40,10 @@ def ci() -> None:
 @click.option("--gitlab", "kind", flag_value="gitlab", help="Print a job of GitLab for SUITE.")
 @click.option("--schema", "kind", flag_value="schema", help="Print the JSON Schema of a suite.")
 def init(suite: Path | None, kind: str | None) -> None:
-    """Print a suite to start from, or a snippet that runs SUITE on a schedule. Nothing is installed."""
+    """Print a suite to start from, or a scheduler's snippet.
+
+    The snippet runs SUITE on a schedule. Nothing is installed.
+    """
     from aiperf_analysis.ci import templates
 
     if kind is None:
@@ -86,7 +89,10 @@ def run(suite: Path, conclusive: bool, report: Path | None, as_json: bool) -> in
 @REPORT
 @json_option("the report as one JSON document")
 def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path | None, as_json: bool) -> int:
-    """Gate the newest of the bundles that exist: those in the suite's folder, and BUNDLES. Nothing is measured."""
+    """Gate the newest of the bundles that exist.
+
+    They are those in the suite's folder, and BUNDLES. Nothing is measured.
+    """
     found = _read(suite)
     from aiperf_analysis.ci.gating import decide, history
 
@@ -134,7 +140,9 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
     "--build", metavar="COMMAND", help="Prepare each commit with this command. It is started without a shell."
 )
 def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> ExitCode:
-    """Find the commit between GOOD and BAD that made SUITE slower, by git bisect run.
+    """Find the commit that made SUITE slower.
+
+    It lies between GOOD and BAD; git bisect run looks for it.
 
     GOOD is measured several times; each commit is held to these runs. The code that is measured must come from the
     working tree, as after pip install -e.

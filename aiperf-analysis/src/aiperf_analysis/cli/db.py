@@ -58,7 +58,10 @@ def init(url: str) -> None:
 @db.command("upgrade")
 @url_option
 def upgrade(url: str) -> None:
-    """Bring a store of an older version to the newest, in one transaction. There is no way back but a copy."""
+    """Bring a store of an older version to the newest.
+
+    The upgrade is one transaction. The only way back is a copy that was made before.
+    """
     from aiperf_analysis.store.database import NEWEST, existing, made
 
     if not existing(url):
@@ -171,7 +174,10 @@ def _cells(one: "Stored") -> tuple[str | int, ...]:
 )
 @url_option
 def export(folder: Path, url: str) -> None:
-    """Write the figures of the store as Parquet files, for DuckDB, Polars and pandas."""
+    """Write the figures as Parquet files.
+
+    DuckDB, Polars and pandas read them.
+    """
     from aiperf_analysis.store.database import opened
     from aiperf_analysis.store.exporting import export as write
 

@@ -345,7 +345,7 @@ def _some_pairs(runs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _line_fits_better(values: Floats, spread: Floats, edges: list[int]) -> bool:
-    """Whether a straight line surely explains more than the steps, by the Bayesian information criterion."""
+    """Whether a straight line explains clearly more than the steps, by the Bayesian information criterion."""
     runs, weights = len(values), 1 / spread
     steps = float((weights * (values - _levels(values, spread, edges)) ** 2).sum())
     place = np.arange(runs) - np.average(np.arange(runs), weights=weights)

@@ -142,7 +142,9 @@ def _read(path: Path) -> _Content:
         return _Content("", sealed.told())
     seal, data = manifest.hashes[MANIFEST], (path / MANIFEST).read_bytes()
     if seal_of(jsontext.loads(data)) != seal:
-        raise SealError(f"'{words(str(path))}' was changed while it was read. Add it again when nobody writes to it.")
+        raise SealError(
+            f"'{words(str(path))}' was changed while it was read. Add it again when no process writes to it."
+        )
     run = Measured(seal, str(path), manifest, bundle)
     targets = [_target(run, bundle, name) for name in bundle.targets]
     content = _Content(
