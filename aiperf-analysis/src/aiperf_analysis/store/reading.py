@@ -81,7 +81,7 @@ def select(
                 runs.append(run)
                 every += [Entry(run, result, row) for result in results for row in result.rows]
     runs.sort(key=lambda run: run.created, reverse=True)
-    return Selection(runs, every, unreadable)
+    return Selection(runs, every, unreadable, tuple(targets))
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
