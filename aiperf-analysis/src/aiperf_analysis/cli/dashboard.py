@@ -1,6 +1,7 @@
 """`aiperf dashboard`: pages and a REST API of results, on a server of this machine."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,7 +27,7 @@ PORT = 8321
 )
 @click.option("--open", "opens", is_flag=True, help="Open the browser.")
 @click.pass_obj
-def dashboard(plugins: Plugins, folder: Path, url: str | None, **values: object) -> ExitCode:
+def dashboard(plugins: Plugins, /, folder: Path, url: str | None, **values: Any) -> ExitCode:
     r"""Show results as pages, and answer by a REST API.
 
     FOLDER has bundles; they are read again when they change, and never written. The server listens on this machine

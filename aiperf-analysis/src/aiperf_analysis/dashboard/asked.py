@@ -45,6 +45,11 @@ class Asked:
         return next((text for text in reversed(self.query.get(name, ())) if text), default)
 
     @property
+    def analysis(self) -> str:
+        """The analysis that the page or the endpoint shows."""
+        return self.of.analysis or ""
+
+    @property
     def filters(self) -> Filters:
         """What selects rows. Raises UsageError for a label without a name."""
         return Filters.of(self.query)

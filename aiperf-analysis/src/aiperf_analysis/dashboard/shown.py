@@ -95,6 +95,16 @@ def target_address(target: str) -> str:
     return f"/target/{quote(target, safe='')}"
 
 
+def quoted(text: str) -> str:
+    """A name as a part of an address."""
+    return quote(text, safe="")
+
+
+def literal(name: str) -> str:
+    """The pattern of targets that a name alone matches."""
+    return "".join(f"[{one}]" if one in "*?[" else one for one in name)
+
+
 def table(one: Table) -> ShownTable:
     """A table of a result."""
     lines = []

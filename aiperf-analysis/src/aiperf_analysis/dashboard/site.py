@@ -117,3 +117,10 @@ def _opened(found: "Result | _Failed") -> Result:
     if isinstance(found, _Failed):
         raise found.error
     return found
+
+
+def whole_number(name: str, text: str, most: int = 10**6) -> int:
+    """A parameter that is a whole number from 0 to `most`. Raises UsageError."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) <= most):
+        raise UsageError(f"{name} takes a whole number up to {most:,}; got {words(text[:40])!r}.")
+    return int(text)

@@ -6,7 +6,7 @@ from markupsafe import escape
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, GoneError, View
-from aiperf_analysis.dashboard.source import run_id
+from aiperf_analysis.dashboard.pages import document
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 
@@ -33,14 +33,8 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
         data["problem"] = str(error)
         status = 422 if error.exit_code != 2 else 400
     else:
-        data |= {
-            "result": result,
-            "document": escape("\n".join(map(words, result.text.split("\n")))),
-            "sources": [(one, f"/run/{run_id(one.id)}") for one in result.sources],
-            "pictures": shown.pictures(result),
-            "tables": [shown.table(one) for one in result.tables],
-            "left_out": [(one, shown.address_of(one.origin) if one.origin else "") for one in result.left_out],
-        }
+        data |= {**document.data_of(result), "form": data["form"]}
+        data["text"] = escape("\n".join(map(words, result.text.split("\n"))))
     pairs = [*pairs, *((key, text) for key, some in texts.items() for text in some)]
     given = asked.site.settings.given.get(name, {})
     own = [part for key, some in texts.items() for text in some for part in _option(options, key, text)]

@@ -7,7 +7,7 @@ from attrs import frozen
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.source import id_of
-from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_core.results.models import DISBELIEVED
 
 
@@ -49,14 +49,14 @@ def page(asked: Asked) -> View:
 def lines(selection: Selection, most: int | None = None) -> list[RunLine]:
     """The runs of a selection as lines of a list."""
     kept = selection.runs[:most]
-    entries: dict[int, list] = {id(run): [] for run in kept}
+    entries: dict[int, list[Entry]] = {id(run): [] for run in kept}
     for one in selection.every:
         if id(one.run) in entries:
             entries[id(one.run)].append(one)
     return [_line(run, entries[id(run)]) for run in kept if entries[id(run)] or not run.manifest.complete]
 
 
-def _line(run: Measured, entries: list) -> RunLine:
+def _line(run: Measured, entries: list[Entry]) -> RunLine:
     variants = Counter(one.row.verdict.value for one in entries if one.row.role == "variant")
     return RunLine(
         id=id_of(run),

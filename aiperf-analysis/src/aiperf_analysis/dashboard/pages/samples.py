@@ -5,8 +5,9 @@ import math
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
 from aiperf_analysis.dashboard.pages.runs import name_of
+from aiperf_analysis.dashboard.site import whole_number
 from aiperf_analysis.dashboard.source import id_of, run_of
-from aiperf_analysis.result import Column, Figure, Record, Table
+from aiperf_analysis.result import Cell, Column, Figure, Record, Table
 from aiperf_analysis.selection import Entry
 from aiperf_core import units
 from aiperf_core.errors import BundleError
@@ -28,7 +29,7 @@ def page(asked: Asked) -> View:
     if result is not None and len(row.samples.block):
         drawn = _drawn(result, row)
         pages = -(-len(row.samples.block) // LIMIT)
-        at = min(max(_whole(asked.one("page"), 1), 1), pages)
+        at = min(max(whole_number("page", asked.one("page", "1")), 1), pages)
         table = samples_table(result, row, (at - 1) * LIMIT, LIMIT)
     where = [("of", entry.result.target), ("row", entry.row.name)]
     return View(
@@ -51,10 +52,6 @@ def page(asked: Asked) -> View:
         csv=True,
         crumbs=[("Runs", "/runs"), (name_of(entry.run), f"/run/{run}")],
     )
-
-
-def _whole(text: str, default: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 9 else default
 
 
 def entry_of(asked: Asked) -> Entry:
@@ -93,10 +90,12 @@ def samples_table(result: TargetResult, row: Row, start: int, count: int) -> Tab
         "round": "round", "block": "block", "device_s": "device time", "wall_s": "wall time", "cpu_s": "processor time",
         "calls": "calls", "throttled": "throttled", "judged": "compared",
     }  # fmt: skip
-    columns_shown = [(key, title) for key, title in keys.items() if any(value is not None for value in getattr(samples, key))]
+    columns_shown = [
+        (key, title) for key, title in keys.items() if any(value is not None for value in getattr(samples, key))
+    ]
     records = []
     for index in range(start, min(start + count, len(samples.block))):
-        cells = {"sample": index}
+        cells: dict[str, Cell] = {"sample": index}
         for key, _ in columns_shown:
             value = getattr(samples, key)[index]
             cells[key] = _seconds(value) if key.endswith("_s") else value
