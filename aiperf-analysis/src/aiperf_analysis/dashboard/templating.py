@@ -24,6 +24,7 @@ from aiperf_core.render import svg
 PACKAGE = "aiperf_analysis.dashboard"
 # Longer texts of bundles are shown by their beginning; the JSON has them whole.
 MOST_LETTERS = 300
+MOST_LINES = 5000
 
 
 @functools.cache
@@ -46,6 +47,7 @@ def environment() -> Environment:
         "plural": units.plural,
         "with_query": filters.with_query,
         "moment": moment,
+        "lines": lines,
     }
     return made
 
@@ -56,6 +58,16 @@ def _plain(value: Any) -> Any:
         return value
     text = words(str(value))
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
+
+
+def lines(text: str) -> Markup:
+    """A long text with its lines, each without control characters."""
+    return Markup("\n").join(Markup("{}").format(_kept(line)) for line in text.split("\n")[:MOST_LINES])
+
+
+def _kept(line: str) -> str:
+    """A line with the blanks at its begin."""
+    return line[: len(line) - len(line.lstrip(" "))] + words(line)
 
 
 def moment(created: str) -> str:
