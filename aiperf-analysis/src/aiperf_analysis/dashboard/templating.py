@@ -92,7 +92,7 @@ def page(asked: Asked, view: View) -> Response:
         csv=csv,
     )  # fmt: skip
     response = HTMLResponse(body, view.status)
-    has_cookie = guard.cookie(asked.request.headers) == asked.site.settings.session
+    has_cookie = guard.cookie(asked.request.headers, asked.site.settings) == asked.site.settings.session
     if asked.site.settings.token is None and not has_cookie:
         with_cookie(response, asked.site.settings)
     return response
@@ -117,7 +117,12 @@ def login(site: Site, status: int) -> Response:
 def with_cookie(response: Response, settings: Settings) -> Response:
     """The response with the cookie of this server."""
     response.set_cookie(
-        guard.COOKIE, settings.session, httponly=True, samesite="strict", secure=settings.secure, path="/"
+        guard.cookie_name(settings),
+        settings.session,
+        httponly=True,
+        samesite="strict",
+        secure=settings.secure,
+        path="/",
     )
     return response
 
