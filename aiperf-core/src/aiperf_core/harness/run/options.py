@@ -8,8 +8,13 @@ from aiperf_core.devices.device import BUILT_IN, Device
 from aiperf_core.executor import BUILT_IN as EXECUTORS
 from aiperf_core.executor import Executor
 from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.tolerance import Tolerance
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Severity
+
+# A candidate may compile at its import, in `prepare` and at its first call: each may take this many times as long as a
+# call. The checks of a reference of another harness, which are several calls of it, too.
+COMPILING = 6
 
 
 @frozen
@@ -48,8 +53,8 @@ class Options:
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
         interval is narrow enough, and later where the least passes or samples are not taken yet.
     min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
-    timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which
-        may compile, may take six times as long.
+    timeout_s: seconds after which a call or a preparation counts as hung. Import, preparation and first call of a
+        candidate, which may compile, may take six times as long each.
     floor: the smallest relative difference that matters in practice.
     width: sampling may stop when the relative half-width of every speedup's interval is below this.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
@@ -63,6 +68,7 @@ class Options:
     checks: the checks of plugins, beside the core's.
     severities: severities of plugins' issues, by id.
     baseline: the implementation that counts as the baseline; None takes the declared one.
+    tolerance: in place of the benchmark's, with the user's reason; None takes the benchmark's.
     """
 
     device: str | None = None
@@ -86,6 +92,7 @@ class Options:
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
     baseline: str | None = None
+    tolerance: Tolerance | None = None
 
     @property
     def rounds(self) -> int:

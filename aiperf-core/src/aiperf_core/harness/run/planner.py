@@ -124,7 +124,7 @@ class Planner(Machine):
             names = describer.ask("inputs", timeout=IMPORT_TIMEOUT_S, target=target)
         except ChildError as error:
             raise AiperfError(f"{target['name']!r} cannot be used: {error}") from None
-        check_inputs(self.options.candidate, names)
+        check_inputs(self.options.candidate, names["inputs"], names["sizes"])
 
     def _plan(self, selection: Selection, described: Described) -> Plan | SkippedTarget:
         name = selection.name

@@ -26,6 +26,7 @@ from aiperf_core.harness.run.durations import FINAL, TimeLeft
 from aiperf_core.harness.run.evidence import apply_findings, evidence_of
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.last_round import LastRound
+from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, undecided
 from aiperf_core.harness.run.setup import SamplingState, Setup
 from aiperf_core.harness.run.workers import Workers
@@ -150,11 +151,12 @@ class TargetRun:
             seed=self._first_seed,
             static_seed=self._rng.getrandbits(62),
             off=sorted(setup.options.off),
+            tolerance=asdict(setup.options.tolerance) if setup.options.tolerance else None,
         )
         self._workers.spawn(self._active)
         self._facts = environment.facts(setup.device.name)  # while the others are busy
         try:
-            self._opened = judge.collect(timeout=setup.options.timeout_s)
+            self._opened = judge.collect(timeout=setup.options.timeout_s * (COMPILING if setup.foreign else 1))
         except ChildError as error:
             judge.kill()
             text = str(error)
