@@ -17,6 +17,7 @@ from aiperf_core.benchmark import Benchmark
 from aiperf_core.candidate_format import CandidateFormat, Code
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError, ContractError, UsageError
+from aiperf_core.formats.execute import blamed_on
 from aiperf_core.names import words
 from aiperf_core.tolerance import fp32_reduction
 
@@ -173,10 +174,8 @@ def _definition(path: Path) -> _Definition:
         lacks = ", ".join([*missing, *([] if isinstance(document.get("reference"), str) else ["reference"])])
         raise BenchmarkError(f"{path}: is no definition: it has no {lacks}.")
     module = ModuleType(f"flashinfer_trace_{path.stem}")
-    try:
+    with blamed_on(path, "importing its reference"):
         exec(compile(document["reference"], str(path), "exec"), vars(module))
-    except Exception as error:
-        raise BenchmarkError(f"{path}: its reference raised {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "run", None)):
         raise BenchmarkError(f"{path}: its reference defines no function 'run'.")
     workloads = [one["workload"] for one in _lines(path)] or [{"axes": {}, "inputs": {}}]
@@ -227,7 +226,7 @@ def _benchmark(definition: _Definition) -> Benchmark:
         import torch
 
         wide = any(isinstance(one, torch.Tensor) and one.dtype == torch.float64 for one in arguments.values())
-        with torch.no_grad():
+        with torch.no_grad(), blamed_on(path, "its reference"):
             answer = _named(run(*(arguments[name] for name in input_names)), output_names)
         if wide:
             return answer

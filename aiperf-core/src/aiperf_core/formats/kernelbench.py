@@ -16,7 +16,7 @@ from aiperf_core.benchmark import Benchmark
 from aiperf_core.candidate_format import CandidateFormat, Code
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.formats.execute import execute
+from aiperf_core.formats.execute import blamed_on, execute
 from aiperf_core.formats.text import python_text
 from aiperf_core.tolerance import fp32_reduction
 
@@ -105,14 +105,16 @@ def _benchmark(path: Path) -> Benchmark:
     input_bytes = sum(one.nbytes for one in pytree.tensors(examples))
 
     def inputs(device: str, generator: Any) -> dict[str, Any]:
-        return dict(zip(names, _drawn(module.get_inputs, generator.initial_seed(), device), strict=True))
+        with blamed_on(path, "get_inputs"):
+            return dict(zip(names, _drawn(module.get_inputs, generator.initial_seed(), device), strict=True))
 
     def static(device: str, generator: Any) -> dict[str, Any]:
         import torch
 
         seed = int(torch.randint(1 << 31, (), generator=generator, device=device))
-        made_of = {"seed": seed, "init_inputs": _packed(_drawn(module.get_init_inputs, seed, device))}
-        model = _make(module.Model, made_of, device)
+        with blamed_on(path, "making Model of get_init_inputs"):
+            made_of = {"seed": seed, "init_inputs": _packed(_drawn(module.get_init_inputs, seed, device))}
+            model = _make(module.Model, made_of, device)
         weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
         return {MADE_OF: {**made_of, "weights": weights}}
 
@@ -125,7 +127,8 @@ def _benchmark(path: Path) -> Benchmark:
             with contextlib.suppress(RuntimeError):
                 return _answer(module.Model, arguments, given, torch.float64)
             given = [_as(one, example) for one, example in zip(given, examples, strict=True)]
-        return _answer(module.Model, arguments, given, torch.get_default_dtype())
+        with blamed_on(path, "Model"):
+            return _answer(module.Model, arguments, given, torch.get_default_dtype())
 
     def cost() -> Cost:
         return Cost(bytes_read=input_bytes or 1)
@@ -168,10 +171,8 @@ def _as(value: Any, example: Any) -> Any:
 def _trusted(path: Path) -> ModuleType:
     from importlib.machinery import SourceFileLoader
 
-    try:
+    with blamed_on(path, "importing it"):
         module = execute(f"kernelbench_{path.stem}", SourceFileLoader(f"kernelbench_{path.stem}", str(path)))
-    except Exception as error:
-        raise BenchmarkError(f"{path}: cannot be used: importing it raised {type(error).__name__}: {error}") from error
     missing = [name for name in _PARTS if not callable(getattr(module, name, None))]
     if missing:
         raise BenchmarkError(f"{path}: has no {', no '.join(missing)}; a reference needs {', '.join(_PARTS)}.")

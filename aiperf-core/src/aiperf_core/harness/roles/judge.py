@@ -35,7 +35,7 @@ from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
-from aiperf_core.tolerance import Tolerance
+from aiperf_core.tolerance import TOLERANCES, Tolerance
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 # Smaller working sets are handled by a single thread. Torch's threads meet at a barrier after each operation: on a busy
@@ -234,9 +234,9 @@ class Judge(Service):
 
     @property
     def _tolerance_text(self) -> str:
-        """The tolerance for the result; with its reason where the benchmark does not declare it."""
+        """The tolerance for the result; with its reason where it is no named one."""
         own = self._own_tolerance
-        return f"{own}: {own.reason}" if own else str(self._tolerance)
+        return f"{own}: {own.reason}" if own and own.name not in TOLERANCES else str(self._tolerance)
 
     @property
     def _exact(self) -> bool:

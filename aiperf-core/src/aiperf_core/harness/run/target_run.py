@@ -163,7 +163,8 @@ class TargetRun:
             if error.kind == "skip":
                 raise SkipError(text) from None
             sizes = ", ".join(f"{name}={value:g}" for name, value in setup.params.items())
-            where = "" if setup.target.name in text else f"{setup.target.name!r} could not be set up at {sizes}: "
+            named = setup.target.name in text or (setup.foreign and error.kind == "mistake")
+            where = "" if named else f"{setup.target.name!r} could not be set up at {sizes or 'its only size'}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
         judge.paused = setup.pausing
