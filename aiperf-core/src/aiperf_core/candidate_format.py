@@ -67,13 +67,14 @@ class CandidateFormat:
     needs_reference: `--target` names a trusted file, from which `benchmark` makes the benchmark; otherwise it names an
         installed target.
     method: the method of the class that is timed, for messages; None where the entry is a function.
-    by_position: the inputs are passed by position, in the order of the workload; otherwise by name.
+    by_position: the inputs are passed by position, in the order of the workload; False by name; None in another way, so
+        that the arguments of a candidate are not checked.
     hidden: arguments of the benchmark that `adapt` uses itself, and that the candidate's code does not receive.
     """
 
     needs_reference: ClassVar[bool] = True
     method: ClassVar[str | None] = None
-    by_position: ClassVar[bool] = True
+    by_position: ClassVar[bool | None] = True
     hidden: ClassVar[frozenset[str]] = frozenset()
 
     def code(self, path: Path, data: bytes) -> Code:

@@ -76,12 +76,13 @@ def _solution(path: Path, data: bytes) -> Code:
     if not separator or not function.isidentifier():
         raise UsageError(f"'{path}' has the entry point {words(entry)!r}; accepted is FILE.py::FUNCTION")
     texts = {str(one.get("path")): one.get("content") for one in sources if isinstance(one, dict)}
-    if [*texts] != [file] or not isinstance(texts[file], str):
+    text = texts.get(file)
+    if len(texts) != 1 or not isinstance(text, str):
         raise UsageError(
             f"'{path}' has the sources {', '.join(map(words, texts)) or 'none'}; accepted is {words(file)!r} alone, "
             "the file of its entry point"
         )
-    return Code(texts[file], function)
+    return Code(text, function)
 
 
 def _as_implementation(function: Any, input_names: Sequence[str]) -> type:
@@ -254,9 +255,11 @@ def _benchmark(definition: _Definition) -> Benchmark:
 
 def _presets(definition: _Definition) -> dict[str, dict[str, float]]:
     """The sizes of each workload by its uuid; the first one is that of each device, the smallest that of `smoke`."""
-    sizes = [{**definition.sizes(one), _CHOSEN: index} for index, one in enumerate(definition.workloads)]
+    sizes: list[dict[str, float]] = [
+        {**definition.sizes(one), _CHOSEN: index} for index, one in enumerate(definition.workloads)
+    ]
 
-    def elements(one: Mapping[str, int]) -> int:
+    def elements(one: Mapping[str, float]) -> int:
         return sum(_nbytes(*spec) for spec in definition.specs("inputs", one).values())
 
     by_uuid = {str(one.get("uuid", "")): own for one, own in zip(definition.workloads, sizes, strict=True)}

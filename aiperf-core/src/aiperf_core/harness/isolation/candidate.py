@@ -70,7 +70,7 @@ def check_inputs(source: CandidateSource, input_names: Collection[str], more: Co
     """
     kind, tree = source.format.resolve(), _parse(source.path, source.text)
     found = _entry(tree, source.entry)
-    if found is None:
+    if found is None or kind.by_position is None:
         return
     names = [name for name in input_names if name not in kind.hidden]
     if kind.by_position:
