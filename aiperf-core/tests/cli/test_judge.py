@@ -263,6 +263,29 @@ def test_a_reference_is_allowed_its_own_error(machine: Machine) -> None:
     assert machine.judge(half, *options).returncode == 3
 
 
+DEFINITION = {
+    "name": "scale",
+    "axes": {"n": {"type": "const", "value": 513}},
+    "inputs": {"x": {"shape": ["n", "n"], "dtype": "float32"}, "by": {"shape": ["n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["n", "n"], "dtype": "float32"}},
+    "reference": "def run(x, by):\n    return x * by + by\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("return torch.addcmul(by, x, by)", 0), ("return torch.addcmul(by, x, by).half().float()", 3)]
+)
+def test_a_solution_of_flashinfer_trace_is_judged(machine: Machine, text: str, code: int) -> None:
+    definition = machine.folder / "scale.json"
+    definition.write_text(json.dumps(DEFINITION))
+    source = {"path": "main.py", "content": f"import torch\n\ndef scaled(x, by):\n    {text}\n"}
+    solution = {"spec": {"language": "python", "entry_point": "main.py::scaled"}, "sources": [source]}
+    options = ("--target", str(definition), "--format", "flashinfer-trace", "--json", "--size", "cpu")
+    done = machine.judge(json.dumps(solution), *options, file="solution.json")
+    assert done.returncode == code, (done.stdout[-2000:], done.stderr)
+    assert json.loads(done.stdout)["targets"][0]["rows"][1]["judgement"]["samples"] > 0
+
+
 def test_a_tolerance_has_its_reason_in_the_result(machine: Machine) -> None:
     rounded = HONEST.replace("torch.softmax(x, dim=-1)", "torch.softmax(x, dim=-1).bfloat16().float()")
     assert machine.judge(rounded).returncode == 3

@@ -311,11 +311,12 @@ def _shape(one: Sequence[float]) -> tuple[Any, list[int]]:
 
 
 def _nbytes(dtype: str, shape: Sequence[int] | None) -> int:
+    """The bytes of a tensor; 0 of a scalar."""
     import math
 
     import torch
 
-    return math.prod(shape or []) * torch.empty(0, dtype=getattr(torch, dtype)).element_size()
+    return 0 if shape is None else math.prod(shape) * torch.empty(0, dtype=getattr(torch, dtype)).element_size()
 
 
 def _parsed(path: Path, data: bytes, error: type[Exception]) -> dict[str, Any]:
