@@ -17,6 +17,10 @@ from aiperf_core.validity.issues import Severity
 COMPILING = 6
 
 
+# The longest sampling of a target that goes on until it is decided.
+LONGEST_S = 600.0
+
+
 @frozen
 class Tier:
     """How much a run proves.
@@ -53,6 +57,8 @@ class Options:
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
         interval is narrow enough, and later where the least passes or samples are not taken yet.
     min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
+    until_decided: whether sampling goes on until the interval of every speedup allows a verdict, for at most
+        `LONGEST_S` in all rounds.
     timeout_s: seconds after which a call or a preparation counts as hung. Import, preparation and first call of a
         candidate, which may compile, may take six times as long each.
     floor: the smallest relative difference that matters in practice.
@@ -80,6 +86,7 @@ class Options:
     tier: str = "quick"
     budget_s: float | None = None
     min_samples: int = 0
+    until_decided: bool = False
     timeout_s: float = 60.0
     floor: float = 0.01
     width: float = 0.005
@@ -104,6 +111,12 @@ class Options:
         """Seconds of sampling in one round."""
         budget = TIERS[self.tier].budget_s if self.budget_s is None else self.budget_s
         return budget / self.rounds
+
+    @property
+    def longest_round_s(self) -> float:
+        """Seconds after which sampling in one round ends, decided or not."""
+        longest = LONGEST_S / self.rounds if self.until_decided else 0.0
+        return max(self.round_budget_s, longest)
 
     @property
     def controls(self) -> bool:

@@ -23,7 +23,7 @@ from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.measurements import Estimate, Steady
 from aiperf_core.results.models import Finding, Verdict
-from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
+from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval, verdict
 
 WARMUP_SAMPLES = 2
 # An implementation whose calls take so long is warm after the first two.
@@ -606,6 +606,25 @@ def undecided(
             if interval is None or half_width(interval) > width:
                 return one, interval
     return None
+
+
+def verdicts(
+    implementations: list[ImplementationRun], clock: str, floor: float, round_number: int
+) -> dict[str, Verdict]:
+    """What the intervals of the speedups in one round allow to say, by active implementation.
+
+    INCONCLUSIVE where there is no interval. Empty without a baseline.
+    """
+    baseline, length = implementations[0], len(implementations)
+    if not baseline.active:
+        return {}
+    top = _of_round(baseline.blocks(clock, length), round_number)
+    found = {}
+    for one in implementations[1:]:
+        if one.active and one.declared.role != "control":
+            interval = ratio_interval(top, _of_round(one.blocks(clock, length), round_number))
+            found[one.name] = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
+    return found
 
 
 def _of_round(blocks: Blocks, round_number: int) -> Blocks:
