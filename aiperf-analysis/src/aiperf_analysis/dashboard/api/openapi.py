@@ -88,6 +88,7 @@ def _operation(site: Site, one: Endpoint) -> dict[str, Any]:
             "required": True,
             "content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}},
         }
+        found["responses"]["201"] = {"description": "It was added.", "content": content}
         found["security"] = [{"token": []}]
     return found
 
