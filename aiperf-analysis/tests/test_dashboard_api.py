@@ -37,6 +37,7 @@ source = "a wish"
 date = 2026-11-01
 """
 
+
 @schemathesis.serializer("application/x-tar")
 def as_it_is(_, value):
     """The body of an added bundle: any bytes."""

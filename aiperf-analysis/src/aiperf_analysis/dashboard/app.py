@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qs
 
 import anyio
 from starlette.applications import Starlette
@@ -81,6 +82,8 @@ def _handler(site: Site, one: Page | Endpoint) -> Handler:
         except AiperfError as error:
             status, title = _status(error)
             return _problem(asked, status, title, str(error))
+        except Exception as error:
+            return await _on_bug(request, error)
 
     return handle
 
@@ -142,9 +145,12 @@ async def _login(request: Request) -> Response:
     site: Site = request.app.state.site
     if request.method == "GET":
         return templating.login(site, 200)
-    form = await request.form(max_files=0, max_fields=4)
-    token = form.get("token")
-    if site.settings.token is None or (isinstance(token, str) and guard.same(token.strip(), site.settings.token)):
+    try:
+        body = (await request.body()).decode(errors="replace")
+    except ClientDisconnect:
+        return templating.error(site, request, 413, "Body too large", "A token is shorter.")
+    token = next(iter(parse_qs(body, max_num_fields=8).get("token", [])), "") if body.count("&") < 8 else ""
+    if site.settings.token is None or guard.same(token.strip(), site.settings.token):
         return templating.with_cookie(RedirectResponse("/", status_code=303), site.settings)
     return templating.login(site, 403)
 

@@ -48,42 +48,49 @@ def serve(plugins: Plugins, folder: Path, url: str | None, wanted: Wanted, tell:
     check(wanted, url)
     source = source_of(folder, url)
     settings = settings_of(plugins, wanted)
-    with listening(wanted) as sock:
-        import uvicorn
-
-        from aiperf_analysis.dashboard.app import create_app
-
-        app = create_app(source, settings, plugins)
-        address = address_of(wanted, sock)
-        for line in greeting(address, source, settings):
-            tell(line)
-        if wanted.opens and wanted.socket is None:
-            import webbrowser
-
-            webbrowser.open(entrance(address, settings))
-        config = uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=wanted.behind_proxy,
-            limit_concurrency=MOST_AT_ONCE,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=END_S,
-            ssl_certfile=wanted.certificate and str(wanted.certificate),
-            ssl_keyfile=wanted.key and str(wanted.key),
-            lifespan="off",
-            ws="none",
-        )
-        try:
-            uvicorn.Server(config).run(sockets=[sock])
-        except KeyboardInterrupt:
-            pass
-        finally:
-            if wanted.socket is not None:
-                wanted.socket.unlink(missing_ok=True)
+    sock = listening(wanted)
+    try:
+        _serve(sock, plugins, source, settings, wanted, tell)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sock.close()
+        if wanted.socket is not None:
+            wanted.socket.unlink(missing_ok=True)
     return ExitCode.OK
+
+
+def _serve(
+    sock: socket.socket, plugins: Plugins, source: Source, settings: Settings, wanted: Wanted, tell: Callable[..., Any]
+) -> None:
+    import uvicorn
+
+    from aiperf_analysis.dashboard.app import create_app
+
+    app = create_app(source, settings, plugins)
+    address = address_of(wanted, sock)
+    for line in greeting(address, source, settings):
+        tell(line)
+    if wanted.opens and wanted.socket is None:
+        import webbrowser
+
+        webbrowser.open(entrance(address, settings))
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=wanted.behind_proxy,
+        limit_concurrency=MOST_AT_ONCE,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=END_S,
+        ssl_certfile=wanted.certificate and str(wanted.certificate),
+        ssl_keyfile=wanted.key and str(wanted.key),
+        lifespan="off",
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[sock])
 
 
 def check(wanted: Wanted, url: str | None) -> None:
