@@ -6,6 +6,7 @@ Rows that are not believed never enter a figure: they are `left_out`. Rows are p
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -149,18 +150,25 @@ class Read:
     results: Sequence[TargetResult]
 
 
-_READ: dict[tuple[str, str], TargetResult] = {}
+_READ: dict[tuple[str, int], TargetResult] = {}
+_LOCK = threading.Lock()
 _KEPT = 4  # targets whose samples stay in memory
 
 
 def _with_samples(bundle: Bundle, target: str) -> TargetResult:
-    """A target with its samples. A few are kept, since analyses ask for the rows of a target one after the other."""
-    key = (str(bundle.path), target)
-    if key not in _READ:
-        while len(_READ) >= _KEPT:
-            _READ.pop(next(iter(_READ)))
-        _READ[key] = bundle.target(target)
-    return _READ[key]
+    """A target with its samples. A few are kept, since analyses ask for the rows of a target one after the other.
+
+    The time of its document is a part of the key: a server reads bundles that are written meanwhile.
+    """
+    with _LOCK:
+        path = bundle.target_path(target)
+        key = (str(path), path.stat().st_mtime_ns if path.exists() else 0)
+        found = _READ.get(key)
+        if found is None:
+            found = _READ[key] = bundle.target(target)
+            while len(_READ) > _KEPT:
+                _READ.pop(next(iter(_READ)))
+        return found
 
 
 @frozen(eq=False)

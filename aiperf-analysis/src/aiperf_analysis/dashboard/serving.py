@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ def _serve(
         lifespan="off",
         ws="none",
     )
+    threading.Thread(target=app.state.site.warm, daemon=True).start()
     uvicorn.Server(config).run(sockets=[sock])
 
 

@@ -1,6 +1,8 @@
 """A `Result` as data of templates: cells as texts with links, pictures as SVG, options as fields of a form."""
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -147,18 +149,32 @@ def sorted_by(cell: Any) -> str:
     return repr(float(value))
 
 
+_DRAWN: "OrderedDict[int, tuple[Result, list[ShownPicture]]]" = OrderedDict()
+_KEPT = 16  # results whose pictures stay drawn
+_LOCK = threading.Lock()
+
+
 def pictures(result: Result) -> list[ShownPicture]:
-    """The pictures of a result."""
-    return [
-        ShownPicture(
-            name=one.name,
-            title=one.title,
-            message=one.message,
-            drawn=svg.markup(drawings.picture(one)),
-            table=_of_drawing(one),
-        )
-        for one in result.drawings
-    ]
+    """The pictures of a result. Those of the last results stay drawn, since a site keeps its results."""
+    with _LOCK:
+        kept = _DRAWN.get(id(result))
+    if kept is None:
+        kept = (result, [_picture(one) for one in result.drawings])
+        with _LOCK:
+            _DRAWN[id(result)] = kept
+            while len(_DRAWN) > _KEPT:
+                _DRAWN.popitem(last=False)
+    return kept[1]
+
+
+def _picture(one: Drawing) -> ShownPicture:
+    return ShownPicture(
+        name=one.name,
+        title=one.title,
+        message=one.message,
+        drawn=svg.markup(drawings.picture(one)),
+        table=_of_drawing(one),
+    )
 
 
 def _of_drawing(one: Drawing) -> ShownTable:

@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +93,11 @@ class Site:
             while len(self._results) > RESULTS:
                 self._results.popitem(last=False)
         return _opened(found)
+
+    def warm(self) -> None:
+        """Read the results and compute the history once, so that the first reader need not wait."""
+        with suppress(AiperfError):
+            self.result("history", Filters(), {})
 
     def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
         try:

@@ -11,7 +11,7 @@ from aiperf_analysis.selection import Entry
 from aiperf_core import units
 from aiperf_core.results.models import DISBELIEVED
 
-LIMIT = 500  # rows of a page
+LIMIT = 200  # rows of a page
 NOT_BELIEVED = "the row is not believed"
 COLUMNS = [
     Column("row", "implementation"),
