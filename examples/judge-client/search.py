@@ -74,9 +74,7 @@ def main(path: str, count: int = 20) -> int:
             speedup = (answer.get("speedup") or {}).get("value", 0.0)
             if answer["verdict"] == "FASTER" and speedup > best[1]:
                 best = (name, speedup)
-            print(
-                f"{name:12} {answer['verdict']!s:13} {speedup:6.3f}x  {answer['seconds']:.2f} s  {answer.get('error', '')}"
-            )
+            print(f"{name:12} {answer['verdict']!s:13} {speedup:6.3f}x  {answer['seconds']:.2f} s")
         lines.close()
     print(f"right about {right} of {count}; best: {best[0]} {best[1]:.3f}x")
     return 0 if right == count else 1
