@@ -1,7 +1,7 @@
 """A service on a Unix socket that judges candidates: a JSON object a line in, and one out, in the order of arrival.
 
 A request has `code`, the text of a candidate, or `file`, the path of one, and may have an `id`, which the answer
-repeats. One candidate is judged at a time, whoever sent it.
+repeats. One candidate is judged at a time.
 """
 
 import contextlib
@@ -167,7 +167,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A listening socket at a path. A socket on which nobody listens any more is replaced."""
+    """A listening socket at a path. A socket without a listener is replaced."""
     if path.exists() or path.is_symlink():
         _make_room(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
