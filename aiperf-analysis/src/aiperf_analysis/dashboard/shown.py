@@ -154,7 +154,7 @@ def pictures(result: Result) -> list[ShownPicture]:
             name=one.name,
             title=one.title,
             message=one.message,
-            drawn=svg.markup(drawings.picture(one)),
+            drawn=svg.markup(drawings.picture(one, address_of)),
             table=_of_drawing(one),
         )
         for one in result.drawings

@@ -1,7 +1,7 @@
 """A forest plot: a line for each row with its interval, its verdict by form and by word, and the floor as a band.
 
-A picture of at least `STACKED` pixels has names at the left and figures at the right; a narrower one has them above each
-interval, so that they stay readable on a telephone.
+A picture of at least `STACKED` pixels has names at the left and figures at the right; a narrower picture has them above
+each interval, so that they stay readable on a telephone.
 """
 
 import math
@@ -111,7 +111,8 @@ def speedups(
             value=one.value,
             low=one.low,
             high=one.high,
-            told=(units.ratio_estimate(one).value, units.ratio_estimate(one).interval),
+            told=_as_texts(one),
+            reason="" if _is_finite(one) else "beyond the range of numbers",
             verdict=verdict,
             href=href,
         )
@@ -133,6 +134,17 @@ def speedups(
         kind="figure forest",
     )
     return draw(found, frame)
+
+
+def _is_finite(one: Estimate) -> bool:
+    return all(map(math.isfinite, (one.value, one.low, one.high)))
+
+
+def _as_texts(one: Estimate) -> tuple[str, str]:
+    if not _is_finite(one):
+        return "", ""
+    shown = units.ratio_estimate(one)
+    return shown.value, shown.interval
 
 
 def ratio_ticks(scale: Scale, most: int) -> list[float]:
