@@ -1,6 +1,6 @@
 """The pages: a file each, with a function `page(asked) -> View`."""
 
-from aiperf_analysis.dashboard.registry import RUNS, Page
+from aiperf_analysis.dashboard.registry import COMPARE, RUNS, Page
 
 _HERE = "aiperf_analysis.dashboard.pages"
 # Analyses of files instead of bundles.
@@ -40,6 +40,14 @@ PAGES: tuple[Page, ...] = (
         question="What differs between two runs, and what became faster or slower?",
         load=f"{_HERE}.compare:page",
         section=RUNS,
+    ),
+    Page(
+        path="/roofline",
+        name="roofline",
+        title="Roofline",
+        question="How near is each implementation to what its machine allows?",
+        load=f"{_HERE}.roofline:page",
+        section=COMPARE,
     ),
     Page(
         path="/target/{t:path}",

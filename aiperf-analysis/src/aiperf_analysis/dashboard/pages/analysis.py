@@ -7,14 +7,13 @@ from markupsafe import escape
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, GoneError, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_core.errors import AiperfError
+from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 
 
 def page(asked: Asked) -> View:
     """The page of the analysis that the registry names. Where it has no result, the form and the reason."""
-    name = asked.of.analysis or ""
-    return of(asked, name)
+    return of(asked, asked.analysis)
 
 
 def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more: Any) -> View:
@@ -31,7 +30,7 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
         raise
     except AiperfError as error:
         data["problem"] = str(error)
-        status = 422 if error.exit_code != 2 else 400
+        status = 400 if texts and isinstance(error, UsageError) else 200
     else:
         data |= {**document.data_of(result), "form": data["form"]}
         data["text"] = escape("\n".join(map(words, result.text.split("\n"))))
