@@ -33,6 +33,15 @@ def test_verdicts_have_a_form_and_a_word(wide):
     assert [one.rpartition(" ")[2] for one in texts(picture) if "[" in one] == ["FASTER", "SAME", "SLOWER"]
 
 
+def test_intervals_have_the_colour_of_their_verdict():
+    picture = forest.speedups(rows(), title="t", floor=0.01)
+    whiskers = [one for one in picture.shapes if one.kind.startswith("whisker")]
+    assert [one.kind for one in whiskers] == ["whisker v-FASTER", "whisker v-SAME", "whisker v-SLOWER"]
+    assert [svg.properties(one)["stroke"] for one in whiskers] == [
+        svg.PALETTE[name] for name in ("good", "quiet", "warn")
+    ]
+
+
 def test_the_message_is_made_from_the_figures():
     picture = forest.speedups([*rows(3), ("far", Estimate(9.0, 8.9, 9.1), "FASTER", "")], title="t", floor=0.01)
     assert picture.alt == "2 FASTER, 1 SAME, 1 SLOWER; farthest from 1x: far, 9.00x [8.90, 9.10]"

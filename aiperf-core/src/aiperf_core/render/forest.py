@@ -281,6 +281,6 @@ def _interval(one: Line, x: Scale, y: float) -> list[Shape]:
     form, kind = marks.VERDICTS.get(one.verdict, ("circle", f"mark {one.kind}"))
     shapes: list[Shape] = []
     if one.ends:
-        shapes.append(line(x(one.ends[0]), y, x(one.ends[1]), y, f"whisker {kind.removeprefix('hollow ')}"))
+        shapes.append(line(x(one.ends[0]), y, x(one.ends[1]), y, f"whisker {kind.split()[-1]}"))
     tip = f"{one.name[:TIP]}: {_told(one)}"
     return [*shapes, mark(x(one.value), y, 4.0, form, kind, tip, one.href)]
