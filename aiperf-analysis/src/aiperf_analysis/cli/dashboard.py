@@ -21,7 +21,12 @@ PORT = 8321
 @click.option("--certificate", type=click.Path(path_type=Path), metavar="FILE", help="TLS: the certificate, PEM.")
 @click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="TLS: its private key, PEM.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy of yours ends TLS before this server.")
-@click.option("--accept", is_flag=True, help="Accept bundles by PUT, with a token; needs --db.")
+@click.option(
+    "--accept",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Accept bundles by PUT with a token, and keep them there; needs --db.",
+)
 @click.option(
     "--set", "given", multiple=True, metavar="ANALYSIS.OPTION=VALUE", help="An option that only a command line gives."
 )

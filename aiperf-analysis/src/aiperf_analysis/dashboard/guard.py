@@ -4,6 +4,7 @@ Host names are checked against DNS rebinding; a token off loopback; for actions 
 origin; sizes of addresses and bodies. Answers carry a policy by which a browser loads nothing from elsewhere.
 """
 
+import hashlib
 import hmac
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
@@ -15,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aiperf_analysis.dashboard.settings import LOOPBACK, Settings
 
-COOKIE = "aiperf"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -96,7 +96,11 @@ class Guard:
     def _adding(self, headers: Headers) -> tuple[int, str, str] | None:
         wanted = self.settings.add_token
         if wanted is None:
-            return 403, "No bundles accepted", "Start the dashboard with --db URL and --accept to accept bundles."
+            return (
+                403,
+                "No bundles accepted",
+                "Start the dashboard with --db URL and --accept FOLDER to accept bundles.",
+            )
         if not same(_bearer(headers), wanted):
             return 401, "Token needed", "Send the header Authorization: Bearer TOKEN with a token of the scope add."
         return None
@@ -108,7 +112,7 @@ class Guard:
 
     def has_cookie(self, headers: Headers) -> bool:
         """Whether a request has the cookie of this server."""
-        return same(cookie(headers), self.settings.session)
+        return same(cookie(headers, self.settings), self.settings.session)
 
     def _foreign(self, path: str, headers: Headers, host: str) -> tuple[int, str, str] | None:
         """Why an action is refused: it comes from another site, or without the cookie."""
@@ -142,10 +146,15 @@ def same(given: str, wanted: str) -> bool:
     return bool(given) and hmac.compare_digest(given.encode(), wanted.encode())
 
 
-def cookie(headers: Headers) -> str:
+def cookie_name(settings: Settings) -> str:
+    """The name of the cookie: of each server its own, since a browser sends a cookie to all ports of a host."""
+    return f"aiperf-{hashlib.sha256(settings.session.encode()).hexdigest()[:8]}"
+
+
+def cookie(headers: Headers, settings: Settings) -> str:
     """The cookie of this server; empty without one."""
     try:
-        found: Any = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found: Any = SimpleCookie(headers.get("cookie", "")).get(cookie_name(settings))
     except CookieError:
         return ""
     return found.value if found else ""

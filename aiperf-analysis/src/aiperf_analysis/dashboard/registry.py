@@ -135,4 +135,5 @@ def endpoints(plugins: Plugins) -> list[Endpoint]:
     """All endpoints: those of `api.ENDPOINTS`, one for each analysis, and the old addresses."""
     from aiperf_analysis.dashboard.api import ENDPOINTS, of_analyses, old
 
-    return [*ENDPOINTS, *of_analyses(plugins), *old(plugins)]
+    found = [*ENDPOINTS, *of_analyses(plugins)]
+    return [*found, *old(found)]

@@ -33,7 +33,7 @@ class Wanted:
     certificate: Path | None
     key: Path | None
     behind_proxy: bool
-    accept: bool
+    accept: Path | None
     given: tuple[str, ...]
     opens: bool
 
@@ -98,7 +98,7 @@ def check(wanted: Wanted, url: str | None) -> None:
             f"--host {words(wanted.host)} lets other machines reach the server, and its token would cross the network "
             "in clear. Give --certificate and --key for TLS, or --behind-proxy if a proxy of yours ends TLS."
         )
-    if wanted.accept and url is None:
+    if wanted.accept is not None and url is None:
         raise UsageError("--accept adds bundles to a store; name it with --db URL.")
 
 
@@ -121,7 +121,8 @@ def settings_of(plugins: Plugins, wanted: Wanted) -> Settings:
     return Settings(
         hosts=(*wanted.hosts, *(() if wanted.is_local else (wanted.host,))),
         token=None if wanted.is_local else secrets.token_urlsafe(24),
-        add_token=secrets.token_urlsafe(24) if wanted.accept else None,
+        add_token=secrets.token_urlsafe(24) if wanted.accept is not None else None,
+        accepted=wanted.accept,
         secure=wanted.certificate is not None or wanted.behind_proxy,
         given=_given(plugins, wanted.given),
     )

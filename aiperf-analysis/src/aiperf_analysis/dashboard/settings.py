@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import field, frozen
 
@@ -15,6 +16,7 @@ class Settings:
     hosts: host names that a request may name, beside those of loopback.
     token: what a reader must show; None on loopback, where none is needed.
     add_token: what `PUT /api/v1/bundles/{id}` needs; None accepts no bundle.
+    accepted: the folder that keeps the bundles which were added.
     secure: whether readers come by HTTPS, so that cookies are for HTTPS only.
     given: options of analyses that only the command line gives, by analysis and option.
     session: the value of the cookie of this server. It is another after each start.
@@ -25,6 +27,7 @@ class Settings:
     hosts: tuple[str, ...] = ()
     token: str | None = None
     add_token: str | None = None
+    accepted: Path | None = None
     secure: bool = False
     given: Mapping[str, Mapping[str, str]] = field(factory=dict)
     session: str = field(factory=lambda: secrets.token_urlsafe(32))

@@ -10,7 +10,7 @@ from attrs import frozen
 from markupsafe import Markup
 
 from aiperf_analysis.dashboard.source import run_id
-from aiperf_analysis.options import CHOICES, HELP, LOCAL, METAVAR, kind_of
+from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
 from aiperf_analysis.render import drawings, figures
 from aiperf_analysis.result import Drawing, Figure, Origin, Result, Table
 from aiperf_core.render import svg
@@ -196,7 +196,7 @@ def form(options: type[Any], query: Mapping[str, Sequence[str]]) -> list[Option]
     """The fields of the options of an analysis, with what the query gives. Options of command lines are not shown."""
     found = []
     for one in attrs.fields(options):
-        if one.metadata.get(LOCAL):
+        if is_local(options, one):
             continue
         name = one.name.replace("_", "-")
         kind = kind_of(options, one.name)

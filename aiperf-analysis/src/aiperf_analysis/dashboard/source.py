@@ -242,6 +242,11 @@ class StoreSource:
             self._selections.move_to_end(key)
             return self._selections[key]
 
+    def forget(self) -> None:
+        """Look at the store anew with the next request."""
+        with self._lock:
+            self._looked = -LOOK_S
+
     def _look(self) -> str:
         from aiperf_analysis.store.database import StoreError, opened
         from aiperf_analysis.store.reading import state

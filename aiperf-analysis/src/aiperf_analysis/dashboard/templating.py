@@ -24,6 +24,7 @@ from aiperf_core.render import svg
 PACKAGE = "aiperf_analysis.dashboard"
 # Longer texts of bundles are shown by their beginning; the JSON has them whole.
 MOST_LETTERS = 300
+MOST_LINES = 5000
 
 
 @functools.cache
@@ -46,6 +47,7 @@ def environment() -> Environment:
         "plural": units.plural,
         "with_query": filters.with_query,
         "moment": moment,
+        "lines": lines,
     }
     return made
 
@@ -56,6 +58,16 @@ def _plain(value: Any) -> Any:
         return value
     text = words(str(value))
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
+
+
+def lines(text: str) -> Markup:
+    """A long text with its lines, each without control characters."""
+    return Markup("\n").join(Markup("{}").format(_kept(line)) for line in text.split("\n")[:MOST_LINES])
+
+
+def _kept(line: str) -> str:
+    """A line with the blanks at its begin."""
+    return line[: len(line) - len(line.lstrip(" "))] + words(line)
 
 
 def moment(created: str) -> str:
@@ -80,7 +92,7 @@ def page(asked: Asked, view: View) -> Response:
         csv=csv,
     )  # fmt: skip
     response = HTMLResponse(body, view.status)
-    has_cookie = guard.cookie(asked.request.headers) == asked.site.settings.session
+    has_cookie = guard.cookie(asked.request.headers, asked.site.settings) == asked.site.settings.session
     if asked.site.settings.token is None and not has_cookie:
         with_cookie(response, asked.site.settings)
     return response
@@ -105,7 +117,12 @@ def login(site: Site, status: int) -> Response:
 def with_cookie(response: Response, settings: Settings) -> Response:
     """The response with the cookie of this server."""
     response.set_cookie(
-        guard.COOKIE, settings.session, httponly=True, samesite="strict", secure=settings.secure, path="/"
+        guard.cookie_name(settings),
+        settings.session,
+        httponly=True,
+        samesite="strict",
+        secure=settings.secure,
+        path="/",
     )
     return response
 

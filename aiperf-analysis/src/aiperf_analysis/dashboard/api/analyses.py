@@ -1,16 +1,10 @@
 """Analyses by REST: the `Result` that `aiperf analyze NAME --json` prints."""
 
 from aiperf_analysis.dashboard import filters
-from aiperf_analysis.dashboard.asked import Answer, Asked
-from aiperf_analysis.result import document
+from aiperf_analysis.dashboard.asked import Asked
+from aiperf_analysis.result import Result
 
 
-def of_endpoint(asked: Asked) -> Answer:
+def of_endpoint(asked: Asked) -> Result:
     """The result of the analysis of the endpoint."""
-    return of(asked, asked.of.analysis or "")
-
-
-def of(asked: Asked, name: str) -> Answer:
-    """The result of an analysis."""
-    result = asked.site.result(name, asked.filters, filters.others(asked.query))
-    return Answer(document=document(result), tables=result.tables)
+    return asked.site.result(asked.analysis, asked.filters, filters.others(asked.query))

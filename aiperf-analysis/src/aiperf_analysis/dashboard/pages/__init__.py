@@ -1,6 +1,6 @@
 """The pages: a file each, with a function `page(asked) -> View`."""
 
-from aiperf_analysis.dashboard.registry import COMPARE, RUNS, Page
+from aiperf_analysis.dashboard.registry import ADVISE, COMPARE, MACHINES, RUNS, Page
 
 _HERE = "aiperf_analysis.dashboard.pages"
 # Analyses of files instead of bundles.
@@ -8,74 +8,94 @@ OF_FILES = ("trace", "trace-diff")
 # Analyses under the heading of advice.
 ADVICE = ("recommend", "improvements", "coverage", "targets", "context")
 
+
+def _page(path: str, name: str, title: str, question: str, load: str, section: str = "", method: str = "GET") -> Page:
+    return Page(
+        path=path, name=name, title=title, question=question, load=f"{_HERE}.{load}", section=section, method=method
+    )
+
+
 PAGES: tuple[Page, ...] = (
-    Page(
-        path="/",
-        name="overview",
-        title="Overview",
-        question="What ran last, what got worse, and what is not trusted?",
-        load=f"{_HERE}.overview:page",
-        section=RUNS,
+    _page(
+        "/", "overview", "Overview", "What ran last, what got worse, and what is not trusted?", "overview:page", RUNS
     ),
-    Page(
-        path="/runs",
-        name="runs",
-        title="Runs",
-        question="Which runs are there?",
-        load=f"{_HERE}.runs:page",
-        section=RUNS,
+    _page("/runs", "runs", "Runs", "Which runs are there?", "runs:page", RUNS),
+    _page("/rows", "rows", "Rows", "Which rows of all runs match?", "rows:page", RUNS),
+    _page(
+        "/compare",
+        "compare",
+        "Compare",
+        "What differs between two runs, and what became faster or slower?",
+        "compare:page",
+        RUNS,
     ),
-    Page(
-        path="/rows",
-        name="rows",
-        title="Rows",
-        question="Which rows of all runs match?",
-        load=f"{_HERE}.rows:page",
-        section=RUNS,
+    _page(
+        "/validity",
+        "validity",
+        "Validity",
+        "What is not trusted, why, and which guards are proven?",
+        "validity:page",
+        RUNS,
     ),
-    Page(
-        path="/compare",
-        name="compare",
-        title="Compare",
-        question="What differs between two runs, and what became faster or slower?",
-        load=f"{_HERE}.compare:page",
-        section=RUNS,
+    _page(
+        "/roofline",
+        "roofline",
+        "Roofline",
+        "How near is each implementation to what its machine allows?",
+        "roofline:page",
+        COMPARE,
     ),
-    Page(
-        path="/roofline",
-        name="roofline",
-        title="Roofline",
-        question="How near is each implementation to what its machine allows?",
-        load=f"{_HERE}.roofline:page",
-        section=COMPARE,
+    _page(
+        "/target/{t:path}",
+        "target",
+        "Target",
+        "How fast is this target on each kind of machine, why, and how did that change?",
+        "target:page",
     ),
-    Page(
-        path="/target/{t:path}",
-        name="target",
-        title="Target",
-        question="How fast is this target on each kind of machine, why, and how did that change?",
-        load=f"{_HERE}.target:page",
-    ),
-    Page(
-        path="/run/{id}",
-        name="run",
-        title="Run",
-        question="What did this run measure, on which machine, and can it be trusted?",
-        load=f"{_HERE}.run:page",
-    ),
-    Page(
-        path="/run/{id}/recheck",
-        name="recheck",
-        title="Recheck",
-        question="Do the seal and the figures of this run hold?",
-        load=f"{_HERE}.recheck:page",
+    _page("/run/{id}", "run", "Run", "What did this run measure, on which machine, and can it be trusted?", "run:page"),
+    _page(
+        "/run/{id}/recheck",
+        "recheck",
+        "Recheck",
+        "Do the seal and the figures of this run hold?",
+        "recheck:page",
         method="POST",
     ),
-    Page(
-        path="/samples/{id}",
-        name="samples",
-        title="Samples",
-        question="Which times were measured, in which order, and how do they spread?",
-        load=f"{_HERE}.samples:page",
+    _page(
+        "/samples/{id}",
+        "samples",
+        "Samples",
+        "Which times were measured, in which order, and how do they spread?",
+        "samples:page",
     ),
+    _page(
+        "/machines",
+        "machines",
+        "Machines",
+        "Which machines measured, and which of a kind is slow?",
+        "machines:page",
+        MACHINES,
+    ),
+    _page("/machine/{id}", "machine", "Machine", "What does this machine reach?", "machines:page_of_one"),
+    _page("/traces", "traces", "Traces", "Which traces are there?", "traces:page", MACHINES),
+    _page("/trace/{id}", "trace", "Trace", "Where does the time of this trace go?", "traces:page_of_one"),
+    _page(
+        "/profiles",
+        "profiles",
+        "Profiles",
+        "Which profiles are there, and what do they show?",
+        "profiles:page",
+        MACHINES,
+    ),
+    _page("/loads", "loads", "Loads", "Which loads on servers were measured?", "loads:page", MACHINES),
+    _page("/load/{id}", "load", "Load", "How did the server answer under this load?", "loads:page_of_one"),
+    _page(
+        "/checklist",
+        "checklist",
+        "Checklist",
+        "What is recommended, and what do results prove?",
+        "checklist:page",
+        ADVISE,
+    ),
+    _page("/calc", "calc", "Calculators", "How large is a cache, and what does a token cost?", "calc:page", ADVISE),
 )

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from markupsafe import escape
-
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, GoneError, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.names import words
 
 
 def page(asked: Asked) -> View:
@@ -33,7 +30,6 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
         status = 400 if texts and isinstance(error, UsageError) else 200
     else:
         data |= {**document.data_of(result), "form": data["form"]}
-        data["text"] = escape("\n".join(map(words, result.text.split("\n"))))
     pairs = [*pairs, *((key, text) for key, some in texts.items() for text in some)]
     given = asked.site.settings.given.get(name, {})
     own = [part for key, some in texts.items() for text in some for part in _option(options, key, text)]

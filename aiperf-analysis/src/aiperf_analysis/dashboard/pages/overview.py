@@ -2,11 +2,13 @@
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard import shown
+from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import runs
-from aiperf_analysis.result import Result
+from aiperf_analysis.dashboard.source import id_of
+from aiperf_analysis.result import Column, Record, Result, Table
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
@@ -46,15 +48,9 @@ def page(asked: Asked) -> View:
             "targets": sorted({one.result.target for one in latest.every}),
         },
         command=["analyze", *asked.site.source.arguments, *chosen.command],
-        api="/api/v1/overview" + (f"?{_joined(chosen.query)}" if chosen.query else ""),
+        api=filters.with_query("/api/v1/overview", chosen.query),
         csv=True,
     )
-
-
-def _joined(pairs: list[tuple[str, str]]) -> str:
-    from urllib.parse import urlencode
-
-    return urlencode(pairs)
 
 
 def _counts(latest: Selection) -> list[tuple[str, int]]:
@@ -84,3 +80,53 @@ def _distrusted(one: Entry) -> Distrusted:
         reason=one.row.reason or "no reason was recorded",
         href=shown.address_of(one.origin),
     )
+
+
+def result(asked: Asked) -> Result:
+    """The overview as a result: the last runs, the history, and what is not trusted."""
+    selection = asked.site.source.selection(asked.filters)
+    latest = selection.latest()
+    counts = _counts(latest)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts) or "no variant has run"
+    ids = {id_of(run): run.id for run in selection.runs}
+    tables = [runs.table(runs.lines(selection, LAST_RUNS), ids), _verdicts(counts), _not_trusted(latest)]
+    summary = [f"{units.plural('run', len(selection.runs))}; of the newest results: {told}."]
+    try:
+        history = asked.site.result("history", asked.filters, {})
+        summary += history.summary
+        tables += history.tables
+    except AiperfError as error:
+        summary.append(str(error))
+    return Result(
+        analysis="overview",
+        title="Overview",
+        summary=summary,
+        tables=tables,
+        left_out=selection.left_out,
+        sources=selection.sources,
+    )
+
+
+def _verdicts(counts: list[tuple[str, int]]) -> Table:
+    columns = [Column("verdict", "verdict", "verdict"), Column("rows", "variants", "figure")]
+    records = [Record({"verdict": verdict, "rows": count}) for verdict, count in counts]
+    return Table("verdicts", "Verdicts of the newest results", columns, records)
+
+
+def _not_trusted(latest: Selection) -> Table:
+    columns = [
+        Column("row", "row"),
+        Column("target", "target"),
+        Column("verdict", "verdict", "verdict"),
+        Column("reason", "why"),
+    ]
+    records = [
+        Record(
+            {"row": one.row.name, "target": one.result.target, "verdict": one.row.verdict.value,
+             "reason": one.row.reason or "no reason was recorded"},
+            [one.origin],
+        )
+        for one in latest.every
+        if one.row.verdict in DISBELIEVED
+    ]  # fmt: skip
+    return Table("distrusted", "Not trusted", columns, records)

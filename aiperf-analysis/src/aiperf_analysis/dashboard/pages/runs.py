@@ -1,13 +1,16 @@
 """All runs, newest first."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.source import id_of
+from aiperf_analysis.result import Column, Origin, Record, Result, Table
 from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_core import units
 from aiperf_core.results.models import DISBELIEVED
 
 
@@ -75,3 +78,48 @@ def _line(run: Measured, entries: list[Entry]) -> RunLine:
 def name_of(run: Measured) -> str:
     """The name of the folder of a run."""
     return run.path.rstrip("/").rpartition("/")[2] or run.path
+
+
+def result(shown: Sequence[RunLine], selection: Selection) -> Result:
+    """Runs as a result."""
+    ids = {id_of(run): run.id for run in selection.runs}
+    return Result(
+        analysis="bundles",
+        title=units.plural("run", len(selection.runs)),
+        summary=[f"{len(shown):,} of {units.plural('run', len(selection.runs))} are shown."],
+        tables=[table(shown, ids)],
+        left_out=list(selection.unreadable),
+    )
+
+
+def table(shown: Sequence[RunLine], ids: Mapping[str, str]) -> Table:
+    """Runs as a table. `ids` has the seal or the path of each id."""
+    columns = [
+        Column("run", "run"),
+        Column("created", "began"),
+        Column("class", "machine"),
+        Column("targets", "targets"),
+        Column("rows", "rows", "figure"),
+        Column("distrusted", "not trusted", "figure"),
+        Column("ending", "ending"),
+        Column("labels", "labels"),
+        Column("id", "id"),
+    ]
+    records = [
+        Record(
+            {
+                "run": one.name,
+                "created": one.created,
+                "class": one.hardware or None,
+                "targets": ", ".join(one.targets) or None,
+                "rows": one.rows,
+                "distrusted": one.distrusted,
+                "ending": one.ending or None,
+                "labels": ", ".join(f"{name}={value}" for name, value in one.labels) or None,
+                "id": one.id,
+            },
+            [Origin(ids[one.id])],
+        )
+        for one in shown
+    ]
+    return Table("runs", "Runs", columns, records)
