@@ -53,7 +53,7 @@ class Options:
     goal: str | None = option(
         None, "Only boards of this goal.", metavar="GOAL", choices=("speed", "latency", "throughput", "memory")
     )
-    signers: Path | None = option(None, "Show who signed, by this file of allowed signers.", metavar="FILE")
+    signers: Path | None = option(None, "Show who signed, by this file of allowed signers.", metavar="FILE", local=True)
     trust_figures: bool = option(False, "Check the seals of bundles, and do not compute their figures again.")
 
 

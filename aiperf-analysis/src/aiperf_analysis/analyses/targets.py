@@ -59,7 +59,7 @@ Bound = Literal["at least", "at most"]
 class Options:
     """Options of this analysis."""
 
-    file: Path | None = option(None, "The file of targets, in TOML.", metavar="FILE")
+    file: Path | None = option(None, "The file of targets, in TOML.", metavar="FILE", local=True)
     require_met: bool = option(False, "End with 4 for a target that is MISSED, with 5 for one that is UNCLEAR.")
 
 

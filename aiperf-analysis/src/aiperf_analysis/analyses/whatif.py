@@ -62,7 +62,7 @@ class Options:
         None, "The least tokens (else calls) a second, such as 5000/s.", metavar="RATE", convert=amounts.rate_of
     )
     machine: Path | None = option(  # it is a field
-        None, "Times on the machine of this document, from aiperf probe --json.", metavar="FILE"
+        None, "Times on the machine of this document, from aiperf probe --json.", metavar="FILE", local=True
     )
     clock: str = option(
         "",
