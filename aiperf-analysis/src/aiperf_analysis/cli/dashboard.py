@@ -33,7 +33,7 @@ PORT = 8321
 @click.option("--open", "opens", is_flag=True, help="Open the browser.")
 @click.pass_obj
 def dashboard(plugins: Plugins, /, folder: Path, url: str | None, **values: Any) -> ExitCode:
-    r"""Show results as pages, and answer by a REST API.
+    """Show results as pages, and answer by a REST API.
 
     FOLDER has bundles; they are read again when they change, and never written. The server listens on this machine
     only, unless --host says otherwise: it then needs a token, which it prints, and TLS.
