@@ -37,10 +37,6 @@ def dashboard(plugins: Plugins, /, folder: Path, url: str | None, **values: Any)
 
     FOLDER has bundles; they are read again when they change, and never written. The server listens on this machine
     only, unless --host says otherwise: it then needs a token, which it prints, and TLS.
-
-    \b
-    aiperf dashboard
-    aiperf dashboard --db sqlite:///artifacts/aiperf.db --port 0 --open
     """
     from aiperf_analysis.dashboard import serving
 

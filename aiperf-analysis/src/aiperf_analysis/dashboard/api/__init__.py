@@ -192,7 +192,7 @@ def of_analyses(plugins: Plugins) -> list[Endpoint]:
             path=f"/analyses/{name}",
             name=f"analysis-{name}",
             summary=plugins.analyses[name].record.summary,
-            load=f"{_HERE}.analyses:of_endpoint",
+            load=f"{_HERE}.results:analysis",
             schema=RESULT,
             parameters=(*FILTERS, FORMAT),
             csv=True,

@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.api.paging import part
 from aiperf_analysis.dashboard.asked import Asked, NotFoundError
 from aiperf_analysis.dashboard.pages import overview as overview_page
@@ -14,6 +15,11 @@ from aiperf_analysis.selection import Entry
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.results import structure
+
+
+def analysis(asked: Asked) -> Result:
+    """The result of the analysis of the endpoint, as `aiperf analyze NAME --json` prints it."""
+    return asked.site.result(asked.analysis, asked.filters, filters.others(asked.query))
 
 
 def rows(asked: Asked) -> Result:

@@ -37,14 +37,17 @@ def page(asked: Asked) -> View:
     chosen = [asked.one("a"), asked.one("b")]
     result, problem, runs = None, "", []
     if all(chosen):
-        result = comparison(asked)
         runs = [run_of(selection, one) for one in chosen]
+        try:
+            result = comparison(asked)
+        except AiperfError as error:
+            problem = str(error)
     elif len(selection.runs) < 2:
         problem = "A comparison needs two runs; there are fewer here."
     return document.view(
         asked,
         result,
-        api=f"/api/v1/compare?{urlencode({'a': chosen[0], 'b': chosen[1]})}" if result else "",
+        api=f"/api/v1/compare?{urlencode({'a': chosen[0], 'b': chosen[1]})}" if runs else "",
         command=["compare", *(run.path for run in runs)] if runs else (),
         template="compare.html.jinja",
         problem=problem,

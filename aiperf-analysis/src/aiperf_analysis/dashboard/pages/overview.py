@@ -1,6 +1,8 @@
 """The first page: the last runs, what got worse, coverage, and what is not trusted."""
 
-from attrs import frozen
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
@@ -13,6 +15,7 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 LAST_RUNS = 10
+WORSE = ("REGRESSION", "SUSPECT")
 MOST = 12  # lines of a list; the page behind it has all
 
 
@@ -32,7 +35,7 @@ def page(asked: Asked) -> View:
     chosen = asked.filters
     selection = asked.site.source.selection(chosen)
     latest = selection.latest()
-    worse, why_not = _worse(asked)
+    worse, told = _worse(asked)
     distrusted = [_distrusted(one) for one in latest.every if one.row.verdict in DISBELIEVED]
     return View(
         template="overview.html.jinja",
@@ -42,7 +45,7 @@ def page(asked: Asked) -> View:
             "unread": selection.unreadable,
             "counts": _counts(latest),
             "worse": worse,
-            "why_not": why_not,
+            "told": told,
             "distrusted": distrusted[:MOST],
             "more_distrusted": max(0, len(distrusted) - MOST),
             "targets": sorted({one.result.target for one in latest.every}),
@@ -59,17 +62,17 @@ def _counts(latest: Selection) -> list[tuple[str, int]]:
     return [(verdict.value, found.count(verdict)) for verdict in Verdict if verdict in found]
 
 
-def _worse(asked: Asked) -> tuple[shown.ShownTable | None, str]:
-    """The table of the history with the series that got worse; why there is none."""
+def _worse(asked: Asked) -> tuple[shown.ShownTable | None, Sequence[str]]:
+    """The series whose newest runs are worse, and what the history says; else why there is none."""
     try:
         result = asked.site.result("history", asked.filters, {})
     except AiperfError as error:
-        return None, str(error)
-    return _table_of(result), result.summary[0] if result.summary else ""
-
-
-def _table_of(result: Result) -> shown.ShownTable | None:
-    return shown.table(result.tables[0]) if result.tables and result.tables[0].records else None
+        return None, [str(error)]
+    series = result.tables[0]
+    records = [one for one in series.records if one.cells.get("newest") in WORSE]
+    if not records:
+        return None, ["No newest run is worse than the runs before it.", *result.summary]
+    return shown.table(evolve(series, records=records[:MOST], note="")), result.summary
 
 
 def _distrusted(one: Entry) -> Distrusted:
