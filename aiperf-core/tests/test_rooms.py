@@ -32,6 +32,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "requirements",
         "measurements",
         "described",
+        "document_kind",
         "distributions",
         "compatibility",
         "commands",
