@@ -106,7 +106,9 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read '{path}': {error}. A trace is CSV or JSON lines with {', '.join(COLUMNS)}.") from None
+        raise UsageError(
+            f"cannot read '{path}': {error}. A trace is CSV or JSON lines with {', '.join(COLUMNS)}."
+        ) from None
     reader = csv.DictReader(text.splitlines()) if path.suffix.lower() == ".csv" else None
     numbered = enumerate(reader, 2) if reader else enumerate(text.splitlines(), 1)
     rows: list[dict[str, Any]] = []

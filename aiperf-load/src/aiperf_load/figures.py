@@ -164,10 +164,14 @@ def _lateness(counted: _Counted) -> tuple[float | None, float | None, list[str]]
     limit = max(LATE_S, LATE_SHARE * ttft) if ttft is not None else LATE_S
     if p99 <= limit:
         return p99, limit, []
-    return p99, limit, [
-        f"UNTRUSTED: the generator was late, p99 {p99 * 1e3:.2f} ms of at most {limit * 1e3:.2f} ms; use a quieter "
-        "machine, more --processes, or a lower rate"
-    ]
+    return (
+        p99,
+        limit,
+        [
+            f"UNTRUSTED: the generator was late, p99 {p99 * 1e3:.2f} ms of at most {limit * 1e3:.2f} ms; use a quieter "
+            "machine, more --processes, or a lower rate"
+        ],
+    )
 
 
 def _quantile(values: Floats, share: float) -> float | None:

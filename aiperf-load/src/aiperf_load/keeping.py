@@ -41,7 +41,9 @@ def read(document: Document) -> LoadResult:
     """The payload of a document. Raises BundleError for one that is not of this format."""
     version = document.payload.get("format")
     if type(version) is int and version > FORMAT:
-        raise BundleError(f"'{KIND}/{document.name}' has format {version}; this aiperf-load reads {FORMAT}. Upgrade it.")
+        raise BundleError(
+            f"'{KIND}/{document.name}' has format {version}; this aiperf-load reads {FORMAT}. Upgrade it."
+        )
     try:
         return structure.structure(document.payload, LoadResult)
     except jsontext.JsonError as error:

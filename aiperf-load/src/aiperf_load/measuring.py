@@ -125,9 +125,7 @@ def run(measuring: Measuring, spec: LoadSpec) -> int:
     return measuring.finish()
 
 
-def run_sweep(
-    measuring: Measuring, spec: LoadSpec, low_per_s: float, high_per_s: float, **how: float
-) -> int:
+def run_sweep(measuring: Measuring, spec: LoadSpec, low_per_s: float, high_per_s: float, **how: float) -> int:
     """Measure rates from low to high and bisect to the capacity; the exit code."""
 
     def measure(rate_per_s: float) -> Point | None:

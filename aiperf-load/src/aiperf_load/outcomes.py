@@ -155,7 +155,9 @@ def to_bytes(points: dict[str, Outcomes]) -> bytes:
         for name, array in arrays.items():
             inner = io.BytesIO()
             np.lib.format.write_array(inner, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), inner.getvalue(), zipfile.ZIP_DEFLATED)
+            archive.writestr(
+                zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), inner.getvalue(), zipfile.ZIP_DEFLATED
+            )
     return file.getvalue()
 
 
@@ -191,4 +193,3 @@ def _column_of(archive: zipfile.ZipFile, name: str, dtype: str, count: int) -> N
     if array.dtype != np.dtype(dtype) or array.shape != (count,):
         raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {dtype} ({count},)")
     return array
-

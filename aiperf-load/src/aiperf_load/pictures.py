@@ -82,5 +82,9 @@ def _series(
         shapes.append(svg.line(x, y(low or 0.0), x, y(high or 0.0), f"whisker {colour}"))
         wrong = not point.trusted or point.state == "OVERLOAD"
         title = f"{point.name}: {_rate(point):g} requests/s, {point.state}"
-        shapes.append(svg.mark(x, y(one.value or 0.0), 4, "diamond" if wrong else form, f"mark {'bad' if wrong else colour}", title))
+        shapes.append(
+            svg.mark(
+                x, y(one.value or 0.0), 4, "diamond" if wrong else form, f"mark {'bad' if wrong else colour}", title
+            )
+        )
     return shapes

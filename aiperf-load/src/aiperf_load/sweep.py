@@ -108,7 +108,9 @@ def _bend(points: Sequence[Point]) -> Figure:
     )
 
 
-def _farthest(x: "np.ndarray[tuple[int], np.dtype[np.float64]]", y: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> int:
+def _farthest(
+    x: "np.ndarray[tuple[int], np.dtype[np.float64]]", y: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> int:
     """The index of the point farthest above the line between the ends, both axes scaled to 1."""
     wide, tall = float(np.ptp(x)) or 1.0, float(np.ptp(y)) or 1.0
     along, up = (x - x[0]) / wide, (y - y[0]) / tall

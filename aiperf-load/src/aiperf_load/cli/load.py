@@ -2,7 +2,7 @@
 
 import click
 
-COMMANDS = ("run", "sweep", "show", "import", "serve")
+COMMANDS = ("run", "sweep", "show", "serve")
 
 
 class Group(click.Group):
@@ -18,8 +18,7 @@ class Group(click.Group):
 
         if cmd_name not in COMMANDS:
             return None
-        name = {"import": "importing"}.get(cmd_name, cmd_name)
-        found: click.Command = importlib.import_module(f"aiperf_load.cli.{name}").command
+        found: click.Command = importlib.import_module(f"aiperf_load.cli.{cmd_name}").command
         return found
 
 

@@ -37,7 +37,9 @@ def _limits(_: click.Context, param: click.Parameter, value: str | None) -> dict
     for part in value.split(",") if value else ():
         name, _, text = part.strip().partition("=")
         if name not in ("ttft", "tpot", "e2e", "gap") or name + "_s" in found:
-            raise UsageError(f"--slo takes limits such as ttft=200ms,tpot=50ms,e2e=10s,gap=1s, each once; got {part!r}.")
+            raise UsageError(
+                f"--slo takes limits such as ttft=200ms,tpot=50ms,e2e=10s,gap=1s, each once; got {part!r}."
+            )
         found[name + "_s"] = seconds(text, f"--slo {name}")
     return found
 

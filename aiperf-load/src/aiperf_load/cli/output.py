@@ -40,7 +40,9 @@ def _progress(ended: int, known: int) -> None:
 
 def end(measuring: "Measuring", given: dict[str, Any]) -> None:
     """Print and write the result."""
-    show(measuring.result, given["name"], as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"])
+    show(
+        measuring.result, given["name"], as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"]
+    )
     if not given["as_json"]:
         click.echo(f"\n{measuring.bundle.path}")
 
