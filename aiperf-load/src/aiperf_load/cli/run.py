@@ -19,7 +19,7 @@ from aiperf_load.cli.options import load_options
 )  # fmt: skip
 @load_options
 @click.pass_obj
-def command(plugins: Plugins, url: str, rate: float | None, kind: str, **given: Any) -> int:
+def command(plugins: Plugins, /, url: str, rate: float | None, kind: str, **given: Any) -> int:
     """Load the server at URL, such as http://127.0.0.1:8000.
 
     Exit code 3: the generator was late, so the figures are not trusted. Exit code 1: the server cannot be used, or no
