@@ -44,7 +44,7 @@ def test_the_example_is_found_by_its_entry_point(example):
     (one,) = [one for one in loaded if one["distribution"] == "aiperf-example"]
     assert (one["version"], one["entry_point"], one["notes"]) == ("0.3.0", "example", [])
     assert one["hooks"] == [
-        "aiperf_targets", "aiperf_commands", "aiperf_issues", "aiperf_attacks", "aiperf_target_finished",
+        "aiperf_targets", "aiperf_commands", "aiperf_issues", "aiperf_attacks", "aiperf_formats", "aiperf_target_finished",
     ]  # fmt: skip
     where = environment.run("python -c 'import aiperf_example; print(aiperf_example.__file__)'", folder).strip()
     assert Path(where).is_relative_to(environment.folder)
@@ -60,6 +60,56 @@ def test_the_example_runs_is_observed_and_has_a_command(example, tmp_path):
     )
     notes.write_text("a.b:c FASTER\na.b:d SLOWER\n")
     assert environment.run("aiperf example", folder, AIPERF_EXAMPLE_NOTES=str(notes)) == "1 of 2 rows were FASTER\n"
+
+
+REFERENCE = """
+import torch
+
+def generate_input(seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(40, 300, generator=generator), torch.randn(300, generator=generator)
+
+def ref_kernel(data):
+    x, weight = data
+    return x * torch.rsqrt((x * x).mean(dim=1, keepdim=True) + 1e-6) * weight
+"""
+FUSED = """
+import torch
+
+def custom_kernel(data):
+    x, weight = data
+    return torch.nn.functional.rms_norm(x, (x.shape[1],), weight, 1e-6)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "verdicts"),
+    [
+        (FUSED, 0, ("FASTER", "SLOWER", "SAME", "INCONCLUSIVE")),
+        (FUSED.replace("1e-6)", "1e-6).bfloat16().float()"), 3, ("INVALID",)),
+        (FUSED.replace("return ", "return 0 * "), 3, ("INVALID",)),
+    ],
+)
+def test_the_example_s_format_is_judged(example, tmp_path, text, code, verdicts):
+    environment, _ = example
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    (tmp_path / "candidate.py").write_text(text)
+    options = "--target reference.py --format custom-kernel --device cpu --budget 0.2 --json --quiet"
+    done = environment.start(f"aiperf judge candidate.py {options}", tmp_path, AIPERF_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == code, (done.stdout[-2000:], done.stderr)
+    (result,) = json.loads(done.stdout)["targets"]
+    assert [one["name"] for one in result["rows"]] == ["ref_kernel", "candidate"]
+    assert result["rows"][1]["verdict"] in verdicts
+
+
+def test_a_reference_that_the_format_refuses_is_named(example, tmp_path):
+    environment, _ = example
+    (tmp_path / "reference.py").write_text("def generate_input(seed): ...\n")
+    (tmp_path / "candidate.py").write_text(FUSED)
+    line = "aiperf judge candidate.py --target reference.py --format custom-kernel --device cpu --quiet"
+    done = environment.start(line, tmp_path, AIPERF_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode == 2
+    assert f"{tmp_path}/reference.py: has no ref_kernel." in " ".join((done.stdout + done.stderr).split())
 
 
 @pytest.mark.proof

@@ -11,6 +11,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.executor import BUILT_IN, HERE, Executor, WorkerSpec, known_executor
@@ -122,7 +123,7 @@ def test_ranks_and_single_processes_need_an_executor_that_fits(planner: Planner)
 
 
 def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
-    planner.options = Options(executors=KNOWN, candidate=CandidateSource(Path("c.py"), "", "0", "aiperf"))
+    planner.options = Options(executors=KNOWN, candidate=CandidateSource(Path("c.py"), "", "0", AIPERF))
     with pytest.raises(UsageError) as caught:
         planner._unfit("nice", {})
     assert str(caught.value) == (

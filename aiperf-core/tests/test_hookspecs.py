@@ -14,6 +14,7 @@ from attrs import evolve, fields
 from click.testing import CliRunner
 
 from aiperf_core import events, hookspecs
+from aiperf_core.candidate_format import Code
 from aiperf_core.cli.main import Shell
 from aiperf_core.contributions import CONTRIBUTIONS
 from aiperf_core.devices.timing import TimingDevice
@@ -210,6 +211,19 @@ def test_aiperf_executors(site):
     crew.kill()
     executor.close()
     assert executor.exit_code(crew.pid) == -signal.SIGKILL
+
+
+def test_aiperf_formats(site):
+    site.install("aiperf-acme", example("aiperf_formats"))
+    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_formats")[2], re.DOTALL)[1]
+    site.write("aiperf_acme/solve.py", second)
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert [*plugins.known_formats] == ["aiperf", "kernelbench", "flashinfer-trace", "solve"]
+    assert "aiperf_acme.solve" not in sys.modules
+    kind = plugins.known_formats["solve"].resolve()
+    assert kind.code(site.folder, b"def solve(x): ...") == Code("def solve(x): ...", "solve")
+    assert kind.adapt(lambda x: 2 * x, ["x"])().run(x=3) == 6
 
 
 def test_aiperf_analyses(site):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.candidate_format import BUILT_IN as FORMATS
+from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import CPU, CUDA, Device
 from aiperf_core.executor import HERE, TORCHRUN, Executor
@@ -116,3 +118,9 @@ def aiperf_executors() -> Iterable[Executor]:
     """Contribute the executors that need only torch."""
     yield HERE
     yield TORCHRUN
+
+
+@hookimpl
+def aiperf_formats() -> Iterable[Format]:
+    """Contribute the formats of candidates that the core reads."""
+    return FORMATS.values()

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from attrs import field, frozen
 
 from aiperf_core.analysis import Analysis
+from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin
@@ -155,6 +156,7 @@ CONTRIBUTIONS = (
     _by_name("aiperf_metrics", MetricSet, "metric set"),
     _by_name("aiperf_devices", Device, "device"),
     _by_name("aiperf_executors", Executor, "executor"),
+    _by_name("aiperf_formats", Format, "format"),
     _by_name("aiperf_analyses", Analysis, "analysis"),
     _by_name("aiperf_documents", DocumentKind, "document kind"),
 )

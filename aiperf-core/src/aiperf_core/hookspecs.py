@@ -6,8 +6,8 @@ hook.
 
 There are two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`,
 `aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`,
-`aiperf_analyses`, `aiperf_documents`) return records, and are called once, when plugins are loaded. *Observers* return
-nothing, and receive the events of a run.
+`aiperf_formats`, `aiperf_analyses`, `aiperf_documents`) return records, and are called once, when plugins are loaded.
+*Observers* return nothing, and receive the events of a run.
 
 Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a
 device, or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks
@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from pluggy import HookimplMarker, HookspecMarker
 
 from aiperf_core.analysis import Analysis
+from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.document_kind import DocumentKind
@@ -127,6 +128,16 @@ def aiperf_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
 
     Called once, when plugins are loaded. `load` is imported only by runs that use it, in the supervisor, which imports
     no torch. Forbidden: importing the executor's module here, and names of another plugin, built-in names included.
+    """
+
+
+@hookspec
+def aiperf_formats() -> Iterable[Format]:  # type: ignore[empty-body]
+    """Contribute formats of candidates, for `aiperf judge --format NAME`.
+
+    Called once, when plugins are loaded. `load` is imported only when the format is used: in the supervisor, in the
+    judge, and in the sandboxed process of the candidate. Forbidden: importing the format's module here, and names of
+    another plugin, built-in names included.
     """
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from aiperf_core import benchmark
 from aiperf_core.benchmark import Benchmark
+from aiperf_core.candidate_format import adapter, reference_of
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.kernelbench import benchmark_from_kernelbench, kernelbench_file
 
 # Files with the frames between `load_benchmark` and the module that it imports.
 _IMPORTERS = (__file__, str(benchmark.__file__), str(Path(importlib.__file__).parent), "<frozen importlib")
@@ -28,9 +28,9 @@ def load_benchmark(target: Any) -> Benchmark:
 
     Raises `BenchmarkError`, with the target and the file, for every mistake of the author, including a failed import.
     """
-    reference = kernelbench_file(target.module)
+    reference = reference_of(target.module)
     if reference is not None:
-        return benchmark_from_kernelbench(reference)
+        return adapter(reference.load).benchmark(reference.path)
     try:
         module = importlib.import_module(target.module)
     except BenchmarkError as error:

@@ -22,6 +22,7 @@ from attrs import field, frozen
 
 from aiperf_core import hookspecs
 from aiperf_core.analysis import Analysis
+from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import CONTRIBUTIONS, Contribution, Installed, Rejected
@@ -81,6 +82,7 @@ class Plugins:
     metrics: Mapping[str, Installed[MetricSet]] = field(factory=dict)
     devices: Mapping[str, Installed[Device]] = field(factory=dict)
     executors: Mapping[str, Installed[Executor]] = field(factory=dict)
+    formats: Mapping[str, Installed[Format]] = field(factory=dict)
     analyses: Mapping[str, Installed[Analysis]] = field(factory=dict)
     documents: Mapping[str, Installed[DocumentKind]] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
@@ -101,6 +103,11 @@ class Plugins:
     def known_documents(self) -> dict[str, DocumentKind]:
         """What reads documents, by their kinds."""
         return {name: one.record for name, one in self.documents.items()}
+
+    @property
+    def known_formats(self) -> dict[str, Format]:
+        """Formats of candidates by name."""
+        return {name: one.record for name, one in self.formats.items()}
 
     def select(self, patterns: Iterable[str], only: TargetFilter = NO_FILTER) -> tuple[Selection, ...]:
         """Choose targets by patterns (see `aiperf_core.targets`), in the order of the patterns.

@@ -210,9 +210,118 @@ def test_a_reference_for_which_nothing_must_be_computed_is_refused(machine: Mach
     reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
     options = ("--target", str(reference), "--format", "kernelbench")
     done = machine.judge(LINEAR.format(name="ModelNew", inputs="x").replace(old, new), *options)
-    assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
+    assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
     assert "Traceback" not in done.stderr
-    assert "code that computes nothing would pass" in " ".join((done.stdout + done.stderr).split())
+    assert f"{reference}: the reference gives the same answer" in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "torch.relu(self.linear(x))",
+            "torch.dropout(self.linear(x), 0.1, True)",
+            "two calls with the same inputs have different answers",
+        ),
+        (
+            "torch.relu(self.linear(x))",
+            "self.linear(x + 1e5 - 1e5)",
+            "its own answer is too far from that in float64",
+        ),
+        ("self.linear(x)", "self.other(x)", "Model raised AttributeError: 'Model' object has no attribute 'other'"),
+        ("[64, 53]", "[64]", "making Model of get_init_inputs raised TypeError"),
+    ],
+)
+def test_a_fault_of_the_reference_is_the_users_and_never_the_candidates(
+    machine: Machine, old: str, new: str, message: str
+) -> None:
+    reference = machine.folder / "reference.py"
+    reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
+    options = ("--target", str(reference), "--format", "kernelbench")
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
+    assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
+    assert f"{reference}: {message}" in " ".join((done.stdout + done.stderr).split())
+    assert not (machine.cache / "quarantine.json").exists()
+
+
+FROBENIUS = LINEAR.replace("torch.relu(self.linear(x))", "x / torch.norm(x)").replace(
+    "torch.randn(37, 64)", "torch.rand(1 << 21)"
+)
+
+
+def test_a_reference_is_allowed_its_own_error(machine: Machine) -> None:
+    """A sum of two million squares in float32 misses the tolerance of float32 by itself."""
+    reference = machine.folder / "reference.py"
+    reference.write_text(FROBENIUS.format(name="Model", inputs="x"))
+    options = ("--target", str(reference), "--format", "kernelbench", "--json")
+    done = machine.judge(FROBENIUS.format(name="ModelNew", inputs="x"), *options)
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
+    result = json.loads(done.stdout)["targets"][0]
+    assert "twice the reference's own error against float64" in result["problem"]["tolerance"]
+    assert result["rows"][1]["judgement"]["worst"] <= 1
+    half = FROBENIUS.format(name="ModelNew", inputs="x").replace("return x /", "return x.half().float() /")
+    assert machine.judge(half, *options).returncode == 3
+
+
+DEFINITION = {
+    "name": "scale",
+    "axes": {"n": {"type": "const", "value": 513}},
+    "inputs": {"x": {"shape": ["n", "n"], "dtype": "float32"}, "by": {"shape": ["n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["n", "n"], "dtype": "float32"}},
+    "reference": "def run(x, by):\n    return x * by + by\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("return torch.addcmul(by, x, by)", 0), ("return torch.addcmul(by, x, by).half().float()", 3)]
+)
+def test_a_solution_of_flashinfer_trace_is_judged(machine: Machine, text: str, code: int) -> None:
+    definition = machine.folder / "scale.json"
+    definition.write_text(json.dumps(DEFINITION))
+    source = {"path": "main.py", "content": f"import torch\n\ndef scaled(x, by):\n    {text}\n"}
+    solution = {"spec": {"language": "python", "entry_point": "main.py::scaled"}, "sources": [source]}
+    options = ("--target", str(definition), "--format", "flashinfer-trace", "--json", "--size", "cpu")
+    done = machine.judge(json.dumps(solution), *options, file="solution.json")
+    assert done.returncode == code, (done.stdout[-2000:], done.stderr)
+    assert json.loads(done.stdout)["targets"][0]["rows"][1]["judgement"]["samples"] > 0
+
+
+def test_a_tolerance_has_its_reason_in_the_result(machine: Machine) -> None:
+    rounded = HONEST.replace("torch.softmax(x, dim=-1)", "torch.softmax(x, dim=-1).bfloat16().float()")
+    assert machine.judge(rounded).returncode == 3
+    options = ("--tolerance", "1e-2", "--tolerance-reason", "the next layer takes bfloat16", "--json")
+    done = machine.judge(rounded, *options)
+    assert done.returncode == 0, done.stderr
+    tolerance = json.loads(done.stdout)["targets"][0]["problem"]["tolerance"]
+    assert tolerance == "requested (relative L2 error at most 0.01): the next layer takes bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tolerance", "1e-2"), "--tolerance and --tolerance-reason go together; the reason stands in the result."),
+        (
+            ("--tolerance", "2", "--tolerance-reason", "x"),
+            "--tolerance takes a relative error from 0 up to 1; got 2.",
+        ),
+        (
+            ("--format", "triton"),
+            "'triton' is not a format; known are aiperf, flashinfer-trace, kernelbench. See what provides them: "
+            "aiperf plugins",
+        ),
+    ],
+)
+def test_options_that_make_no_sense(machine: Machine, options: tuple[str, ...], message: str) -> None:
+    done = machine.judge(HONEST, *options)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_sizes_are_given_to_candidates_as_to_implementations(machine: Machine) -> None:
+    text = HONEST.replace("run(self, x)", "run(self, x, rows)").replace(
+        "return torch", "assert x.shape[0] == rows; return torch"
+    )
+    assert machine.judge(text).returncode == 0
 
 
 def test_what_lies_beside_the_output_is_left_alone(machine: Machine) -> None:

@@ -11,6 +11,7 @@ import pytest
 from attrs import asdict
 from click.testing import CliRunner
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli import doctor
 from aiperf_core.cli.main import Shell
 from aiperf_core.described import Described, DescribedImplementation
@@ -193,7 +194,7 @@ def test_a_device_without_ceilings_has_no_page_and_costs_no_process(planner: Pla
 
 
 def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner, plugins: Plugins) -> None:
-    source = CandidateSource(Path("c.py"), "", "0", "aiperf")
+    source = CandidateSource(Path("c.py"), "", "0", AIPERF)
     planner.options = Options(devices=plugins.known_devices, candidate=source)
     with pytest.raises(UsageError) as caught:
         planned(planner, plugins, "toy", n=8)

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 import aiperf_core
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.run import target_run
 from aiperf_core.measurements import Census, Rank
@@ -64,7 +65,7 @@ def seen(shared_measure: Callable[..., TargetResult], tmp_path_factory: pytest.T
             shared_measure(
                 "aiperf_core.practice.sum_rows",
                 size="smoke",
-                candidate=check_candidate(file, "aiperf"),
+                candidate=check_candidate(file, AIPERF),
                 # On a busy machine it would refuse the candidate.
                 off=frozenset({"clocks_agree"}),
             ),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from aiperf_core import Cost
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.ranks.rank_group import RankGroup
@@ -185,7 +186,7 @@ def fragile(evidence: Evidence) -> list[Seen]:
 def test_a_check_that_raises_is_a_finding_of_the_row(measure: Measure, tmp_path: Path, trusted: bool) -> None:
     file = tmp_path / "candidate.py"
     file.write_text(CANDIDATE)
-    more: dict[str, Any] = {} if trusted else {"candidate": check_candidate(file, "aiperf")}
+    more: dict[str, Any] = {} if trusted else {"candidate": check_candidate(file, AIPERF)}
     # On a busy machine others would be first to refuse a candidate.
     more |= {"off": frozenset({"clocks_agree", "process_census"}), "checks": (Check("fragile", fragile),)}
     result = measure("aiperf_core.practice.sum_rows", size="smoke", **more)

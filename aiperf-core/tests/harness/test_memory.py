@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.results.models import TargetResult, Verdict
 
@@ -66,7 +67,7 @@ def test_what_later_calls_leave_behind_counts(measure: Measure) -> None:
 
 
 def test_of_what_nobody_trusts_all_calls_count(measure: Measure, tmp_path: Path) -> None:
-    source = CandidateSource(tmp_path / "candidate.py", LATER, "0", "aiperf")
+    source = CandidateSource(tmp_path / "candidate.py", LATER, "0", AIPERF)
     result = measure("holding", candidate=source, budget_s=0.5)
     found = peaks(result)
     assert found["in_one_piece"] == near(WHOLE)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.benchmark import Benchmark
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.errors import BenchmarkError, UsageError
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.run.from_python import Silent
@@ -77,7 +78,7 @@ def test_the_figures_are_told(result: TargetResult) -> None:
 def test_a_candidate_is_given_no_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
     text = "class Implementation:\n    def run(self, tokens):\n        return tokens\n"
-    source = CandidateSource(tmp_path / "candidate.py", text, "0", "aiperf")
+    source = CandidateSource(tmp_path / "candidate.py", text, "0", AIPERF)
     with (
         Planner(Options(device="cpu", size="smoke", candidate=source), tmp_path) as planner,
         pytest.raises(UsageError) as caught,

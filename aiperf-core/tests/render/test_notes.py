@@ -121,14 +121,14 @@ def test_how_sampling_ended():
 @pytest.mark.parametrize(
     ("speedup", "says"),
     [
-        (Estimate(1.0023, 0.972, 1.032), "A verdict needs about 15 times the samples: use a longer --budget."),
-        (Estimate(1.05, 1.005, 1.095), "A verdict needs somewhat more samples: use a longer --budget."),
+        (Estimate(1.0023, 0.972, 1.032), "A verdict needs about 15 times the samples: --budget 46, or --until-decided."),
+        (Estimate(1.05, 1.005, 1.095), "A verdict needs about 1.5 times the samples: --budget 5, or --until-decided."),
         (Estimate(1.01, 0.99, 1.03), "The value is at the floor itself: more samples will hardly decide."),
-        (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4 times the samples: use a longer --budget."),
+        (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4 times the samples: --budget 12, or --until-decided."),
     ],
 )
 def test_what_would_decide(speedup, says):
-    said = what_would_decide(speedup, 0.01)
+    said = what_would_decide(speedup, 0.01, 3.0)
     assert said.startswith("the interval [")
     assert "overlaps the band of 1 % around 1. " in said
     assert said.endswith(says)

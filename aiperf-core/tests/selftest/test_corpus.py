@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
@@ -59,7 +60,7 @@ def judged(planner: Planner, tmp_path: Path) -> Callable[[Path, str], Row]:
         assert work is not None
         candidate = tmp_path / file.name
         candidate.write_text(adapter().adapted(text))
-        source = check_candidate(candidate, "aiperf")
+        source = check_candidate(candidate, AIPERF)
         planner.options = Options(device=device, candidate=source, budget_s=0.6, timeout_s=30.0)
         target = load_plugins().select((f"practice.{work[1]}",))[0].target
         plans, skipped = planner.plan([Selection(target)])

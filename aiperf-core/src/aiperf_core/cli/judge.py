@@ -1,14 +1,25 @@
 """`aiperf judge`: benchmark untrusted code in a sandbox."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from aiperf_core.candidate_format import AIPERF, Format, Reference, known_format, reference_of
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import Measuring, measuring_options, server_ahead
-from aiperf_core.errors import UsageError
+from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget, Selection
+
+if TYPE_CHECKING:
+    from aiperf_core.results.models import SkippedTarget, TargetResult
+    from aiperf_core.tolerance import Tolerance
+
+
+def _known(context: click.Context, _: click.Parameter, name: str) -> Format:
+    return known_format(name, context.obj.known_formats)
 
 
 @click.command("judge")
@@ -22,21 +33,38 @@ from aiperf_core.targets import InstalledTarget, Selection
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(("aiperf", "kernelbench")),
-    default="aiperf",
+    default=AIPERF.name,
     show_default=True,
-    help="kernelbench: CANDIDATE.py defines ModelNew; --target is a file with Model, get_inputs, get_init_inputs.",
+    metavar="NAME",
+    callback=_known,
+    help="How candidate and reference are written: aiperf, kernelbench (CANDIDATE.py defines ModelNew; --target is a "
+    "file with Model, get_inputs, get_init_inputs), flashinfer-trace (JSON), or a plugin's format (aiperf plugins).",
 )
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="NUMBER",
+    help="Largest relative L2 error, in place of that of the target; 0 demands equal bits. Needs --tolerance-reason.",
+)
+@click.option("--tolerance-reason", metavar="TEXT", help="Why that tolerance is right; it stands in the result.")
 @measuring_options(timeout_s=30.0, scope="")
 @color_option
 @click.pass_obj
-def judge(plugins: Plugins, candidate: Path, target: str, kind: str, measuring: Measuring) -> int:
+def judge(
+    plugins: Plugins,
+    candidate: Path,
+    target: str,
+    kind: Format,
+    tolerance: float | None,
+    tolerance_reason: str | None,
+    measuring: Measuring,
+) -> int:
     """Benchmark untrusted code in a sandbox, against the baseline of a target.
 
     CANDIDATE.py defines `class Implementation` with `run(self, ...)` and an optional `prepare(self, ...)`. The
-    parameters are inputs of the target. The candidate runs in a sandboxed process that holds no reference, tolerance or
-    seed. Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID three times
-    is refused until it changes.
+    parameters are inputs and sizes of the target. The candidate runs in a sandboxed process that holds no reference,
+    tolerance or seed. Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID
+    three times is refused until it changes.
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import execute
@@ -44,29 +72,47 @@ def judge(plugins: Plugins, candidate: Path, target: str, kind: str, measuring: 
     from aiperf_core.harness.isolation import quarantine
     from aiperf_core.harness.isolation.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
-    from aiperf_core.harness.run.setup import CANDIDATE
-    from aiperf_core.results.models import TargetResult
 
+    accepted = _tolerance(tolerance, tolerance_reason)
     selection, baseline = _selection(plugins, target, kind)
-    source = check_candidate(candidate, kind)
+    source = check_candidate(candidate, kind, plugins.known_formats)
     quarantine.refuse_known(source)
-    options = measuring.options(candidate=source, baseline=baseline)
+    options = measuring.options(candidate=source, baseline=baseline, tolerance=accepted)
     screen, err = consoles()
     view = RunView(err, quiet=measuring.quiet)
     planned = BundleRun(
         server, plugins, [selection], selection.target.name, options, measuring.out, view, labels=measuring.labels
     )
     code = execute(planned, view, screen, as_json=measuring.as_json)
-    for row in (row for result in planned.results if isinstance(result, TargetResult) for row in result.rows):
-        if row.name == CANDIDATE:
-            quarantine.note(source, row)
-    return code
+    for result in planned.results:
+        quarantine.note(source, result)
+    return ExitCode.USAGE if _refused(selection.target, planned.results) else code
 
 
-def _selection(plugins: Plugins, target: str, kind: str) -> tuple[Selection, str | None]:
+def _tolerance(rel_l2: float | None, reason: str | None) -> "Tolerance | None":
+    """The tolerance that the user asks for."""
+    from aiperf_core.tolerance import Tolerance
+
+    if rel_l2 is None and reason is None:
+        return None
+    if rel_l2 is None or not (reason and reason.strip()):
+        raise UsageError("--tolerance and --tolerance-reason go together; the reason stands in the result.")
+    if not 0 <= rel_l2 < 1:
+        raise UsageError(f"--tolerance takes a relative error from 0 up to 1; got {rel_l2:g}.")
+    return Tolerance(rel_l2, " ".join(reason.split()), name="requested")
+
+
+def _refused(target: InstalledTarget, results: "Sequence[TargetResult | SkippedTarget]") -> bool:
+    """Whether a reference was refused: a mistake in the user's file, which the reason names first."""
+    reference = reference_of(target.module)
+    reasons = (getattr(result, "reason", "") for result in results)
+    return reference is not None and any(reason.startswith(f"{reference.path}: ") for reason in reasons)
+
+
+def _selection(plugins: Plugins, target: str, kind: Format) -> tuple[Selection, str | None]:
     """The target, and the name of the baseline if given."""
-    if kind == "kernelbench":
-        return Selection(_kernelbench(Path(target))), None
+    if kind.resolve().needs_reference:
+        return Selection(_referenced(Path(target), kind)), None
     name, _, baseline = target.partition(":")
     selections = plugins.select((name,))
     if len(selections) != 1:
@@ -74,10 +120,9 @@ def _selection(plugins: Plugins, target: str, kind: str) -> tuple[Selection, str
     return Selection(selections[0].target), baseline or None
 
 
-def _kernelbench(reference: Path) -> InstalledTarget:
-    from aiperf_core.kernelbench import KERNELBENCH
-
-    if not reference.is_file():
-        raise UsageError(f"--target '{reference}' is not a file; --format kernelbench needs the file of the reference.")
-    module = f"{KERNELBENCH}{reference.resolve()}"
-    return InstalledTarget(f"kernelbench.{reference.stem}", module, f"the Model of {reference.name}")
+def _referenced(path: Path, kind: Format) -> InstalledTarget:
+    """The target of a reference file."""
+    if not path.is_file():
+        raise UsageError(f"--target '{path}' is not a file; --format {kind.name} needs the file of the reference.")
+    module = Reference(kind.load, path.resolve()).module
+    return InstalledTarget(f"{kind.name}.{path.stem}", module, f"the reference of {path.name}")

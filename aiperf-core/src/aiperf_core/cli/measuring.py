@@ -129,6 +129,7 @@ class Measuring:
     policy: str
     budget: float | None
     min_samples: int | None
+    until_decided: bool
     timeout: float
     labels: dict[str, str]
     out: Path | None
@@ -146,6 +147,7 @@ class Measuring:
             policy=self.policy,
             budget_s=self.budget,
             min_samples=self.min_samples or 0,
+            until_decided=self.until_decided,
             timeout_s=self.timeout,
             **more,
         )
@@ -177,6 +179,11 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
             type=click.IntRange(1),
             metavar="COUNT",
             help="At least this many samples of each implementation, whatever the budget.",
+        ),
+        click.option(
+            "--until-decided",
+            is_flag=True,
+            help="Go on beyond the budget until every verdict is decided, for at most ten minutes.",
         ),
         seconds_option("--timeout", "Time limit of one call.", timeout_s),
         click.option(

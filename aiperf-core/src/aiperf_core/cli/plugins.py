@@ -23,11 +23,13 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         set_aside = [asdict(one) for one in plugins.set_aside]
         devices = [_flat(one) for one in plugins.devices.values()]
         executors = [_flat(one) for one in plugins.executors.values()]
+        formats = [_flat(one) for one in plugins.formats.values()]
         analyses = [_flat(one) for one in plugins.analyses.values()]
         document = {
             "loaded": loaded,
             "devices": devices,
             "executors": executors,
+            "formats": formats,
             "analyses": analyses,
             "set_aside": set_aside,
         }
@@ -43,6 +45,7 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
     kinds: Mapping[str, Mapping[str, Installed[Any]]] = {
         "DEVICE": plugins.devices,
         "EXECUTOR": plugins.executors,
+        "FORMAT": plugins.formats,
         "ANALYSIS": plugins.analyses,
     }
     for head, installed in kinds.items():

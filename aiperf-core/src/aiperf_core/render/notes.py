@@ -3,6 +3,7 @@
 Every note is a label with a paragraph beside it.
 """
 
+import math
 from collections.abc import Iterator
 
 from rich.padding import Padding
@@ -103,7 +104,7 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
     )
     for row in result.rows:
         if row.verdict is Verdict.INCONCLUSIVE and row.speedup:
-            yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor)}"
+            yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor, result.overhead.sampling_s)}"
     yield from _verified(result.rows)
     yield "overhead", _overhead(result.overhead)
 
@@ -173,8 +174,11 @@ def _warnings(rows: list[Row]) -> Iterator[tuple[str, str]]:
         yield "warning", f"{issue}{about}: {message}"
 
 
-def what_would_decide(speedup: Estimate, floor: float) -> str:
-    """How many more samples a verdict needs. The width of an interval falls with the square root of the samples."""
+def what_would_decide(speedup: Estimate, floor: float, sampling_s: float) -> str:
+    """How long a verdict needs. The width of an interval falls with the square root of the samples.
+
+    sampling_s: how long sampling took.
+    """
     half = (speedup.high - speedup.low) / 2
     distance = abs(speedup.value - 1)
     # FASTER needs the whole interval above 1 + floor, SAME needs it inside the floor; the nearer of both counts.
@@ -183,9 +187,9 @@ def what_would_decide(speedup: Estimate, floor: float) -> str:
     crossing = f"the interval {shown} overlaps the band of {floor * 100:g} % around 1"
     if needed < half / 30:
         return f"{crossing}. The value is at the floor itself: more samples will hardly decide."
-    factor = (half / needed) ** 2
-    more = f"about {factor:.0f} times the samples" if factor >= 1.5 else "somewhat more samples"
-    return f"{crossing}. A verdict needs {more}: use a longer --budget."
+    factor = max(1.5, (half / needed) ** 2)
+    budget = max(1, math.ceil(factor * sampling_s))
+    return f"{crossing}. A verdict needs about {factor:.2g} times the samples: --budget {budget}, or --until-decided."
 
 
 def _overhead(overhead: Overhead) -> str:

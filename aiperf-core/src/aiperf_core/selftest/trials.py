@@ -17,6 +17,7 @@ from typing import Self
 import psutil
 from attrs import asdict, define, evolve, field, frozen
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
@@ -202,7 +203,7 @@ class Trials:
         return plans[0] if plans else _not_tried(skipped[0])
 
     def _options(self, case: Case, *, tier: str, budget_s: float, off: frozenset[str]) -> Options:
-        source = check_candidate(file_of(case), "aiperf") if case.candidate else None
+        source = check_candidate(file_of(case), AIPERF) if case.candidate else None
         return Options(
             device=case.device,
             tier=tier,

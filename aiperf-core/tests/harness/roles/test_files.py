@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.harness.isolation import scratch
@@ -111,7 +112,7 @@ def test_only_who_is_deferred_may_go_on_after_the_call() -> None:
 def test_a_candidate_is_given_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
     text = "class Implementation:\n    def run(self, data, one):\n        return data\n"
-    source = CandidateSource(tmp_path / "candidate.py", text, "0", "aiperf")
+    source = CandidateSource(tmp_path / "candidate.py", text, "0", AIPERF)
     with (
         Planner(Options(device="cpu", size="smoke", candidate=source), tmp_path) as planner,
         pytest.raises(UsageError) as caught,

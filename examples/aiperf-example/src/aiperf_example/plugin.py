@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.events import TargetFinished
 from aiperf_core.hookspecs import hookimpl
@@ -53,6 +54,16 @@ def aiperf_attacks() -> Iterable[Case]:
     """Contribute code that commits the issue, and honest code that looks like it; `aiperf selftest` tries both."""
     yield Case(issue=UNFINISHED, module="aiperf_example.unfinished", implementation="whole_blocks")
     yield Case(issue=UNFINISHED, module="aiperf_example.unfinished", implementation="blocks_and_rest", honest=True)
+
+
+@hookimpl
+def aiperf_formats() -> Iterable[Format]:
+    """Contribute `aiperf judge --format custom-kernel`."""
+    yield Format(
+        "custom-kernel",
+        "function custom_kernel(data); --target is a file with generate_input, ref_kernel",
+        "aiperf_example.custom_kernel:CustomKernel",
+    )
 
 
 @hookimpl

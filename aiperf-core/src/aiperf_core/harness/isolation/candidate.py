@@ -3,82 +3,85 @@
 The supervisor reads the file once, checks its form by the syntax tree alone (`check_candidate`) and sends its text to
 the worker, which executes it after confinement (`load_candidate`). Later changes of the file have no effect.
 
-Two formats:
-
-- `aiperf`: `class Implementation` with `run(self, ...)` and optionally `prepare(self, ...)`, whose arguments name
-  inputs.
-- `kernelbench`: `class ModelNew`, made from `get_init_inputs()` and called with `get_inputs()`. Both functions, and the
-  reference `Model`, come from a trusted file: see `kernelbench.benchmark_from_kernelbench`.
+How the file is written is a matter of its format: see `aiperf_core.candidate_format`.
 """
 
 import ast
 import hashlib
 import inspect
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.abc import ExecutionLoader
 from pathlib import Path
 
 from attrs import frozen
 
-from aiperf_core.errors import ContractError, UsageError
-from aiperf_core.kernelbench import MADE_OF, as_implementation, execute
+from aiperf_core.candidate_format import BUILT_IN, CandidateFormat, Format, adapter
+from aiperf_core.errors import AiperfError, ContractError, UsageError
+from aiperf_core.formats.execute import execute
 
 MAX_BYTES = 1 << 20
-_CLASSES = {"aiperf": "Implementation", "kernelbench": "ModelNew"}
-FORMATS = tuple(_CLASSES)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @frozen
 class CandidateSource:
-    """A candidate's file as it was read; `sha256` is of its bytes."""
+    """A candidate's file as it was read.
+
+    text: its Python source.
+    sha256: of the bytes of the file.
+    entry: the name of the class or function that the text must define.
+    """
 
     path: Path
     text: str
     sha256: str
-    format: str
+    format: Format
+    entry: str = "Implementation"
 
 
 # --- in the supervisor: nothing is executed
 
 
-def check_candidate(path: Path, format: str) -> CandidateSource:  # noqa: A002
+def check_candidate(path: Path, format: Format, formats: Mapping[str, Format] = BUILT_IN) -> CandidateSource:  # noqa: A002
     """Read a candidate's file and check its form.
+
+    formats: the known ones, to name that of a file that has another.
 
     Raises `UsageError` for a file that cannot be read, is no Python, or has nothing to run. Code that may create its
     class when executed passes.
     """
-    if format not in FORMATS:
-        raise UsageError(f"the format {format!r} was requested; accepted are {', '.join(FORMATS)}")
-    data = _read(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"'{path}' is not UTF-8: byte 0x{data[error.start]:02x} at position {error.start}. Save it as UTF-8"
-        ) from None
-    found = _class(path, _parse(path, text), _CLASSES[format])
-    if found is not None:
-        _check_methods(path, found, "run" if format == "aiperf" else "forward")
-    return CandidateSource(path, text, hashlib.sha256(data).hexdigest(), format)
+    kind, data = format.resolve(), _read(path)
+    code = kind.code(path, data)
+    tree = _parse(path, code.text)
+    found = _entry(tree, code.entry)
+    if found is None and not _may_bind(tree, code.entry):
+        raise UsageError(_without_entry(path, data, tree, code.entry, kind, formats))
+    if isinstance(found, ast.ClassDef) and kind.method:
+        _check_methods(path, found, kind.method)
+    return CandidateSource(path, code.text, hashlib.sha256(data).hexdigest(), format, code.entry)
 
 
-def check_inputs(source: CandidateSource, input_names: Collection[str]) -> None:
+def check_inputs(source: CandidateSource, input_names: Collection[str], more: Collection[str] = ()) -> None:
     """Check that a candidate can be called with a target's inputs and static arguments. Raises `UsageError` if not.
 
-    For `kernelbench` the inputs are in the order of the call.
+    input_names: in the order of the workload.
+    more: the names of sizes, which may be taken by name only.
     """
-    found = _class(source.path, _parse(source.path, source.text), _CLASSES[source.format])
-    if found is None:
+    kind, tree = source.format.resolve(), _parse(source.path, source.text)
+    found = _entry(tree, source.entry)
+    if found is None or kind.by_position is None:
         return
-    if source.format == "kernelbench":
-        _check_forward(source.path, found, [name for name in input_names if name != MADE_OF])
+    names = [name for name in input_names if name not in kind.hidden]
+    if kind.by_position:
+        method = _methods(found).get(kind.method or "") if isinstance(found, ast.ClassDef) else found
+        if method is not None:
+            _check_positions(source.path, method, names, bound=isinstance(found, ast.ClassDef))
         return
     for name in ("prepare", "run"):
-        method = _methods(found).get(name)
+        method = _methods(found).get(name) if isinstance(found, ast.ClassDef) else None
         if method is not None and not method.decorator_list:
-            _check_names(source.path, method, input_names)
+            _check_names(source.path, method, [*names, *more])
 
 
 def _read(path: Path) -> bytes:
@@ -110,21 +113,41 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise UsageError(f"'{path}' does not parse: {error or 'it is nested too deeply'}") from None
 
 
-def _class(path: Path, tree: ast.Module, name: str) -> ast.ClassDef | None:
-    """The class of that name, or None where only executing the file would tell what the name is bound to."""
-    found, unsure = None, False
+def _entry(tree: ast.Module, name: str) -> ast.ClassDef | _Function | None:
+    """The class or function of that name, or None where only executing the file would tell what it is bound to."""
+    found: ast.ClassDef | _Function | None = None
     for statement in _statements(tree.body):
-        if isinstance(statement, ast.ClassDef) and statement.name == name:
-            found, unsure = statement, False
-        else:
-            unsure |= bool({name, "*"} & _bound(statement))
-    if found is None and not unsure:
-        classes = [statement.name for statement in _statements(tree.body) if isinstance(statement, ast.ClassDef)]
-        there = ", ".join(map(repr, classes)) or "none"
-        other = next((format_name for format_name, needed in _CLASSES.items() if needed in classes), None)
-        hint = f". For a file with {_CLASSES[other]!r}: --format {other}" if other else ""
-        raise UsageError(f"'{path}' has no class {name!r}, which a candidate must define; its classes: {there}{hint}")
-    return None if unsure else found
+        if isinstance(statement, ast.ClassDef | _Function) and statement.name == name:
+            found = statement
+        elif {name, "*"} & _bound(statement):
+            found = None
+    return found
+
+
+def _may_bind(tree: ast.Module, name: str) -> bool:
+    """Whether an assignment or import may bind a name."""
+    return any({name, "*"} & _bound(statement) for statement in _statements(tree.body))
+
+
+def _without_entry(
+    path: Path, data: bytes, tree: ast.Module, entry: str, kind: CandidateFormat, formats: Mapping[str, Format]
+) -> str:
+    """What a file lacks, and the format of what it has."""
+    sort = ast.ClassDef if kind.method else _Function
+    there = [one.name for one in _statements(tree.body) if isinstance(one, sort)]
+    other = next((name for name, one in formats.items() if _entry_in(one, path, data) in there), None)
+    what, several = ("class", "classes") if kind.method else ("function", "functions")
+    hint = f". For a file with {_entry_in(formats[other], path, data)!r}: --format {other}" if other else ""
+    names = ", ".join(map(repr, there)) or "none"
+    return f"'{path}' has no {what} {entry!r}, which a candidate must define; its {several}: {names}{hint}"
+
+
+def _entry_in(format: Format, path: Path, data: bytes) -> str | None:  # noqa: A002
+    """The entry of a file in another format; None where it is no file of that format."""
+    try:
+        return format.resolve().code(path, data).entry
+    except AiperfError:
+        return None
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
@@ -171,17 +194,15 @@ def _check_names(path: Path, method: _Function, input_names: Collection[str]) ->
         )
 
 
-def _check_forward(path: Path, found: ast.ClassDef, input_names: Collection[str]) -> None:
-    forward = _methods(found).get("forward")
-    if forward is None:
-        return
-    given = forward.args
-    most = len(given.posonlyargs) + len(given.args) - 1
+def _check_positions(path: Path, method: _Function, input_names: Collection[str], *, bound: bool) -> None:
+    """Check that a method (`bound`) or function takes as many arguments as there are inputs."""
+    given = method.args
+    most = len(given.posonlyargs) + len(given.args) - bound
     least = most - len(given.defaults)
-    if not (forward.decorator_list or given.vararg or least <= len(input_names) <= most):
+    if not (method.decorator_list or given.vararg or least <= len(input_names) <= most):
         raise UsageError(
-            f"'{path}', line {forward.lineno}: forward takes {most} input{'' if most == 1 else 's'}; the reference is "
-            f"called with {len(input_names)}: {', '.join(map(repr, input_names))}"
+            f"'{path}', line {method.lineno}: {method.name} takes {most} input{'' if most == 1 else 's'}; the "
+            f"reference is called with {len(input_names)}: {', '.join(map(repr, input_names))}"
         )
 
 
@@ -199,21 +220,20 @@ def _may_have(found: ast.ClassDef, name: str, bases: Collection[str]) -> bool:
 # --- in the worker, once it is confined
 
 
-def load_candidate(text: str, format: str, input_names: Sequence[str]) -> type:  # noqa: A002
-    """Execute a candidate's text and return its class, adapted to `run` and optionally `prepare`.
+def load_candidate(text: str, load: str, entry: str, input_names: Sequence[str]) -> type:
+    """Execute a candidate's text and return its entry, adapted to a class with `run` and optionally `prepare`.
 
-    Exceptions of the code pass through. Raises `ContractError` where the expected class does not exist afterwards.
+    load: the class of the format. It is imported before the candidate's code runs.
+
+    Exceptions of the code pass through. Raises `ContractError` where the entry does not exist afterwards.
     """
-    module = execute("candidate", _Text(text))
-    name = _CLASSES[format]
-    found = getattr(module, name, None)
-    if not inspect.isclass(found):
-        raise ContractError(f"the candidate's {name!r} is a {type(found).__name__}; accepted is a class")
-    if format == "kernelbench":
-        return as_implementation(found, input_names)
-    if not callable(getattr(found, "run", None)):
-        raise ContractError(f"the candidate's {name!r} has no method run(self, ...)")
-    return found
+    kind = adapter(load)
+    found = getattr(execute("candidate", _Text(text)), entry, None)
+    fits, accepted = (inspect.isclass, "a class") if kind.method else (callable, "a function")
+    if not fits(found):
+        raise ContractError(f"the candidate's {entry!r} is a {type(found).__name__}; accepted is {accepted}")
+    adapted: type = kind.adapt(found, input_names)
+    return adapted
 
 
 class _Text(ExecutionLoader):

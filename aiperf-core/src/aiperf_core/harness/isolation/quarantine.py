@@ -16,10 +16,11 @@ from attrs import asdict, frozen
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
 from aiperf_core.results import atomic
+from aiperf_core.results.models import DISBELIEVED
 
 if TYPE_CHECKING:
     from aiperf_core.harness.isolation.candidate import CandidateSource
-    from aiperf_core.results.models import Row
+    from aiperf_core.results.models import SkippedTarget, TargetResult
 
 # After so many findings the code is not judged again. A single one may be an error of the machine.
 OFFENCES = 3
@@ -58,9 +59,13 @@ def refuse_known(source: "CandidateSource") -> None:
         )
 
 
-def note(source: "CandidateSource", row: "Row") -> None:
-    """Record a candidate's row if a finding made it invalid."""
-    issues = [one.issue for one in row.findings if one.severity == "invalid"]
+def note(source: "CandidateSource", result: "TargetResult | SkippedTarget") -> None:
+    """Record a candidate if a finding made it invalid. Where the baseline is not believed, the workload is at fault."""
+    baseline, *others = getattr(result, "rows", None) or (None,)
+    if baseline is None or baseline.verdict in DISBELIEVED:
+        return
+    rows = (one for one in others if one.role == "variant")
+    issues = [finding.issue for one in rows for finding in one.findings if finding.severity == "invalid"]
     if not issues:
         return
     records = _read()

@@ -8,10 +8,10 @@ import torch
 from attrs import asdict
 
 from aiperf_core.benchmark import Benchmark, call_with
+from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
-from aiperf_core.kernelbench import kernelbench_file
 from aiperf_core.loading import load_benchmark
 
 
@@ -23,17 +23,18 @@ class Describer(Service):
         ref = TargetRef(**target)
         return asdict(describe(load_benchmark(ref), ref.module))
 
-    def do_inputs(self, target: Message) -> list[str]:
-        """The names of a target's inputs and static arguments, in the workload's order."""
+    def do_inputs(self, target: Message) -> Message:
+        """The names of a target's inputs and static arguments, in the workload's order, and those of its sizes."""
         task = load_benchmark(TargetRef(**target)).task
         given = {**task.presets["smoke"], "device": "cpu", "generator": torch.Generator().manual_seed(0)}
         drawn = [call_with(draw, given) for draw in (task.inputs, task.static) if draw]
-        return [name for one in drawn for name in one]
+        return {"inputs": [name for one in drawn for name in one], "sizes": list(task.presets["smoke"])}
 
 
 def describe(benchmark: Benchmark, module: str) -> Described:
     """The declarations of a benchmark in this process, and the hash of its file now."""
-    source = kernelbench_file(module) or Path(str(sys.modules[module].__file__))
+    reference = reference_of(module)
+    source = reference.path if reference else Path(str(sys.modules[module].__file__))
     return Described(
         goal=benchmark.goal,
         clock=benchmark.clock,

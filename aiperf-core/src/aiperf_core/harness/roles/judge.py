@@ -18,6 +18,7 @@ from attrs import asdict
 
 from aiperf_core import pytree
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with
+from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import TargetRef
 from aiperf_core.devices import device_lock
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
@@ -26,16 +27,15 @@ from aiperf_core.devices.timing import TimingDevice
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
-from aiperf_core.harness.roles import shared_buffers
+from aiperf_core.harness.roles import reference_check, shared_buffers
 from aiperf_core.harness.roles.describer import describe
 from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors, quality
-from aiperf_core.kernelbench import KERNELBENCH
 from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
-from aiperf_core.tolerance import Tolerance
+from aiperf_core.tolerance import TOLERANCES, Tolerance
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 # Smaller working sets are handled by a single thread. Torch's threads meet at a barrier after each operation: on a busy
@@ -58,10 +58,12 @@ class Judge(Service):
         seed: int,
         static_seed: int,
         off: Sequence[str] = (),
+        tolerance: Message | None = None,
     ) -> Message:
         """Make the inputs and the memory for outputs; return the problem for the workers, its cost and the clock's.
 
         device: the fields of a `Device`.
+        tolerance: the fields of the `Tolerance` that the user asks for; None for that of the benchmark.
         off: the judge's guards that are switched off.
         """
         self._off = frozenset(off)
@@ -69,6 +71,8 @@ class Judge(Service):
         keep_freed_memory()
         self._take_device(device)
         self._name, self._params = target["name"], params
+        self._foreign = reference_of(target["module"])
+        self._own_tolerance = Tolerance(**tolerance) if tolerance else None
         with device_lock.held():  # before the workers, which wait for the judge's memory
             self._benchmark = load_benchmark(TargetRef(**target))
             self._kind.wake()
@@ -92,8 +96,8 @@ class Judge(Service):
         layouts = self._layouts()
         self._output_shape = self._describe(answer, layouts, self._reference)
         self._outputs, outputs_buffers, outputs_fds = self._create(layouts)
-        if target["module"].startswith(KERNELBENCH):  # written for another harness, and never linted
-            self._check_values_matter(answer, seed)
+        if self._foreign:
+            self._examine(answer, seed)
         self._answer: Any = None
         self._flushers: list[TimingDevice] = []
         shapes = (self._inputs_shape, self._static_shape, self._output_shape)
@@ -121,7 +125,7 @@ class Judge(Service):
             "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
-            "tolerance": str(self._tolerance),
+            "tolerance": self._tolerance_text,
             "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
             + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
@@ -142,7 +146,7 @@ class Judge(Service):
 
     def _fault(self, text: str) -> BenchmarkError:
         """A mistake in the benchmark."""
-        return BenchmarkError(f"{self._name!r}: {text}")
+        return BenchmarkError(f"{self._foreign.path}: {text}" if self._foreign else f"{self._name!r}: {text}")
 
     def do_clear(self) -> None:
         """Clear outputs that were delivered and not judged."""
@@ -226,7 +230,13 @@ class Judge(Service):
 
     @property
     def _tolerance(self) -> Tolerance:
-        return self._benchmark.tolerance_at(self._params)
+        return self._own_tolerance or self._benchmark.tolerance_at(self._params)
+
+    @property
+    def _tolerance_text(self) -> str:
+        """The tolerance for the result; with its reason where it is no named one."""
+        own = self._own_tolerance
+        return f"{own}: {own.reason}" if own and own.name not in TOLERANCES else str(self._tolerance)
 
     @property
     def _exact(self) -> bool:
@@ -363,24 +373,20 @@ class Judge(Service):
                 "state what a call may change."
             )
 
-    def _check_values_matter(self, answer: Any, seed: int) -> None:
-        """Raise `BenchmarkError` where another draw has the same answer: an implementation could return a constant."""
+    def _examine(self, answer: Any, seed: int) -> None:
+        """Check a reference that was written for another harness, and decide its tolerance if the user has not."""
+        shape = self._output_shape
+        reference_check.check_repeatable(shape, answer, self._right_answer(wide=False), self._fault)
+        pairs = [(answer, self._right_answer(wide=True))]
         drawn, self._fresh = self._fresh, self._draw(self._benchmark.task.inputs, (seed + 1) % _SEEDS)
         try:
-            other = self._right_answer(wide=not self._exact)
+            other = self._right_answer(wide=False)
+            reference_check.check_inputs_matter(shape, answer, other, self._fault)
+            pairs.append((other, self._right_answer(wide=True)))
         finally:
             self._fresh = drawn
-        pairs = zip(pytree.pairs(self._output_shape, answer), pytree.pairs(self._output_shape, other), strict=True)
-        tolerance = self._tolerance
-        if all(
-            node["type"] == "tensor" and compare_tensors(path, one, right, tolerance).error is None
-            for (path, node, one), (_, _, right) in pairs
-        ):
-            raise self._fault(
-                f"{self._reference} gives the same answer for other inputs, or is given the same ones by every draw: "
-                "code that computes nothing would pass. Judge against a reference whose inputs are drawn, and whose "
-                "answer depends on them."
-            )
+        if self._own_tolerance is None:
+            self._own_tolerance = reference_check.tolerance_of(shape, pairs, self._fault)
 
     def _check_answer(self) -> None:
         try:

@@ -113,7 +113,7 @@ class Worker(Service):
         self._outputs = shared_buffers.attach(problem["outputs_buffers"][0], outputs_fd, self._kind)
         self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
-            **({} if self._candidate else problem["params"]),
+            **problem["params"],
             **({"folder": problem["folder"]} if problem.get("folder") else {}),
             **problem.get("files", {}),
             **pytree.build(problem["inputs"], self._inputs),
@@ -126,8 +126,8 @@ class Worker(Service):
         if self._candidate:
             from aiperf_core.harness.isolation.candidate import load_candidate
 
-            text, kind = self._candidate["text"], self._candidate["format"]
-            code = load_candidate(text, kind, list(problem["inputs"]["items"]))
+            text, load, entry = (self._candidate[name] for name in ("text", "load", "entry"))
+            code = load_candidate(text, load, entry, list(problem["inputs"]["items"]))
             self._code = Implementation("candidate", "variant", problem["device"], code, "")
         return before
 

@@ -8,8 +8,17 @@ from aiperf_core.devices.device import BUILT_IN, Device
 from aiperf_core.executor import BUILT_IN as EXECUTORS
 from aiperf_core.executor import Executor
 from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.tolerance import Tolerance
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Severity
+
+# A candidate may compile at its import, in `prepare` and at its first call: each may take this many times as long as a
+# call. The checks of a reference of another harness, which are several calls of it, too.
+COMPILING = 6
+
+
+# The longest sampling of a target that goes on until it is decided.
+LONGEST_S = 600.0
 
 
 @frozen
@@ -48,8 +57,10 @@ class Options:
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
         interval is narrow enough, and later where the least passes or samples are not taken yet.
     min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
-    timeout_s: seconds after which a call or a preparation counts as hung. Import and preparation of a candidate, which
-        may compile, may take six times as long.
+    until_decided: whether sampling goes on until the interval of every speedup allows a verdict, for at most
+        `LONGEST_S` in all rounds.
+    timeout_s: seconds after which a call or a preparation counts as hung. Import, preparation and first call of a
+        candidate, which may compile, may take six times as long each.
     floor: the smallest relative difference that matters in practice.
     width: sampling may stop when the relative half-width of every speedup's interval is below this.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
@@ -63,6 +74,7 @@ class Options:
     checks: the checks of plugins, beside the core's.
     severities: severities of plugins' issues, by id.
     baseline: the implementation that counts as the baseline; None takes the declared one.
+    tolerance: in place of the benchmark's, with the user's reason; None takes the benchmark's.
     """
 
     device: str | None = None
@@ -74,6 +86,7 @@ class Options:
     tier: str = "quick"
     budget_s: float | None = None
     min_samples: int = 0
+    until_decided: bool = False
     timeout_s: float = 60.0
     floor: float = 0.01
     width: float = 0.005
@@ -86,6 +99,7 @@ class Options:
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
     baseline: str | None = None
+    tolerance: Tolerance | None = None
 
     @property
     def rounds(self) -> int:
@@ -97,6 +111,12 @@ class Options:
         """Seconds of sampling in one round."""
         budget = TIERS[self.tier].budget_s if self.budget_s is None else self.budget_s
         return budget / self.rounds
+
+    @property
+    def longest_round_s(self) -> float:
+        """Seconds after which sampling in one round ends, decided or not."""
+        longest = LONGEST_S / self.rounds if self.until_decided else 0.0
+        return max(self.round_budget_s, longest)
 
     @property
     def controls(self) -> bool:

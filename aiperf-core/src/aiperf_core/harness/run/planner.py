@@ -10,6 +10,7 @@ from typing import Protocol
 import cattrs
 from attrs import define, evolve, field, frozen
 
+from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind
 from aiperf_core.errors import AiperfError, SkipError, UsageError
@@ -70,7 +71,8 @@ def _described(describer: Child, target: InstalledTarget) -> Described | Skipped
         return cattrs.structure(describer.ask("describe", timeout=IMPORT_TIMEOUT_S, target=ref), Described)
     except ChildError as error:
         text = str(error)
-        text = text if target.name in text else f"{target.name!r} cannot be used: importing it {text}"
+        named = target.name in text or (error.kind == "mistake" and reference_of(target.module) is not None)
+        text = text if named else f"{target.name!r} cannot be used: importing it {text}"
         return SkippedTarget(target.name, Verdict.FAILED, text)
 
 
@@ -123,8 +125,10 @@ class Planner(Machine):
         try:
             names = describer.ask("inputs", timeout=IMPORT_TIMEOUT_S, target=target)
         except ChildError as error:
+            if error.kind == "mistake" and reference_of(target["module"]):
+                raise UsageError(str(error)) from None
             raise AiperfError(f"{target['name']!r} cannot be used: {error}") from None
-        check_inputs(self.options.candidate, names)
+        check_inputs(self.options.candidate, names["inputs"], names["sizes"])
 
     def _plan(self, selection: Selection, described: Described) -> Plan | SkippedTarget:
         name = selection.name

@@ -20,9 +20,10 @@ from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.measurements import Estimate, Steady
 from aiperf_core.results.models import Finding, Verdict
-from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval
+from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval, verdict
 
 WARMUP_SAMPLES = 2
 # An implementation whose calls take so long is warm after the first two.
@@ -140,7 +141,7 @@ class Sampler:
                 # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.
                 if index <= 1 or one.warmup_s[-1] < WARMUP_S:
                     on_sample(one)
-                    self._warm_up_once(one, seed, judged=index == 0)
+                    self._warm_up_once(one, seed, judged=index == 0, first=index == 0)
         for one in self.active:
             if not one.warmup_s:
                 one.calls = one.block_length = 1
@@ -246,9 +247,9 @@ class Sampler:
                 if beside_s >= 0 or not self.untrusting:
                     side.append(evolve(answer, begun_s=begun_s, answered_s=answer.held_s + max(0.0, beside_s)))
 
-    def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool) -> None:
+    def _warm_up_once(self, one: ImplementationRun, seed: int, *, judged: bool, first: bool = False) -> None:
         start = time.perf_counter()
-        sample = self._sample(one, seed, self.clock, fingerprinted=judged)
+        sample = self._sample(one, seed, self.clock, fingerprinted=judged, first=first)
         if sample is not None:
             one.warmup_s.append(one.per_call(self.clock, _by_clock(sample), one.calls or 1))
             self._inspect(one, sample if judged else None)
@@ -375,6 +376,7 @@ class Sampler:
         fresh: bool = True,
         calls: int | None = None,
         fingerprinted: bool = False,
+        first: bool = False,
         watcher: process_monitor.ProcessMonitor | None = None,
     ) -> dict[str, Any] | None:
         """Time a sample; None where the implementation's part has ended.
@@ -382,6 +384,7 @@ class Sampler:
         fresh: whether the values are new. An untrusted process is given its own values then.
         calls: in the sample; None for the implementation's usual number.
         fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
+        first: whether it is the first call in its process, in which an untrusted implementation may compile.
         watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
         notices = _Notices(one.worker.guarded, one.worker.pid if self.untrusting else None)
@@ -399,7 +402,7 @@ class Sampler:
             asked = time.perf_counter()
             answer = one.worker.ask(
                 "sample",
-                timeout=self.timeout_s,
+                timeout=self.timeout_s * (COMPILING if first and self.untrusting else 1),
                 on_notice=notices.note,
                 clock=clock,
                 numbers=self._numbers,
@@ -603,6 +606,25 @@ def undecided(
             if interval is None or half_width(interval) > width:
                 return one, interval
     return None
+
+
+def verdicts(
+    implementations: list[ImplementationRun], clock: str, floor: float, round_number: int
+) -> dict[str, Verdict]:
+    """What the intervals of the speedups in one round allow to say, by active implementation.
+
+    INCONCLUSIVE where there is no interval. Empty without a baseline.
+    """
+    baseline, length = implementations[0], len(implementations)
+    if not baseline.active:
+        return {}
+    top = _of_round(baseline.blocks(clock, length), round_number)
+    found = {}
+    for one in implementations[1:]:
+        if one.active and one.declared.role != "control":
+            interval = ratio_interval(top, _of_round(one.blocks(clock, length), round_number))
+            found[one.name] = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
+    return found
 
 
 def _of_round(blocks: Blocks, round_number: int) -> Blocks:

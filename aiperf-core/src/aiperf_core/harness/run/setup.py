@@ -6,6 +6,7 @@ from typing import Protocol
 
 from attrs import evolve, field, frozen
 
+from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.executor import ExecutorKind
@@ -95,6 +96,11 @@ class Setup:
     def untrusted(self) -> bool:
         """Whether the run judges an untrusted candidate."""
         return self.options.candidate is not None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the workload is a reference that was written for another harness."""
+        return reference_of(self.target.module) is not None
 
     @property
     def world_size(self) -> int:

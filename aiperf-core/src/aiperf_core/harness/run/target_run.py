@@ -22,11 +22,13 @@ from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.conditions import Conditions
+from aiperf_core.harness.run.decision import Decision
 from aiperf_core.harness.run.durations import FINAL, TimeLeft
 from aiperf_core.harness.run.evidence import apply_findings, evidence_of
 from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.last_round import LastRound
-from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, undecided
+from aiperf_core.harness.run.options import COMPILING
+from aiperf_core.harness.run.sampler import Clockwork, JudgeError, Sampler, undecided, verdicts
 from aiperf_core.harness.run.setup import SamplingState, Setup
 from aiperf_core.harness.run.workers import Workers
 from aiperf_core.measurements import Estimate, Memory
@@ -41,7 +43,7 @@ from aiperf_core.validity.policy import Policy
 # How often a worker's process is looked at between its blocks, each round.
 _CENSUSES = 4
 # Why sampling ended.
-_NARROW, _BUDGET_SPENT = "intervals narrow enough", "sampling budget spent"
+_NARROW, _DECIDED, _BUDGET_SPENT = "intervals narrow enough", "all verdicts decided", "sampling budget spent"
 _REPORT_EVERY_S = 1.0
 # The stopping rule is checked again after so many more passes, as a part of those already taken.
 _CHECK_AGAIN = 0.25
@@ -150,18 +152,20 @@ class TargetRun:
             seed=self._first_seed,
             static_seed=self._rng.getrandbits(62),
             off=sorted(setup.options.off),
+            tolerance=asdict(setup.options.tolerance) if setup.options.tolerance else None,
         )
         self._workers.spawn(self._active)
         self._facts = environment.facts(setup.device.name)  # while the others are busy
         try:
-            self._opened = judge.collect(timeout=setup.options.timeout_s)
+            self._opened = judge.collect(timeout=setup.options.timeout_s * (COMPILING if setup.foreign else 1))
         except ChildError as error:
             judge.kill()
             text = str(error)
             if error.kind == "skip":
                 raise SkipError(text) from None
             sizes = ", ".join(f"{name}={value:g}" for name, value in setup.params.items())
-            where = "" if setup.target.name in text else f"{setup.target.name!r} could not be set up at {sizes}: "
+            named = setup.target.name in text or (setup.foreign and error.kind == "mistake")
+            where = "" if named else f"{setup.target.name!r} could not be set up at {sizes or 'its only size'}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
         judge.paused = setup.pausing
@@ -293,15 +297,16 @@ class TargetRun:
         self.sampler.clockwork = self._spent
         try:
             take = self._take_passes if self.setup.guards("interleaved") else self._take_sides
-            self._stopped = take(start + self.setup.options.round_budget_s)
+            self._stopped = take(start + self.setup.options.longest_round_s)
             self._left.note_end_of_sampling(early=self._stopped == _NARROW)
         finally:
             self._sampling_s += time.monotonic() - start
             self.sampler.clockwork = Clockwork()
 
     def _take_passes(self, until: float) -> str:
-        """Take passes until the intervals are narrow or the time is up; return which."""
-        passes, check_at = 0, self._least_passes
+        """Take passes until the intervals are narrow, the verdicts decided, or the time is up; return which."""
+        passes, check_at, options = 0, self._least_passes, self.setup.options
+        decision = Decision(2 * check_at, time.monotonic() + options.round_budget_s) if options.until_decided else None
         while self._active:
             start = time.monotonic()
             self._take_censuses(self._active)
@@ -311,11 +316,15 @@ class TargetRun:
             passes += 1
             if passes >= check_at:
                 round_number = self.sampler.round_number
-                width = self.setup.options.width
-                self._undecided = undecided(self._implementations, self.setup.clock, width, round_number)
+                clock, width = self.setup.clock, options.width
+                self._undecided = undecided(self._implementations, clock, width, round_number)
                 if self._undecided is None:
                     return _NARROW
                 check_at = passes + max(2, int(passes * _CHECK_AGAIN))
+            if decision and decision.is_due(passes) and passes % 2 == 0:
+                said = verdicts(self._implementations, self.setup.clock, options.floor, self.sampler.round_number)
+                if decision.stands(said, passes):
+                    return _DECIDED
             # An even number of passes completes the order A B B A.
             if passes >= self._least_passes and passes % 2 == 0 and time.monotonic() >= until:
                 return _BUDGET_SPENT

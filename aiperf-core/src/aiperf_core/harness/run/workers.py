@@ -14,10 +14,9 @@ from aiperf_core.harness.isolation.scratch import Scratch, WorkFolder
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.harness.run.setup import Setup
 
-# A candidate may compile at its import and in `prepare`: it may take so many times as long as a call.
-_COMPILING = 6
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
 _IMPORT_TIMEOUT_S = 60.0
@@ -142,7 +141,8 @@ class Workers:
             self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)
         return {
             "text": source.text,
-            "format": source.format,
+            "load": source.format.load,
+            "entry": source.entry,
             "scratch": self._scratch.new(),
             "without": self.setup.left_out,
         }
@@ -157,4 +157,4 @@ class Workers:
 
     def _start_timeout_s(self, one: ImplementationRun) -> float:
         """How long an implementation may take to be imported, and to prepare."""
-        return self.setup.options.timeout_s * (_COMPILING if self.setup.source_of(one.declared) else 1)
+        return self.setup.options.timeout_s * (COMPILING if self.setup.source_of(one.declared) else 1)
