@@ -1,7 +1,8 @@
 """A client of servers that stream tokens in the form of OpenAI's API.
 
-A token's time is that of the read of the socket that brought it, by the monotonic clock. The client follows no redirect,
-accepts no compression, uses no proxy and keeps no cookie; whatever a server sends, memory and time are bounded.
+A token's time is that of the read of the socket that brought it, by the monotonic clock. The client follows no
+redirect, accepts no compression, uses no proxy and keeps no cookie; whatever a server sends, memory and time are
+bounded.
 """
 
 import asyncio
@@ -206,7 +207,8 @@ class _Stream:
         if isinstance(ids, list):
             return len(ids)
         if self._usage is not None and self._usage is not before:
-            return max(1, self._usage["completion_tokens"] - (before["completion_tokens"] if before else 0))
+            earlier = before["completion_tokens"] if before else 0
+            return max(1, int(self._usage["completion_tokens"]) - int(earlier))
         self._known = False
         return 1
 

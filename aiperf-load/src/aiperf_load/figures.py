@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,7 +121,7 @@ def longest_gaps(found: Outcomes) -> Floats:
 def keeps(counted: _Counted, limits: Limits) -> NDArray[np.bool_]:
     """Whether each request kept all limits that are given. A request of one token has no TPOT, and keeps it."""
     kept = np.ones(int(counted.chosen.sum()), dtype=bool)
-    measured = {
+    measured: dict[str, Callable[[], Floats]] = {
         "ttft_s": lambda: counted.first_s - counted.scheduled_s,
         "tpot_s": lambda: np.nan_to_num(tpot(counted), nan=0.0),
         "e2e_s": lambda: counted.last_s - counted.scheduled_s,
@@ -246,7 +248,7 @@ def _state(found: Outcomes, counted: _Counted) -> tuple[str, list[str]]:
     if len(counted.kind) < FEWEST:
         return "UNCLEAR", [f"fewer than {FEWEST} requests were counted, too few to see a trend"]
     edges = np.linspace(counted.begin_s, counted.end_s, BATCHES + 1)
-    levels = np.array([_in_flight(found, *pair) for pair in zip(edges[:-1], edges[1:], strict=True)])
+    levels = np.array([_in_flight(found, *pair) for pair in pairwise(edges)])
     x = np.arange(BATCHES) - (BATCHES - 1) / 2
     slope = float(x @ levels / (x @ x))
     left = levels - levels.mean() - slope * x

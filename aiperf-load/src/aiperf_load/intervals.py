@@ -57,7 +57,7 @@ def block_length(values: Floats) -> int:
     """The number of requests of a block."""
     count = len(values)
     wanted = max(2 * correlation_time(values), count ** (1 / 3))
-    return max(1, min(math.ceil(wanted), count // _FEWEST_BLOCKS or 1))
+    return int(max(1, min(math.ceil(wanted), count // _FEWEST_BLOCKS or 1)))
 
 
 def percentiles(values: Floats, seed: int, censored: int = 0) -> dict[str, Figure]:

@@ -3,6 +3,7 @@
 import io
 import zipfile
 from enum import IntEnum, IntFlag
+from typing import Any
 
 import numpy as np
 from attrs import define, field, fields, frozen
@@ -95,7 +96,7 @@ class Reply:
     output_tokens: int = 0
     kind: Kind = Kind.NOT_SENT
     status: int = 0
-    flags: Flag = Flag(0)
+    flags: Flag = field(factory=lambda: Flag(0))
     gaps_s: list[float] = field(factory=list)
 
 
@@ -183,7 +184,7 @@ def _read(archive: zipfile.ZipFile, point: str, count: int) -> Outcomes:
     return Outcomes(**columns)
 
 
-def _column_of(archive: zipfile.ZipFile, name: str, dtype: str, count: int) -> NDArray[np.generic]:
+def _column_of(archive: zipfile.ZipFile, name: str, dtype: str, count: int) -> NDArray[Any]:
     entry = archive.getinfo(f"{name}.npy")
     # A header and the values: a file that unpacks to more is refused before it is unpacked.
     if entry.file_size > 4096 + count * np.dtype(dtype).itemsize:

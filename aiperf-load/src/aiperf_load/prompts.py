@@ -22,13 +22,14 @@ def tokens(spec: LoadSpec, number: int, length: int) -> list[int]:
     reaches. No two prompts have another begin in common, so that a server's prefix cache has no effect.
     """
     work = spec.workload
-    ids = np.random.default_rng([spec.rules.seed, 2]).integers(0, work.vocabulary, work.shared_prefix).tolist()
+    common = np.random.default_rng([spec.rules.seed, 2]).integers(0, work.vocabulary, work.shared_prefix)
+    ids = [int(one) for one in common]
     # The same number of digits for all requests, so that they differ within these.
     digits = math.ceil(math.log(MOST, work.vocabulary))
     ids += [number // work.vocabulary**place % work.vocabulary for place in range(digits)]
     ids = ids[:length]
     rng = np.random.default_rng([spec.rules.seed, 3, number])
-    return ids + rng.integers(0, work.vocabulary, length - len(ids)).tolist()
+    return ids + [int(one) for one in rng.integers(0, work.vocabulary, length - len(ids))]
 
 
 def text(ids: list[int]) -> str:

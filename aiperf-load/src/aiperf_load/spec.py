@@ -4,7 +4,6 @@ The records are plain data in SI units. They are stored with the results, so tha
 """
 
 import math
-from typing import Any
 
 from attrs import frozen
 
@@ -94,7 +93,8 @@ class Rules:
     duration_s: requests arrive during this time; all of them are followed to their end.
     warmup_s: requests that arrive within this time from the start are not counted.
     timeout_s: the longest time from the scheduled arrival to the end.
-    cap: the largest number of requests in flight; more of them wait in the generator, and the wait counts. Null: no cap.
+    cap: the largest number of requests in flight; more of them wait in the generator, and the wait counts. Null: no
+        cap.
     processes: processes of the generator.
     seed: draws arrivals, lengths and prompts.
     """
@@ -146,9 +146,9 @@ def check(spec: LoadSpec) -> None:
         if value is not None and value < 1:
             raise UsageError(f"{option} takes a number from 1; got {value}.")
     for name in LIMITS:
-        value: Any = getattr(spec.limits, name)
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise UsageError(f"the limit {name.removesuffix('_s')} takes a time above 0; got {value:g} s.")
+        limit: float | None = getattr(spec.limits, name)
+        if limit is not None and not (math.isfinite(limit) and limit > 0):
+            raise UsageError(f"the limit {name.removesuffix('_s')} takes a time above 0; got {limit:g} s.")
     _check_arrivals(arrivals)
 
 

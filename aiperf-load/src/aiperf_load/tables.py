@@ -34,8 +34,12 @@ def tables(result: LoadResult) -> list[Table]:
     for one in points if len(points) == 1 else ():
         found.append(Table("latencies", ("latency", *one.latencies["ttft_s"]), list(_latencies(one))))
         found.append(Table("over time", SLICE_HEADS, list(_slices(one))))
-    failures = [(one.name, Kind[kind].name, str(count), MEANINGS[Kind[kind]])
-                for one in points for kind, count in one.outcomes.items() if kind != "OK" and kind in Kind.__members__]  # fmt: skip
+    failures = [
+        (one.name, Kind[kind].name, str(count), MEANINGS[Kind[kind]])
+        for one in points
+        for kind, count in one.outcomes.items()
+        if kind != "OK" and kind in Kind.__members__
+    ]
     if failures:
         found.append(Table("requests that did not end well", ("point", "kind", "requests", "meaning"), failures))
     return found

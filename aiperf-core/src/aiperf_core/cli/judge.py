@@ -1,20 +1,19 @@
 """`aiperf judge`: benchmark untrusted code in a sandbox."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from aiperf_core.candidate_format import AIPERF, Format, Reference, known_format, reference_of
+from aiperf_core.candidate_format import AIPERF, Format, Reference, known_format
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import Measuring, measuring_options, server_ahead
+from aiperf_core.cli.refusal import refused
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import InstalledTarget, Selection
 
 if TYPE_CHECKING:
-    from aiperf_core.results.models import SkippedTarget, TargetResult
     from aiperf_core.tolerance import Tolerance
 
 
@@ -123,13 +122,6 @@ def _tolerance(rel_l2: float | None, reason: str | None) -> "Tolerance | None":
     if not 0 <= rel_l2 < 1:
         raise UsageError(f"--tolerance takes a relative error from 0 up to 1; got {rel_l2:g}.")
     return Tolerance(rel_l2, " ".join(reason.split()), name="requested")
-
-
-def refused(target: InstalledTarget, results: "Sequence[TargetResult | SkippedTarget]") -> bool:
-    """Whether a reference was refused: a mistake in the user's file, which the reason names first."""
-    reference = reference_of(target.module)
-    reasons = (getattr(result, "reason", "") for result in results)
-    return reference is not None and any(reason.startswith(f"{reference.path}: ") for reason in reasons)
 
 
 def _selection(plugins: Plugins, target: str, kind: Format) -> tuple[Selection, str | None]:

@@ -8,8 +8,8 @@ import click
 from attrs import evolve, frozen
 
 from aiperf_core.candidate_format import Format, reference_of
-from aiperf_core.cli.judge import refused
 from aiperf_core.cli.measuring import Measuring
+from aiperf_core.cli.refusal import refused
 from aiperf_core.cli.resuming import INTERRUPTED
 from aiperf_core.cli.run_view import RunView, consoles
 from aiperf_core.cli.watch import BUDGET_S

@@ -32,7 +32,7 @@ def _tokens(_: click.Context, param: click.Parameter, value: str) -> tuple[int, 
     return int(found[1]), int(found[2] or found[1])
 
 
-def _limits(_: click.Context, param: click.Parameter, value: str | None) -> dict[str, float]:
+def _limits(context: click.Context, param: click.Parameter, value: str | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in value.split(",") if value else ():
         name, _, text = part.strip().partition("=")
@@ -62,19 +62,19 @@ _OPTIONS = (
     click.option("--timeout", callback=_time, default="60s", show_default=True, help="From arrival to end."),
     click.option("--input-tokens", callback=_tokens, default="128", show_default=True, metavar="N[-M]"),
     click.option("--output-tokens", callback=_tokens, default="64", show_default=True, metavar="N[-M]"),
-    click.option("--prompt", type=click.Choice(("ids", "words")), help="Token ids, or text. [default: ids; chat: words]"),
+    click.option("--prompt", type=click.Choice(("ids", "words")), help="Token ids, or text. [ids; chat: words]"),
     click.option("--vocabulary", type=int, default=1000, show_default=True, help="Ids and words are below it."),
     click.option("--shared-prefix", type=int, default=0, show_default=True, help="Tokens that all prompts begin with."),
     click.option("--natural-stop", is_flag=True, help="Answers may be shorter than --output-tokens."),
     click.option("--tokenizer", metavar="words|MODULE:FUNCTION", help="Counts the tokens of answers."),
     click.option("--slo", "limits", callback=_limits, metavar="ttft=200ms,...",
                  help="Limits of a good request: ttft, tpot, e2e, gap."),
-    click.option("--max-in-flight", "cap", type=int, help="More requests wait in the generator; the wait counts."),
+    click.option("--max-in-flight", "cap", type=int, help="More requests wait, and the wait counts."),
     click.option("--processes", type=int, default=1, show_default=True, help="Processes of the generator."),
     click.option("--seed", type=int, default=1, show_default=True, help="Draws arrivals, lengths and prompts."),
     click.option("--name", default="server", show_default=True, help="The name of the document in the bundle."),
     click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="The folder of the bundle."),
-    click.option("--label", "labels", multiple=True, callback=_labels, metavar="NAME=VALUE", help="Noted in the result."),
+    click.option("--label", "labels", multiple=True, callback=_labels, metavar="NAME=VALUE", help="A label of it."),
     click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Curves as .svg, .png or .pdf."),
     click.option("--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="The points as CSV."),
     click.option("--json", "as_json", is_flag=True, help="Print the document as JSON."),

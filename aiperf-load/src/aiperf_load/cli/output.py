@@ -2,6 +2,8 @@
 
 import csv
 import io
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +30,9 @@ def begin(plugins: "Plugins", spec: "LoadSpec", mode: str, given: dict[str, Any]
     if given["picture"] is not None:
         picture_file.check(given["picture"], "--picture")
     manifest = evolve(new_manifest(plugins=plugins), labels=given["labels"])
-    return opened(
-        spec, manifest, mode, name=given["name"], out=given["out"], told=lambda text: click.echo(text, err=True),
-        progress=_progress if click.get_text_stream("stderr").isatty() else None,
-    )  # fmt: skip
+    shown = _progress if sys.stderr.isatty() else None
+    told = partial(click.echo, err=True)
+    return opened(spec, manifest, mode, name=given["name"], out=given["out"], told=told, progress=shown)
 
 
 def _progress(ended: int, known: int) -> None:

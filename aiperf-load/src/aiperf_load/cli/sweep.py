@@ -21,7 +21,7 @@ from aiperf_load.cli.options import load_options
 @load_options
 @click.pass_obj
 def command(
-    plugins: Plugins, url: str, low: float, high: float, factor: float, met: float, precision: float, kind: str,
+    plugins: Plugins, /, url: str, low: float, high: float, factor: float, met: float, precision: float, kind: str,
     **given: Any,
 ) -> int:  # fmt: skip
     """Load the server at URL at rising rates, then search for the highest that serves its requests in time.

@@ -1,8 +1,8 @@
 """A server whose waiting times are known: one queue, first come first served, service times from a seed.
 
-The first token of an answer comes when its service ends, the others after it at fixed gaps, for which the server is free.
-The service takes no processor time: the server waits. So the time to the first token is that of an M/D/1 or M/M/1 queue,
-whose closed forms `aiperf_load.queueing` has.
+The first token of an answer comes when its service ends, the others after it at fixed gaps, for which the server is
+free. The service takes no processor time: the server waits. So the time to the first token is that of an M/D/1 or M/M/1
+queue, whose closed forms `aiperf_load.queueing` has.
 """
 
 import asyncio
