@@ -172,7 +172,7 @@ def _picture(one: Drawing) -> ShownPicture:
         name=one.name,
         title=one.title,
         message=one.message,
-        drawn=svg.markup(drawings.picture(one)),
+        drawn=svg.markup(drawings.picture(one, address_of)),
         table=_of_drawing(one),
     )
 
