@@ -10,6 +10,8 @@ from aiperf_core.plugins import Plugins
 
 # The headings of the navigation, in their order. A page without one is reached by links only.
 RUNS, COMPARE, ADVISE, MACHINES = "Results", "Analyses", "Advice", "Machines"
+# Titles of analyses other than their names.
+TITLES = {"overview": "Gains", "whatif": "What-if", "tradeoff": "Trade-offs"}
 SECTIONS = (RUNS, COMPARE, ADVISE, MACHINES)
 
 
@@ -123,7 +125,7 @@ def _generated(name: str, plugins: Plugins, taken: Iterable[str]) -> Page:
     return Page(
         path=f"/analyses/{name}" if path in taken or name in ("api", "static", "login") else path,
         name=f"analysis-{name}",
-        title=name.capitalize().replace("-", " "),
+        title=TITLES.get(name, name.capitalize().replace("-", " ")),
         question=plugins.analyses[name].record.summary,
         load="aiperf_analysis.dashboard.pages.analysis:page",
         section=ADVISE if name in ADVICE else COMPARE,
