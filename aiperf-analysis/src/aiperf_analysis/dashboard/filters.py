@@ -34,6 +34,11 @@ class Filters:
         )
 
     @property
+    def narrows_rows(self) -> bool:
+        """Whether they select among the rows of a run, so that a run may have none left."""
+        return bool(self.targets or self.hardware or self.device)
+
+    @property
     def query(self) -> list[tuple[str, str]]:
         """As pairs of a query."""
         return [

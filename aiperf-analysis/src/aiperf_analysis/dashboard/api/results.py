@@ -38,7 +38,7 @@ def overview(asked: Asked) -> Result:
 def bundles(asked: Asked) -> Result:
     """The runs that match, a part of them, newest first."""
     selection = asked.site.source.selection(asked.filters)
-    found = runs_page.lines(selection)
+    found = runs_page.lines(selection, asked.filters)
     shown = part(asked, len(found))
     result = runs_page.result(found[shown.start : shown.stop], selection)
     return evolve(result, details=shown.details)

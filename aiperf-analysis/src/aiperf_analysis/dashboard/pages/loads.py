@@ -111,5 +111,17 @@ def one(asked: Asked) -> Result:
         summary=[f"Of the run {name_of(load.run)}, at {units.moment(found.created)}."],
         options={"id": load.id},
         tables=[Table("facts", "Facts", columns, records)],
+        text=_text(asked, found),
         details={"payload": found.payload},
     )
+
+
+def _text(asked: Asked, found: Document) -> str:
+    """The document as the package that wrote it shows it; empty where that is not installed."""
+    kind = asked.site.plugins.known_documents.get(KIND)
+    if kind is None:
+        return ""
+    try:
+        return "\n".join(kind.resolve().render(found))
+    except BundleError as error:
+        return str(error)

@@ -40,7 +40,7 @@ def page(asked: Asked) -> View:
     return View(
         template="overview.html.jinja",
         data={
-            "lines": runs.lines(selection, LAST_RUNS),
+            "lines": runs.lines(selection, chosen, LAST_RUNS),
             "runs": len(selection.runs),
             "unread": selection.unreadable,
             "counts": _counts(latest),
@@ -92,7 +92,7 @@ def result(asked: Asked) -> Result:
     counts = _counts(latest)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts) or "no variant has run"
     ids = {id_of(run): run.id for run in selection.runs}
-    tables = [runs.table(runs.lines(selection, LAST_RUNS), ids), _verdicts(counts), _not_trusted(latest)]
+    tables = [runs.table(runs.lines(selection, asked.filters, LAST_RUNS), ids), _verdicts(counts), _not_trusted(latest)]
     summary = [f"{units.plural('run', len(selection.runs))}; of the newest results: {told}."]
     try:
         history = asked.site.result("history", asked.filters, {})

@@ -16,7 +16,7 @@ def page(asked: Asked) -> View:
     return View(
         template="recheck.html.jinja",
         title=f"Recheck of {name_of(run)}",
-        data={"found": recheck(run.bundle)},
+        data={"found": recheck(run.bundle, documents=asked.site.plugins.known_documents)},
         command=["recheck", run.path],
         crumbs=[("Runs", "/runs"), (name_of(run), f"/run/{id_of(run)}")],
     )

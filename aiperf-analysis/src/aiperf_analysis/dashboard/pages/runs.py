@@ -42,21 +42,20 @@ def page(asked: Asked) -> View:
     selection = asked.site.source.selection(chosen)
     return View(
         template="runs.html.jinja",
-        data={"lines": lines(selection), "unread": selection.unreadable},
+        data={"lines": lines(selection, chosen), "unread": selection.unreadable},
         command=["results", "list", *asked.site.source.arguments] if not asked.filters.query else [],
         api=filters.with_query("/api/v1/bundles", chosen.query),
         csv=True,
     )
 
 
-def lines(selection: Selection, most: int | None = None) -> list[RunLine]:
-    """The runs of a selection as lines of a list."""
-    kept = selection.runs[:most]
-    entries: dict[int, list[Entry]] = {id(run): [] for run in kept}
+def lines(selection: Selection, chosen: filters.Filters, most: int | None = None) -> list[RunLine]:
+    """The runs of a selection as lines of a list. Where rows were selected, runs without any are left out."""
+    entries: dict[int, list[Entry]] = {id(run): [] for run in selection.runs}
     for one in selection.every:
-        if id(one.run) in entries:
-            entries[id(one.run)].append(one)
-    return [_line(run, entries[id(run)]) for run in kept if entries[id(run)] or not run.manifest.complete]
+        entries[id(one.run)].append(one)
+    kept = [run for run in selection.runs if entries[id(run)] or not chosen.narrows_rows]
+    return [_line(run, entries[id(run)]) for run in kept[:most]]
 
 
 def _line(run: Measured, entries: list[Entry]) -> RunLine:
