@@ -94,8 +94,6 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
     "ridge": {"fill": "own", "fill-opacity": ".3"},
     "floor": {"fill": "faint", "stroke": "none"},
-    "band": {"fill": "own", "fill-opacity": ".16", "stroke": "none"},
-    "front-line": {"stroke-width": "1.2", "stroke-dasharray": "5 3"},
     "series": {"stroke-width": "1.2"},
     "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
