@@ -21,9 +21,11 @@ from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
 from aiperf_core.harness.run.bundle_run import BundleRun
 from aiperf_core.names import words
+from aiperf_core.render.notes import reasons_of
 from aiperf_core.render.row_columns import DEFAULT
 from aiperf_core.render.summary import headline
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import TargetResult
 
 LOOK_EVERY_S = 0.05
 # An editor writes a file in parts: it must stay unchanged for this long.
@@ -141,12 +143,20 @@ class Watch:
         if run is not None and run.results:
             if self.screen.terminal:
                 print_compact(self.screen, run.results, DEFAULT)
+                self._print_reasons(run)
             else:
                 print_result(self.screen, run.results[-1])
         for earlier in self._seen if self.screen.terminal else ():
             self.screen.print_line(earlier)
         self.screen.print_line(line)
         self._seen.append(line)
+
+    def _print_reasons(self, run: BundleRun) -> None:
+        """Why rows are not believed, or were not compared."""
+        result = run.results[-1]
+        reasons = reasons_of(result, self.screen.look) if isinstance(result, TargetResult) else None
+        if reasons is not None and reasons.row_count:
+            self.screen.print(reasons)
 
     def _say(self, line: Text) -> None:
         if not self.quiet:
