@@ -198,6 +198,23 @@ def test_new_and_changed_bundles_are_seen(folder, plugins, monkeypatch):
     assert client.get("/api/v1/bundles?limit=1").json()["details"]["total"] == before
 
 
+def test_a_result_of_a_run_that_goes_on_is_seen(made, plugins, monkeypatch):
+    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    bundle = Bundle.create_at(made.folder / "on")
+    bundle.write_manifest(evolve(example.manifest(), exit_code=None, complete=False, hashes={}))
+    bundle.write_target(made.result({"plain": 2e-3, "tiled": 1e-3}, target="ch01.first"))
+    client = client_of(made.folder, plugins)
+    assert "not complete" in client.get("/runs").text
+    assert client.get("/target/ch01.second").status_code == 404
+    bundle.write_target(made.result({"plain": 2e-3, "tiled": 1e-3}, target="ch01.second"))
+    assert client.get("/target/ch01.second").status_code == 200
+    before = client.get("/target/ch01.second").text
+    bundle.write_target(made.result({"plain": 2e-3, "tiled": 1.7e-3}, target="ch01.second", seed=3))
+    assert client.get("/target/ch01.second").text != before
+    place = next(one for one in links(client.get("/target/ch01.second").text) if one.startswith("/samples/open-"))
+    assert client.get(place).status_code == 200
+
+
 def test_a_bundle_is_read_once(folder, plugins, monkeypatch):
     from aiperf_analysis.dashboard import source
 

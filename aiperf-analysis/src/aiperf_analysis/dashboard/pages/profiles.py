@@ -3,10 +3,12 @@
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import Column, LeftOut, Origin, Record, Result, Table
+from aiperf_analysis.result import Column, LeftOut, Record, Result, Table
+from aiperf_analysis.selection import Entry
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling import store
+from aiperf_core.profiling.models import Profile
 
 MOST = 500  # profiles that are read
 
@@ -25,25 +27,16 @@ def every(asked: Asked) -> Result:
     left_out: list[LeftOut] = []
     count = 0
     for one in selection.every:
-        if one.run.bundle is None or count >= MOST:
-            continue
-        folder = store.folder_of(one.run.bundle.path, one.result.target, one.row.name)
-        if not (folder / store.PAGE).is_file() or not folder.resolve().is_relative_to(one.run.bundle.path.resolve()):
-            continue
+        if count >= MOST:
+            break
         try:
-            profile = store.read(folder)
+            profile = _profile(one)
         except BundleError as error:
             left_out.append(LeftOut(one.name, "", str(error), one.origin))
             continue
-        count += 1
-        for name, value in profile.observed.figures.items():
-            records.append(
-                Record(
-                    {"row": one.row.name, "target": one.result.target, "tool": profile.tool, "figure": name,
-                     "value": str(value)},
-                    [Origin(one.run.id, one.result.target, one.row.name)],
-                )
-            )  # fmt: skip
+        if profile is not None:
+            count += 1
+            records += _records(one, profile)
     columns = [
         Column("row", "implementation"),
         Column("target", "target"),
@@ -60,3 +53,28 @@ def every(asked: Asked) -> Result:
         left_out=left_out,
         sources=selection.sources,
     )
+
+
+def _profile(one: Entry) -> Profile | None:
+    """The profile of a row, if its bundle has one. No link is followed. Raises BundleError for a damaged one."""
+    if one.run.bundle is None:
+        return None
+    folder = store.folder_of(one.run.bundle.path, one.result.target, one.row.name)
+    inside = folder.resolve().is_relative_to(one.run.bundle.path.resolve())
+    return store.read(folder) if inside and (folder / store.PAGE).is_file() else None
+
+
+def _records(one: Entry, profile: Profile) -> list[Record]:
+    return [
+        Record(
+            {
+                "row": one.row.name,
+                "target": one.result.target,
+                "tool": profile.tool,
+                "figure": name,
+                "value": str(value),
+            },
+            [one.origin],
+        )
+        for name, value in profile.observed.figures.items()
+    ]
