@@ -14,6 +14,7 @@ LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
 # Name, summary, and heading of `aiperf --help`; each is the function of its name in `aiperf_analysis.cli.NAME`.
 COMMANDS = (
     ("analyze", "Analyze stored results: ranks, fronts, scaling, power, cost.", LOOK),
+    ("tui", "Look at results in the terminal, with keys or a numbered menu.", LOOK),
     ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),

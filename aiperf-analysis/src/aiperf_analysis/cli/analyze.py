@@ -212,7 +212,7 @@ def options_from(function: Callable[..., Any], values: dict[str, Any]) -> Any:
 
 def selection_of(values: dict[str, Any]) -> Any:
     """The rows that the common options select, from bundles or from a store."""
-    labels = _labels(values.get("labels") or ())
+    labels = labels_of(values.get("labels") or ())
     filters: dict[str, Any] = {
         "targets": values.get("targets") or (),
         "hardware": values.get("hardware"),
@@ -230,7 +230,8 @@ def selection_of(values: dict[str, Any]) -> Any:
     return select(values.get("bundles") or (), folder=values.get("folder") or Path("artifacts/runs"), **filters)
 
 
-def _labels(texts: tuple[str, ...]) -> dict[str, str]:
+def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label`. Raises UsageError for a text without a name or a value."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from aiperf_analysis.render import figures
 from aiperf_analysis.result import (
     Cell,
     Column,
@@ -18,6 +19,8 @@ from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.tui.source import name_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
+from aiperf_core.names import words
+from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
 from aiperf_core.results.models import Manifest
 
@@ -32,7 +35,7 @@ _RUN_COLUMNS = [
     Column("device", "machine"),
     Column("labels", "labels"),
 ]
-_ROW_COLUMNS = [
+ROW_COLUMNS = [
     Column("row", "target:implementation"),
     Column("verdict", "verdict", "verdict"),
     Column("time", "median", "figure"),
@@ -95,7 +98,7 @@ def rows(selection: Selection) -> Result:
     """The rows of all runs, newest first."""
     place = {id(run): number for number, run in enumerate(selection.runs)}
     entries = sorted(selection.every, key=lambda one: place[id(one.run)])
-    columns = [*_ROW_COLUMNS, Column("run", "run")]
+    columns = [*ROW_COLUMNS, Column("run", "run")]
     records = [row_record(one, run=name_of(one.run)) for one in entries]
     return Result(
         analysis="rows",
@@ -129,7 +132,7 @@ def run(selection: Selection, bundle: str) -> Result:
         title=f"Run {name_of(found)}",
         summary=[f"{_verdicts(entries)} Began {manifest.created[:19].replace('T', ' ')}, {ended(manifest)}."],
         tables=[
-            Table("rows", "rows", _ROW_COLUMNS, [row_record(one) for one in entries]),
+            Table("rows", "rows", ROW_COLUMNS, [row_record(one) for one in entries]),
             Table("facts", "machine and software", [Column("what", "what"), Column("value", "value")], _facts(found)),
             Table("findings", "findings", columns, findings),
         ],
@@ -296,3 +299,41 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
     )  # fmt: skip
 
 
+
+
+def checklist(selection: Selection) -> Result:
+    """Recommendations, and which of them the runs have proven."""
+    from aiperf_analysis.advice.checklist import checklist as advice
+    from aiperf_core.harness.run.manifest import machine
+
+    return advice(selection, machine())
+
+
+def analyses(plugins: Plugins) -> Result:
+    """The installed analyses. None of them is imported."""
+    records = [
+        Record({"name": name, "summary": one.record.summary, "package": one.distribution})
+        for name, one in sorted(plugins.analyses.items())
+    ]
+    columns = [Column("name", "analysis"), Column("summary", "what it tells"), Column("package", "package")]
+    return Result(
+        analysis="analyses",
+        title="Analyses",
+        summary=[f"{len(records)} analyses are installed. Other packages may add more."],
+        tables=[Table("analyses", "analyses", columns, records)],
+    )
+
+
+def record_lines(columns: Sequence[Column], record: Record, most: int = 2000) -> list[str]:
+    """A record as lines: each cell with its title, its interval and why it has no value.
+
+    most: characters of a text that are shown.
+    """
+    found = []
+    for column in columns:
+        cell = record.cells.get(column.key)
+        why = figures.reason(cell)
+        shown = f"none ({words(why)})" if why else figures.whole(cell[:most] if isinstance(cell, str) else cell)
+        if shown:
+            found.append(f"{words(column.title)}: {shown}")
+    return found
