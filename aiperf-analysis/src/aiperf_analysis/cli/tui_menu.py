@@ -1,6 +1,7 @@
 """The numbered menu of `aiperf tui --simple`: plain lines, for dumb terminals, pipes and screen readers."""
 
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 
 import click
@@ -79,7 +80,7 @@ class Menu:
     def asked(self, question: str) -> str:
         """A line of the user, without blanks around it. Raises _Ended at the end of the input."""
         click.echo(f"{question}: ", nl=False)
-        line = click.get_text_stream("stdin", errors="replace").readline()
+        line = sys.stdin.readline()
         if not line:
             click.echo("")
             raise _Ended

@@ -25,29 +25,30 @@ DARK, LIGHT = "textual-dark", "textual-light"
 # Signals that end the application in order, so that the terminal is restored.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HELP = [
-    "aiperf tui shows results; it starts no run and changes no file.",
+    "aiperf tui shows results. It starts no run and changes no file.",
     "",
-    "1 runs   2 rows   3 analyses   4 machines   5 live run   6 checklist   p Pareto",
+    "1 runs  2 rows  3 analyses  4 machines  5 live run  6 checklist  p Pareto",
     "",
-    "arrows, page up and down, home, end   move",
-    "left, right                           show further columns",
-    "enter                                 open: a run, a row with its samples, an analysis",
-    "escape                                back; closes the filter first",
-    "/                                     filter while you type; enter keeps it",
-    "s                                     sort by the next column, up, then down",
-    "tab                                   next table of the result",
-    "d                                     pictures of the result",
-    "n                                     notes: the same command in a shell, assumptions, what was left out",
-    "o                                     options of an analysis, as on its command line",
-    "h                                     history of the target under the cursor",
-    "space, c                              in runs: mark two, then compare them",
-    "r                                     read the results again",
-    "t                                     light or dark",
-    "ctrl+p                                every screen and analysis by name",
-    "q, ctrl+c                             quit",
+    "arrows, page up, page down, home, end: move",
+    "left, right   show further columns",
+    "enter         open: a run, a row with its samples, an analysis",
+    "escape        back; closes the filter first",
+    "/             filter while you type; enter keeps the filter",
+    "s             sort by the next column: upward, then downward",
+    "tab           next table of the result",
+    "d             pictures of the result",
+    "n             notes: the same in a shell, assumptions, what was left out",
+    "o             options of an analysis, as on its command line",
+    "h             history of the target under the cursor",
+    "space, c      in runs: mark two runs, then compare them",
+    "r             read the results again",
+    "t             light or dark",
+    "ctrl+p        every screen and every analysis by name",
+    "q, ctrl+c     quit",
     "",
-    "* before a name is a mark. Verdicts are words; a dash is a figure without a value, whose reason stands below.",
-]  # fmt: skip
+    "A star before a name is a mark. A dash stands for a figure without a value;",
+    "the lines below the table say why.",
+]
 
 
 class Places(Provider):
@@ -84,6 +85,7 @@ SCREENS: dict[str, Callable[[], AppScreen]] = {
     "2": places.RowsScreen,
     "3": places.AnalysesScreen,
     "4": places.MachinesScreen,
+    "5": places.LiveScreen,
     "6": places.ChecklistScreen,
 }
 

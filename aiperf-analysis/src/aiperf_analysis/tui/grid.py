@@ -25,7 +25,9 @@ from aiperf_core.names import words
 
 GAP = 2
 WIDEST, NARROWEST = 48, 6  # of a column of texts
+LONG = 200  # characters of either end of a text that are looked at
 MEASURED = 200  # records that decide the width of a column of figures
+HEAD = "grid--head"
 STYLES = {GOOD: "grid--good", BAD: "grid--bad", OPEN: "grid--open"}
 
 
@@ -197,7 +199,7 @@ class Grid(ScrollView, can_focus=True):
         if not self._table.columns:
             return Strip.blank(width, self.rich_style)
         if y == 0:
-            return self._line([words(one.title) for one in self._table.columns], "grid--head", width)
+            return self._line([words(one.title) for one in self._table.columns], HEAD, width)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._shown):
             told = "nothing matches the filter" if self._filter else "none"
@@ -205,21 +207,23 @@ class Grid(ScrollView, can_focus=True):
             return Strip([Segment(text, self.rich_style)]).adjust_cell_length(width, self.rich_style)
         number = self._shown[at]
         record = self._table.records[number]
-        cells = [self._cell(record.cells.get(one.key), self._widths[at]) for at, one in enumerate(self._table.columns)]
+        cells = [self._cell(record.cells.get(one.key)) for one in self._table.columns]
         if number in self.marked:
             cells[0] = f"* {cells[0]}"
         return self._line(cells, "grid--cursor" if at == self._cursor else None, width)
 
-    def _cell(self, cell: Cell, width: int) -> str:
+    def _cell(self, cell: Cell) -> str:
         # A foreign name may be thousands of characters long: no more is looked at than may be shown.
-        return figures.whole(cell[: 4 * width + 8] if isinstance(cell, str) else cell)
+        if isinstance(cell, str) and len(cell) > LONG:
+            cell = f"{cell[:LONG]} {cell[-LONG:]}"
+        return figures.whole(cell)
 
     def _line(self, cells: Sequence[str], style_name: str | None, width: int) -> Strip:
         base = self.rich_style
         style = base + self.get_component_rich_style(style_name) if style_name else base
         segments: list[Segment] = []
         for column, text, wide in zip(self._table.columns, cells, self._widths, strict=True):
-            shown = _fitted(text, wide, right=column.form == "figure")
+            shown = _fitted(text, wide, right=column.form == "figure", name=not segments and style_name != HEAD)
             color = COLORS.get(text.split(" ", 1)[0]) if column.form == "verdict" and style_name is None else None
             own: Style = base + self.get_component_rich_style(STYLES[color]) if color else style
             segments += [Segment(shown, own), Segment(" " * GAP, style)]
@@ -273,9 +277,13 @@ class Grid(ScrollView, can_focus=True):
             self._go(at)
 
 
-def _fitted(text: str, width: int, *, right: bool) -> str:
+def _fitted(text: str, width: int, *, right: bool, name: bool) -> str:
+    """A text in exactly this many cells. Of a long name the end is kept, which tells it from its neighbours."""
     long = cell_len(text)
     if long > width:
+        if name and text.isascii():
+            head = width // 3
+            return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
         return f"{set_cell_size(text, width - 1)}…"
     return " " * (width - long) + text if right else text + " " * (width - long)
 

@@ -36,7 +36,7 @@ _RUN_COLUMNS = [
     Column("labels", "labels"),
 ]
 ROW_COLUMNS = [
-    Column("row", "target:implementation"),
+    Column("row", "row"),
     Column("verdict", "verdict", "verdict"),
     Column("time", "median", "figure"),
     Column("speedup", "speedup", "figure"),
@@ -278,7 +278,7 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
         )
         for one in compared
     ]
-    columns = [Column("row", "target:implementation"), Column("verdict", "verdict", "verdict"),
+    columns = [Column("row", "row"), Column("verdict", "verdict", "verdict"),
                Column("left", "left", "figure"), Column("right", "right", "figure"),
                Column("ratio", "ratio", "figure")]  # fmt: skip
     differ = [Record({"what": one.what, "left": one.left or "-", "right": one.right or "-"})

@@ -13,6 +13,7 @@ from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.tui import pages, samples
 from aiperf_analysis.tui.asking import ask, command_line
 from aiperf_analysis.tui.grid import Grid
+from aiperf_analysis.tui.running import running
 from aiperf_analysis.tui.screen import ResultScreen
 from aiperf_analysis.tui.source import run_of
 from aiperf_core import units
@@ -20,6 +21,7 @@ from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.names import words
 
+LIVE_S = 1.0  # between two looks at the runs that are going on
 Reader = Callable[[], Selection]
 
 
@@ -146,6 +148,21 @@ class ChecklistScreen(ResultScreen):
         return "aiperf checklist"
 
 
+class LiveScreen(ResultScreen):
+    """The runs that are going on, read once a second."""
+
+    title_of = "Live runs"
+
+    def on_mount(self) -> None:
+        """Read now, and then once a second."""
+        super().on_mount()
+        self.set_interval(LIVE_S, self.read)
+
+    def make(self, selection: Reader) -> Result:
+        """The runs."""
+        return running()
+
+
 class AnalysesScreen(ResultScreen):
     """The analyses that are installed."""
 
@@ -176,7 +193,7 @@ class AnalysisScreen(ResultScreen):
         parts = list(super().compose())
         at = next(number for number, one in enumerate(parts) if one.id == "filter")
         field = Input(self._options, placeholder=f"options of aiperf analyze {self._installed.record.name}",
-                      id="options", select_on_focus=False)  # fmt: skip
+                      id="options", compact=True)  # fmt: skip
         yield from [*parts[:at], field, *parts[at:]]
 
     def make(self, selection: Reader) -> Result:

@@ -30,7 +30,8 @@ def lines(entry: Entry, width: int, *, plain: bool = False) -> list[str]:
     if found is None:
         return ["no samples: none were taken of this row"]
     low, high = of_report.strip_range(found)
-    counts, _ = np.histogram(found.times, bins=min(width, of_report.MOST_BINS), range=(low, high))
+    bins = min(width, of_report.MOST_BINS, max(of_report.FEWEST_BINS, int(2 * len(found.times) ** 0.5)))
+    counts, _ = np.histogram(found.times, bins=bins, range=(low, high))
     least, p5, p50, p95, most = (units.seconds(one) for one in found.quantiles(0, 0.05, 0.5, 0.95, 1))
     outside = of_report.beyond(found, low, high)
     beyond = f"; {outside} outside" if outside else ""
@@ -38,7 +39,7 @@ def lines(entry: Entry, width: int, *, plain: bool = False) -> list[str]:
     held = float(np.mean(found.throttled))
     throttled = f"; clocks held down in {100 * held:.0f} %" if held else ""
     shown = [
-        f"{units.plural('sample', len(found.times))}: least {least}, 5 % {p5}, median {p50}, 95 % {p95}, most {most}",
+        f"{units.plural('sample', len(found.times))}: median {p50}; 5 % {p5}, 95 % {p95}; from {least} to {most}",
         f"course of {units.plural('block', len(np.unique(found.blocks)))}, in the order taken, "
         f"{100 * (min(course) - 1):+.1f} % to {100 * (max(course) - 1):+.1f} % of the median{throttled}",
         sparkline(course, width, plain=plain),

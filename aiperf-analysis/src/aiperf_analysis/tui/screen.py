@@ -66,7 +66,7 @@ class TextScreen(AppScreen):
         yield self.headline(self._name)
         with VerticalScroll(id="lines"):
             yield Static("reading ...", id="text", markup=False)
-        yield Footer()
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Take the keys."""
@@ -95,19 +95,19 @@ class ResultScreen(AppScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/"),
-        Binding("s", "sort", "Sort"),
-        Binding("right_square_bracket,tab", "table(1)", "Next table", key_display="tab"),
+        Binding("s", "sort", "Sort", show=False),
+        Binding("right_square_bracket,tab", "table(1)", "Next table", show=False),
         Binding("left_square_bracket,shift+tab", "table(-1)", "Last table", show=False),
         Binding("d", "picture", "Picture"),
         Binding("n", "notes", "Notes"),
-        Binding("r", "again", "Read again"),
+        Binding("r", "again", "Read again", show=False),
     ]
     DEFAULT_CSS = """
     ResultScreen #summary { height: auto; max-height: 4; padding: 0 1; }
     ResultScreen #summary.problem { color: $text-error; text-style: bold; max-height: 100%; }
     ResultScreen #about { height: 1; padding: 0 1; color: $text-muted; }
     ResultScreen #detail { height: auto; max-height: 9; padding: 0 1; border-top: solid $primary; }
-    ResultScreen Input { height: 1; border: none; padding: 0 1; background: $surface-lighten-1; display: none; }
+    ResultScreen Input { padding: 0 1; background: $surface-lighten-1; display: none; }
     ResultScreen Input.open { display: block; }
     ResultScreen Grid { padding: 0 1; }
     """
@@ -156,10 +156,10 @@ class ResultScreen(AppScreen):
         yield self.headline(self.title_of)
         yield Static("reading ...", id="summary", markup=False)
         yield Static("", id="about", markup=False)
-        yield Input(placeholder="filter: words that a record contains", id="filter", select_on_focus=False)
+        yield Input(placeholder="filter: words that a record contains", id="filter", compact=True)
         yield Grid()
         yield Static("", id="detail", markup=False)
-        yield Footer()
+        yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Read."""
@@ -184,14 +184,14 @@ class ResultScreen(AppScreen):
         summary = self.query_one("#summary", Static)
         summary.set_class(message.result is None, "problem")
         self.query_one(Grid).display = message.result is not None
+        self.result = message.result
         if message.result is None:
-            summary.update(message.problem)
+            summary.update(words(message.problem))
             self.query_one("#about", Static).update("")
             self.query_one("#detail").display = False
             return
-        self.result = message.result
-        self._table = min(self._table, max(0, len(self.result.tables) - 1))
-        summary.update("\n".join(words(one)[:LONGEST] for one in [*self._headlines(), *self.result.summary]))
+        self._table = min(self._table, max(0, len(message.result.tables) - 1))
+        summary.update("\n".join(words(one)[:LONGEST] for one in [*self._headlines(), *message.result.summary]))
         self._show_table()
 
     def _headlines(self) -> list[str]:
@@ -213,7 +213,7 @@ class ResultScreen(AppScreen):
             return
         grid, table = self.query_one(Grid), self.result.tables[self._table]
         shown = f"{grid.count:,} of {grid.total:,}" if grid.count != grid.total else f"{grid.total:,}"
-        several = f"table {self._table + 1} of {len(self.result.tables)}: " if len(self.result.tables) > 1 else ""
+        several = f"table {self._table + 1} of {len(self.result.tables)} (tab): " if len(self.result.tables) > 1 else ""
         order = f", sorted by {grid.order}" if grid.order else ""
         note = f". {table.note}" if table.note else ""
         self.query_one("#about", Static).update(words(f"{several}{table.title} ({shown}{order}){note}"))
@@ -224,10 +224,10 @@ class ResultScreen(AppScreen):
         """Show what the table cuts off, and read more about the record."""
         self._about()
         detail = self.query_one("#detail", Static)
-        detail.display = message.record is not None
-        if (record := message.record) is None:
+        detail.display = message.record is not None and self.result is not None
+        if (record := message.record) is None or self.result is None:
             return
-        detail.update("\n".join(self.told(record)))
+        detail.update("; ".join(self.told(record)))
         width = max(20, self.size.width - 4)
         self.run_worker(lambda: self._detail(record, width), thread=True, exclusive=True, group="detail")
 
