@@ -17,9 +17,9 @@ from aiperf_analysis.tui.source import Source
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.results import example
-from tui_screens import SIZES, drive
 
-SNAPSHOTS = Path(__file__).parent / "snapshots" / "tui"
+SIZES = ((80, 24), (120, 40), (200, 60))
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tui"
 # What is pressed to reach each screen.
 WAYS = {
     "runs": (),
@@ -40,17 +40,9 @@ WAYS = {
 HOSTILE = ("[red]x[/red]", "[/]", "\x1b[31mred", "\u202egnp", "שלום", "a" * 10_000, "<script>", "{x}", "[@click=app.quit]q[/]")
 
 
-@pytest.fixture
-def here(example_runs, monkeypatch):
-    """The example's runs under a short path that is the same everywhere."""
-    monkeypatch.chdir(example_runs.parent)
-    monkeypatch.setattr(running, "live_runs", list)
-    return Path(example_runs.name)
-
-
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", WAYS)
-def test_the_text_of_each_screen(plugins, here, name, size):
+def test_the_text_of_each_screen(plugins, drive, here, name, size):
     """Set AIPERF_SNAPSHOTS=write to write the files again, and look at what changed."""
     seen = []
 
@@ -60,7 +52,7 @@ def test_the_text_of_each_screen(plugins, here, name, size):
     own = evolve(plugins, analyses={
         key: one for key, one in plugins.analyses.items() if one.distribution == "aiperf-analysis"
     })  # fmt: skip
-    drive(own, here, steps, size)
+    drive(here, steps, size, plugins=own)
     file = SNAPSHOTS / f"{name}-{size[0]}x{size[1]}.txt"
     if os.environ.get("AIPERF_SNAPSHOTS") == "write":
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +63,7 @@ def test_the_text_of_each_screen(plugins, here, name, size):
     assert "q Quit" in lines[-1] or name == "filtered"
 
 
-def test_a_row_is_reached_from_the_runs_in_two_steps(plugins, here):
+def test_a_row_is_reached_from_the_runs_in_two_steps(drive, here):
     async def steps(screen):
         run = await screen.press("down", "enter")
         assert " Run example - runs" in run
@@ -82,20 +74,20 @@ def test_a_row_is_reached_from_the_runs_in_two_steps(plugins, here):
         assert " Runs - runs" in await screen.press("escape")
         assert " Runs - runs" in await screen.press("escape")
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_samples_stand_below_the_row_under_the_cursor(plugins, here):
+def test_samples_stand_below_the_row_under_the_cursor(drive, here):
     async def steps(screen):
         text = await screen.press("enter")
         assert "48 samples: median" in text
         assert "course of 12 blocks, in the order taken" in text
         assert "▁" in text
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_the_filter_narrows_while_typing(plugins, here):
+def test_the_filter_narrows_while_typing(drive, here):
     async def steps(screen):
         await screen.press("2", "slash")
         text = await screen.type("packed")
@@ -105,10 +97,10 @@ def test_the_filter_narrows_while_typing(plugins, here):
         text = await screen.press("escape")
         assert "rows, newest run first (9)" in text
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_sorting_goes_through_the_columns(plugins, here):
+def test_sorting_goes_through_the_columns(drive, here):
     async def steps(screen):
         await screen.press("2")
         assert "sorted by row up" in await screen.press("s")
@@ -122,7 +114,7 @@ def test_sorting_goes_through_the_columns(plugins, here):
         assert known == sorted(known)
         assert medians[len(known) :] == [None] * (len(medians) - len(known))
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
 def _records(screen):
@@ -130,7 +122,7 @@ def _records(screen):
     return [grid._table.records[at] for at in grid._shown]
 
 
-def test_options_of_an_analysis_are_those_of_its_command(plugins, here):
+def test_options_of_an_analysis_are_those_of_its_command(drive, here):
     async def steps(screen):
         await screen.press("p", "o")
         await screen.type("--objective time,energy")
@@ -143,7 +135,7 @@ def test_options_of_an_analysis_are_those_of_its_command(plugins, here):
         text = await screen.press("enter")
         assert "--objective got 'bad'. Accepted: time, wall, memory, energy, quality, cost." in text
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +149,7 @@ def test_options_of_an_analysis_are_those_of_its_command(plugins, here):
         ("--target nothing.*", "there is no believed row in 2 bundles"),
     ],
 )
-def test_wrong_options_are_explained_on_the_screen(plugins, here, options, told):
+def test_wrong_options_are_explained_on_the_screen(drive, here, options, told):
     async def steps(screen):
         screen.app.open_analysis("pareto", options)
         await screen.settle()
@@ -165,10 +157,10 @@ def test_wrong_options_are_explained_on_the_screen(plugins, here, options, told)
         assert told in shown
         assert "Runs" in await screen.press("escape")
 
-    drive(plugins, here, steps, (120, 40))
+    drive(here, steps, (120, 40))
 
 
-def test_two_marked_runs_are_compared(plugins, here):
+def test_two_marked_runs_are_compared(drive, here):
     async def steps(screen):
         await screen.press("c")
         assert [one.message for one in screen.app._notifications] == [
@@ -177,10 +169,10 @@ def test_two_marked_runs_are_compared(plugins, here):
         text = await screen.press("space", "down", "space", "c")
         assert "have no target in common" in " ".join(text.split())
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_the_palette_opens_screens_and_analyses(plugins, here):
+def test_the_palette_opens_screens_and_analyses(drive, here):
     async def steps(screen):
         await screen.press("ctrl+p")
         await screen.type("leader")
@@ -190,10 +182,10 @@ def test_the_palette_opens_screens_and_analyses(plugins, here):
         await screen.type("machines")
         assert " Machines - runs" in await screen.press("enter")
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_light_and_dark(plugins, here):
+def test_light_and_dark(drive, here):
     grounds = []
 
     async def steps(screen):
@@ -201,13 +193,13 @@ def test_light_and_dark(plugins, here):
             grounds.append(screen.app.screen.background_colors[1])
             await screen.press("t")
 
-    drive(plugins, here, steps)
+    drive(here, steps)
     dark, light = grounds
     assert isinstance(dark, Color)
     assert dark.brightness < 0.3 < 0.7 < light.brightness
 
 
-def test_no_color(plugins, here, monkeypatch):
+def test_no_color(drive, here, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     colors = []
 
@@ -216,7 +208,7 @@ def test_no_color(plugins, here, monkeypatch):
         strips = screen.app.screen.query_one(Grid).render_lines(screen.app.screen.query_one(Grid).region)
         colors.extend(segment.style.color for strip in strips for segment in strip if segment.style)
 
-    app = drive(plugins, here, steps)
+    app = drive(here, steps)
     assert app.no_color
     triplets = {one.triplet for one in colors if one is not None and one.triplet is not None}
     assert all(one.red == one.green == one.blue for one in triplets)
@@ -225,7 +217,7 @@ def test_no_color(plugins, here, monkeypatch):
 # --- hostile and damaged
 
 
-def test_hostile_names_are_shown_as_text(plugins, made):
+def test_hostile_names_are_shown_as_text(drive, made):
     times = {name: 1e-3 + number * 1e-4 for number, name in enumerate(HOSTILE)}
     result = made.result(times, row={HOSTILE[1]: {"why": "[bold]why[/nothing]", "reason": "[/]"}})
     made.bundle("[red]run[/]", result, labels={"[/]": "[blue]\x1b[0m"}, command=["[/]", "\x1b]0;t\x07"])
@@ -246,10 +238,10 @@ def test_hostile_names_are_shown_as_text(plugins, made):
         assert names == list(HOSTILE)
         assert "[red]x[/red]" in screen.text
 
-    drive(plugins, made.folder, steps, (120, 40))
+    drive(made.folder, steps, (120, 40))
 
 
-def test_damaged_bundles_are_counted_and_named(plugins, here):
+def test_damaged_bundles_are_counted_and_named(drive, here):
     target = next((here / "whole" / "targets").glob("*.json"))
     target.write_text(target.read_text().replace("matmul", "matmux"))
 
@@ -259,19 +251,19 @@ def test_damaged_bundles_are_counted_and_named(plugins, here):
         assert "left out: 1" in notes
         assert "- whole:" in notes
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_an_empty_folder(plugins, tmp_path):
+def test_an_empty_folder(drive, tmp_path):
     async def steps(screen):
         assert "holds no bundles. Name a bundle" in " ".join(screen.text.split())
         for key in ("2", "p", "4", "6", "escape", "s", "slash", "escape", "enter", "d", "n", "space", "c"):
             await screen.press(key)
 
-    drive(plugins, tmp_path, steps)
+    drive(tmp_path, steps)
 
 
-def test_a_folder_that_vanishes(plugins, here):
+def test_a_folder_that_vanishes(drive, here):
     async def steps(screen):
         shutil.rmtree(here)
         await screen.press("enter", "enter")
@@ -279,10 +271,10 @@ def test_a_folder_that_vanishes(plugins, here):
         text = " ".join((await screen.press("escape", "escape", "r")).split())
         assert "names no bundle" in text or "does not exist" in text or "no bundle" in text
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_a_database_that_goes_away(plugins, here, aiperf):
+def test_a_database_that_goes_away(drive, here, aiperf):
     url = f"sqlite:///{here.parent.absolute()}/a.db"
     assert aiperf("db", "--db", url, "add", here).code == 0
 
@@ -293,10 +285,12 @@ def test_a_database_that_goes_away(plugins, here, aiperf):
         assert "a.db" in text
         assert "2 runs" not in text
 
-    drive(plugins, Source(here, url), steps, (120, 40))
+    drive(Source(here, url), steps, (120, 40))
 
 
-def test_a_foreign_analysis_that_fails_leaves_the_screens_open(plugins, here):
+def test_a_foreign_analysis_that_fails_leaves_the_screens_open(plugins, drive, here, monkeypatch):
+    here.with_name("tui_broken.py").write_text("def analyze(selection, options):\n    return 1 / 0\n")
+    monkeypatch.syspath_prepend(here.parent.absolute())
     broken = Installed(Analysis("broken", "Fails.", "tui_broken:analyze"), "acme", "0.3")
     plugins = evolve(plugins, analyses={**plugins.analyses, "broken": broken})
 
@@ -306,10 +300,10 @@ def test_a_foreign_analysis_that_fails_leaves_the_screens_open(plugins, here):
         told = "the analysis 'broken' of acme 0.3 failed: ZeroDivisionError: division by zero. Tell its authors."
         assert told in " ".join(screen.text.split())
 
-    drive(plugins, here, steps, (120, 40))
+    drive(here, steps, (120, 40), plugins=plugins)
 
 
-def test_ten_thousand_records(plugins, here, monkeypatch):
+def test_ten_thousand_records(drive, here, monkeypatch):
     columns = [Column("name", "name"), Column("value", "value", "figure")]
     records = [Record({"name": f"row {number}", "value": counted(number, "count")}) for number in range(10_000)]
     result = Result(analysis="many", title="Many", summary=[], tables=[Table("many", "many", columns, records)])
@@ -323,10 +317,10 @@ def test_ten_thousand_records(plugins, here, monkeypatch):
         text = await screen.type("999")
         assert "many (19 of 10,000)" in text
 
-    drive(plugins, here, steps)
+    drive(here, steps)
 
 
-def test_live_runs(plugins, here, monkeypatch):
+def test_live_runs(drive, here, monkeypatch):
     from aiperf_analysis.live.tail import LiveRun
 
     newest = {"target": "ch07.memory_access", "index": 1, "total": 3, "phase": "sampling", "implementation": "[b]wide[/]",
@@ -340,10 +334,10 @@ def test_live_runs(plugins, here, monkeypatch):
         assert "[b]wide[/]" in text
         assert "target ends in: none (not known yet)" in " ".join((await screen.press("down")).split())
 
-    drive(plugins, here, steps, (120, 40))
+    drive(here, steps, (120, 40))
 
 
-def test_an_own_error_is_not_hidden(plugins, here, monkeypatch):
+def test_an_own_error_is_not_hidden(drive, here, monkeypatch):
     def fails(self, selection):
         raise RuntimeError("a mistake of ours")
 
@@ -354,9 +348,9 @@ def test_an_own_error_is_not_hidden(plugins, here, monkeypatch):
         await screen.press("1")
 
     with pytest.raises(Exception, match="a mistake of ours"):
-        drive(plugins, here, steps)
+        drive(here, steps)
 
 
-def test_the_examples_are_those_that_the_snapshots_show(plugins, here):
+def test_the_examples_are_those_that_the_snapshots_show(drive, here):
     assert {one.name for one in here.iterdir()} == {"example", "whole"}
     assert example.result().target == "ch07.memory_access"

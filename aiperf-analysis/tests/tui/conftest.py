@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
+from aiperf_analysis.tui import running
 from aiperf_analysis.tui.app import ResultsApp
 from aiperf_analysis.tui.source import Source
 from aiperf_core.plugins import Plugins
-
-SIZES = ((80, 24), (120, 40), (200, 60))
-
 
 class Seen:
     """An application that is driven by keys."""
@@ -41,20 +41,33 @@ class Seen:
         return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
 
 
-def drive(
-    plugins: Plugins,
-    source: Source | Path,
-    steps: Callable[[Seen], Awaitable[None]],
-    size: tuple[int, int] = (80, 24),
-) -> ResultsApp:
-    """Start the application on results, take the steps, and end it."""
-    app = ResultsApp(plugins, source if isinstance(source, Source) else Source(source))
+@pytest.fixture
+def drive(plugins: Plugins) -> Callable[..., ResultsApp]:
+    """Starts the application on results, takes steps, and ends it."""
 
-    async def run() -> None:
-        async with app.run_test(size=size) as pilot:
-            seen = Seen(app, pilot)
-            await seen.settle()
-            await steps(seen)
+    def run(
+        source: Source | Path,
+        steps: Callable[[Seen], Awaitable[None]],
+        size: tuple[int, int] = (80, 24),
+        plugins: Plugins = plugins,
+    ) -> ResultsApp:
+        app = ResultsApp(plugins, source if isinstance(source, Source) else Source(source))
 
-    asyncio.run(run())
-    return app
+        async def whole() -> None:
+            async with app.run_test(size=size) as pilot:
+                seen = Seen(app, pilot)
+                await seen.settle()
+                await steps(seen)
+
+        asyncio.run(whole())
+        return app
+
+    return run
+
+
+@pytest.fixture
+def here(example_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's runs under a short path that is the same everywhere."""
+    monkeypatch.chdir(example_runs.parent)
+    monkeypatch.setattr(running, "live_runs", list)
+    return Path(example_runs.name)
