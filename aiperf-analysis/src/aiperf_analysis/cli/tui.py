@@ -46,9 +46,9 @@ def tui(plugins: Plugins, folder: Path | None, url: str | None, simple: bool) ->
         from aiperf_analysis.store.database import url_of
 
         url_of(url)
-    if reason := _why_simple(simple):
-        if reason != "asked":
-            click.echo(f"{reason}; this is the numbered menu of --simple.", err=True)
+    if reason := why_simple(asked=simple):
+        click.echo(f"{reason}; this is the numbered menu of --simple.", err=True)
+    if simple or reason:
         from aiperf_analysis.cli.tui_menu import Menu
 
         return Menu(plugins, source).serve()
@@ -59,10 +59,10 @@ def tui(plugins: Plugins, folder: Path | None, url: str | None, simple: bool) ->
     return app.return_code or ExitCode.OK
 
 
-def _why_simple(simple: bool) -> str:
-    """Why the menu is used; empty for the screens."""
-    if simple:
-        return "asked"
+def why_simple(*, asked: bool) -> str:
+    """Why the menu is used though it was not asked for; empty where it was, and for the screens."""
+    if asked:
+        return ""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "the input or the output is no terminal"
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):

@@ -24,7 +24,7 @@ from aiperf_core.cli.tables import BAD, COLORS, GOOD, OPEN
 from aiperf_core.names import words
 
 GAP = 2
-WIDEST, NARROWEST = 48, 6  # of a column of texts
+WIDEST, NARROWEST = 48, 16  # of a column of texts
 LONG = 200  # characters of either end of a text that are looked at
 MEASURED = 200  # records that decide the width of a column of figures
 HEAD = "grid--head"
@@ -170,7 +170,7 @@ class Grid(ScrollView, can_focus=True):
         natural = [self._natural(one) for one in self._table.columns]
         over = sum(natural) + GAP * len(natural) - max(1, self.size.width)
         texts = [at for at, column in enumerate(self._table.columns) if column.form == "text"]
-        while over > 0 and (wide := [at for at in texts if natural[at] > NARROWEST + 10 * (at == 0)]):
+        while over > 0 and (wide := [at for at in texts if natural[at] > NARROWEST]):
             longest = max(wide, key=lambda at: natural[at])
             natural[longest] -= 1
             over -= 1

@@ -30,7 +30,7 @@ _RUN_COLUMNS = [
     Column("created", "began"),
     Column("targets", "targets", "figure"),
     Column("rows", "rows", "figure"),
-    Column("refused", "not believed", "figure"),
+    Column("refused", "left out", "figure"),
     Column("ended", "ended"),
     Column("device", "machine"),
     Column("labels", "labels"),
@@ -68,7 +68,7 @@ def runs(selection: Selection) -> Result:
 def _run_record(run: Measured, entries: Sequence[Entry]) -> Record:
     cells: dict[str, Cell] = {
         "run": name_of(run),
-        "created": run.created[:19].replace("T", " "),
+        "created": run.created[:16].replace("T", " "),
         "targets": len({one.result.target for one in entries}),
         "rows": len(entries),
         "refused": sum(not one.believed for one in entries),
@@ -209,7 +209,7 @@ def machines(selection: Selection) -> Result:
                     "memory": counted(machine.memory_bytes, "B"),
                     "driver": machine.driver or "none",
                     "runs": len(runs_here),
-                    "newest": newest.created[:19].replace("T", " "),
+                    "newest": newest.created[:16].replace("T", " "),
                 },
                 [Origin(newest.id)],
             )

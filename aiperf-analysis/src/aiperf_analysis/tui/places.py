@@ -193,7 +193,7 @@ class AnalysisScreen(ResultScreen):
         parts = list(super().compose())
         at = next(number for number, one in enumerate(parts) if one.id == "filter")
         field = Input(self._options, placeholder=f"options of aiperf analyze {self._installed.record.name}",
-                      id="options", compact=True)  # fmt: skip
+                      id="options", compact=True, select_on_focus=False)  # fmt: skip
         yield from [*parts[:at], field, *parts[at:]]
 
     def make(self, selection: Reader) -> Result:
@@ -202,16 +202,14 @@ class AnalysisScreen(ResultScreen):
 
     def action_options(self) -> None:
         """Change the options."""
-        field = self.query_one("#options", Input)
-        field.add_class("open")
-        field.focus()
+        self.open_input("options")
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Analyze again with new options."""
         if message.input.id == "options":
             self._options = message.value
-            message.input.remove_class("open")
-            self.query_one(Grid).focus()
+            message.input.display = False
+            self.set_focus(self.query_one(Grid))
             self.read()
 
     def command(self) -> str:

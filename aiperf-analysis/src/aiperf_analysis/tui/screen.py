@@ -30,6 +30,8 @@ PICTURE_HEIGHT = 18
 class AppScreen(Screen[None]):
     """A screen of this application: a title, a content and the keys."""
 
+    AUTO_FOCUS = ""
+
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.back", "Back")]
 
     @property
@@ -37,9 +39,9 @@ class AppScreen(Screen[None]):
         """The application."""
         return cast("ResultsApp", self.app)
 
-    def headline(self, text: str) -> Static:
+    def headline(self, text: str) -> str:
         """The first line: what is shown, and of which source."""
-        return Static(f" {words(text)[:LONGEST]} - {self.results.source.name}", id="title", markup=False)
+        return f" {words(text)[:LONGEST]} - {self.results.source.name}"
 
 
 class TextScreen(AppScreen):
@@ -63,7 +65,7 @@ class TextScreen(AppScreen):
 
     def compose(self) -> ComposeResult:
         """The parts."""
-        yield self.headline(self._name)
+        yield Static(self.headline(self._name), id="title", markup=False)
         with VerticalScroll(id="lines"):
             yield Static("reading ...", id="text", markup=False)
         yield Footer(compact=True, show_command_palette=False)
@@ -107,8 +109,7 @@ class ResultScreen(AppScreen):
     ResultScreen #summary.problem { color: $text-error; text-style: bold; max-height: 100%; }
     ResultScreen #about { height: 1; padding: 0 1; color: $text-muted; }
     ResultScreen #detail { height: auto; max-height: 9; padding: 0 1; border-top: solid $primary; }
-    ResultScreen Input { padding: 0 1; background: $surface-lighten-1; display: none; }
-    ResultScreen Input.open { display: block; }
+    ResultScreen Input { padding: 0 1; background: $surface-lighten-1; }
     ResultScreen Grid { padding: 0 1; }
     """
     title_of: ClassVar[str] = ""
@@ -153,17 +154,19 @@ class ResultScreen(AppScreen):
 
     def compose(self) -> ComposeResult:
         """The parts."""
-        yield self.headline(self.title_of)
+        yield Static(self.headline(self.title_of), id="title", markup=False)
         yield Static("reading ...", id="summary", markup=False)
         yield Static("", id="about", markup=False)
-        yield Input(placeholder="filter: words that a record contains", id="filter", compact=True)
+        yield Input(placeholder="words that a record contains", id="filter", compact=True, select_on_focus=False)
         yield Grid()
         yield Static("", id="detail", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Read."""
-        self.query_one(Grid).focus()
+        for field in self.query(Input):
+            field.display = False
+        self.set_focus(self.query_one(Grid))
         self.query_one("#detail").display = False
         self.read()
 
@@ -190,6 +193,7 @@ class ResultScreen(AppScreen):
             self.query_one("#about", Static).update("")
             self.query_one("#detail").display = False
             return
+        self.query_one("#title", Static).update(self.headline(message.result.title))
         self._table = min(self._table, max(0, len(message.result.tables) - 1))
         summary.update("\n".join(words(one)[:LONGEST] for one in [*self._headlines(), *message.result.summary]))
         self._show_table()
@@ -254,9 +258,7 @@ class ResultScreen(AppScreen):
 
     def action_filter(self) -> None:
         """Open the filter."""
-        field = self.query_one("#filter", Input)
-        field.add_class("open")
-        field.focus()
+        self.open_input("filter")
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Filter while the user types."""
@@ -267,16 +269,22 @@ class ResultScreen(AppScreen):
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Back to the table; the filter stays."""
         if message.input.id == "filter":
-            message.input.set_class(bool(message.value), "open")
-            self.query_one(Grid).focus()
+            message.input.display = bool(message.value)
+            self.set_focus(self.query_one(Grid))
+
+    def open_input(self, name: str) -> None:
+        """Open an input at once: the next key already belongs to it."""
+        field = self.query_one(f"#{name}", Input)
+        field.display = True
+        self.set_focus(field)
 
     def close_input(self) -> bool:
         """Close an open input and drop its text; false where none was open."""
         for field in self.query(Input):
-            if field.has_class("open"):
+            if field.display:
                 field.value = "" if field.id == "filter" else field.value
-                field.remove_class("open")
-                self.query_one(Grid).focus()
+                field.display = False
+                self.set_focus(self.query_one(Grid))
                 return True
         return False
 
