@@ -11,6 +11,7 @@ from aiperf_analysis.tui.app import ResultsApp
 from aiperf_analysis.tui.source import Source
 from aiperf_core.plugins import Plugins
 
+
 class Seen:
     """An application that is driven by keys."""
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-
 import pytest
 from click.testing import CliRunner
 
@@ -136,8 +135,10 @@ def test_textual_is_imported_by_the_screens_only(here, tmp_path, arguments):
     (fake / "textual.py").write_text("raise SystemExit('textual was imported')\n")
     program = f"import sys; sys.path.insert(0, {str(fake)!r}); from aiperf_core.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], input="1\n2\n1\n7\n0\n", capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        input="1\n2\n1\n7\n0\n",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, "textual was imported" in done.stderr) == (0, False), done.stderr
-
-

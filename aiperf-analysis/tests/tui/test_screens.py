@@ -39,7 +39,17 @@ WAYS = {
     "compare": ("space", "down", "space", "c"),
     "help": ("question_mark",),
 }
-HOSTILE = ("[red]x[/red]", "[/]", "\x1b[31mred", "\u202egnp", "שלום", "a" * 10_000, "<script>", "{x}", "[@click=app.quit]q[/]")
+HOSTILE = (
+    "[red]x[/red]",
+    "[/]",
+    "\x1b[31mred",
+    "\u202egnp",
+    "שלום",
+    "a" * 10_000,
+    "<script>",
+    "{x}",
+    "[@click=app.quit]q[/]",
+)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -166,9 +176,7 @@ def test_wrong_options_are_explained_on_the_screen(drive, here, options, told):
 def test_two_marked_runs_are_compared(drive, here):
     async def steps(screen):
         await screen.press("c")
-        assert [one.message for one in screen.app._notifications] == [
-            "Mark two runs with the space bar; 0 are marked."
-        ]
+        assert [one.message for one in screen.app._notifications] == ["Mark two runs with the space bar; 0 are marked."]
         text = await screen.press("space", "down", "space", "c")
         assert "have no target in common" in " ".join(text.split())
 
@@ -333,7 +341,9 @@ def test_live_runs(drive, here, monkeypatch):
 
     newest = {"target": "ch07.memory_access", "index": 1, "total": 3, "phase": "sampling", "implementation": "[b]wide[/]",
               "samples": 12, "interval": [1.1, 1.2], "undecided": "wide", "seconds_left": 3.0, "load": 0.5}  # fmt: skip
-    monkeypatch.setattr(running, "live_runs", lambda: [LiveRun("1-a", "running", newest), LiveRun("2-b", "died", {"samples": "x"})])
+    monkeypatch.setattr(
+        running, "live_runs", lambda: [LiveRun("1-a", "running", newest), LiveRun("2-b", "died", {"samples": "x"})]
+    )
 
     async def steps(screen):
         text = await screen.press("5")

@@ -113,7 +113,9 @@ class Menu:
         found = [at for at, name in enumerate(names) if text in name]
         exact = [at for at in found if names[at] == text]
         if len(exact or found) != 1:
-            raise UsageError(f"{words(text)!r} is in {len(found)} names; a number or a part of a single name is needed.")
+            raise UsageError(
+                f"{words(text)!r} is in {len(found)} names; a number or a part of a single name is needed."
+            )
         return (exact or found)[0]
 
     def chosen_run(self, what: str) -> Measured | None:

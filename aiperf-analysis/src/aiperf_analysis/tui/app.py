@@ -1,4 +1,4 @@
-"""The application: screens on one selection, keys that work everywhere, and an end that leaves the terminal as it was."""
+"""The application: screens on one selection, keys that work everywhere, an end that restores the terminal."""
 
 import asyncio
 import signal
@@ -11,7 +11,6 @@ from rich.markup import escape
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
-from textual.screen import Screen
 
 from aiperf_analysis.result import Origin
 from aiperf_analysis.selection import Selection
@@ -149,9 +148,9 @@ class ResultsApp(App[None]):
             self.pop_screen()
         self.push_screen(SCREENS[key]())
 
-    def action_back(self) -> None:
+    def action_leave(self) -> None:
         """Close an input, or else the screen. From the last screen, go to the runs."""
-        screen: Screen[object] = self.screen
+        screen = self.screen
         if isinstance(screen, ResultScreen) and screen.close_input():
             return
         if len(self.screen_stack) > 2:

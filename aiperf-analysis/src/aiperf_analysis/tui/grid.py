@@ -182,7 +182,9 @@ class Grid(ScrollView, can_focus=True):
         cells = [one.cells.get(column.key) for one in self._table.records]
         if column.form == "text":
             longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
-            others = max((len(figures.whole(cell)) for cell in cells[:MEASURED] if not isinstance(cell, str)), default=0)
+            others = max(
+                (len(figures.whole(cell)) for cell in cells[:MEASURED] if not isinstance(cell, str)), default=0
+            )
             return max(cell_len(words(column.title)), min(WIDEST, max(longest, others)))
         longest = max((cell_len(figures.whole(cell)) for cell in cells[:MEASURED]), default=0)
         return max(cell_len(words(column.title)), min(WIDEST, longest))

@@ -126,7 +126,12 @@ def run(selection: Selection, bundle: str) -> Result:
         for one in entries
         for finding in one.row.findings
     ]  # fmt: skip
-    columns = [Column("row", "row"), Column("severity", "severity"), Column("issue", "issue"), Column("message", "what")]
+    columns = [
+        Column("row", "row"),
+        Column("severity", "severity"),
+        Column("issue", "issue"),
+        Column("message", "what"),
+    ]
     return Result(
         analysis="run",
         title=f"Run {name_of(found)}",
@@ -297,8 +302,6 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
                   for one in found.rows if not one.verdict],
         sources=[one for one in selection.sources if one.id in (left, right)],
     )  # fmt: skip
-
-
 
 
 def checklist(selection: Selection) -> Result:

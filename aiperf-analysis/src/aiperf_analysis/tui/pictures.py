@@ -38,9 +38,7 @@ def histogram(shares: Sequence[float], height: int, *, plain: bool = False) -> l
     levels = PLAIN_BLOCKS if plain else BLOCKS
     steps = len(levels) - 1
     full = [round(one * height * steps) for one in shares]
-    return [
-        "".join(levels[min(steps, max(0, one - row * steps))] for one in full) for row in reversed(range(height))
-    ]
+    return ["".join(levels[min(steps, max(0, one - row * steps))] for one in full) for row in reversed(range(height))]
 
 
 def drawn(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> list[str]:

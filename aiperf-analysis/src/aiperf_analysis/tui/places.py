@@ -232,5 +232,3 @@ def row_lines(entry: Entry, width: int, *, plain: bool) -> list[str]:
     told += ["", *samples.lines(entry, width, plain=plain), ""]
     told += [f"{one.severity} {words(one.issue)}: {words(one.message)}" for one in entry.row.findings]
     return [one for number, one in enumerate(told) if one or number > 5]
-
-

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.events import Key
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
@@ -32,7 +33,7 @@ class AppScreen(Screen[None]):
 
     AUTO_FOCUS = ""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.back", "Back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.leave", "Back")]
 
     @property
     def results(self) -> "ResultsApp":
@@ -61,11 +62,11 @@ class TextScreen(AppScreen):
 
     def __init__(self, name: str, make: Callable[[int], list[str]]) -> None:
         super().__init__()
-        self._name, self._make = name, make
+        self._head, self._make = name, make
 
     def compose(self) -> ComposeResult:
         """The parts."""
-        yield Static(self.headline(self._name), id="title", markup=False)
+        yield Static(self.headline(self._head), id="title", markup=False)
         with VerticalScroll(id="lines"):
             yield Static("reading ...", id="text", markup=False)
         yield Footer(compact=True, show_command_palette=False)
@@ -255,6 +256,19 @@ class ResultScreen(AppScreen):
         self.chosen(message.record)
 
     # --- keys
+
+    def on_key(self, event: Key) -> None:
+        """Give keys that were typed ahead, before an input had the focus, to the input.
+
+        An input stops the printable keys that reach it; the others come here in the order of typing.
+        """
+        if isinstance(self.focused, Input):
+            if event.is_printable:
+                event.stop()
+                self.focused.post_message(event)
+        elif event.key == "slash":
+            event.stop()
+            self.action_filter()
 
     def action_filter(self) -> None:
         """Open the filter."""
