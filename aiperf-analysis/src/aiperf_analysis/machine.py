@@ -97,6 +97,11 @@ def shown(found: Mapping[str, Any]) -> Result:
     )
 
 
+def ceiling_figures(ceilings: Ceilings) -> list[tuple[str, Figure]]:
+    """The measured figures of a device by name, each in its unit."""
+    return [(key, Figure(value=value, unit=_unit(key))) for key, value in figures(ceilings).items()]
+
+
 def _unit(key: str) -> str:
     name, _, _ = key.partition(".")
     return next((unit for end, unit in _UNITS if name.endswith(end)), "1")

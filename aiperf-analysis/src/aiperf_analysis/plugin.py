@@ -1,6 +1,7 @@
-"""What this package contributes: commands, and the analyses behind `aiperf analyze`."""
+"""What this package contributes: commands, the analyses behind `aiperf analyze`, and an observer of runs."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from aiperf_core.analysis import Analysis
@@ -10,10 +11,14 @@ from aiperf_core.hookspecs import hookimpl
 if TYPE_CHECKING:
     import click
 
+    from aiperf_analysis.live.observer import LiveObserver
+    from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
+
 LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
 # Name, summary, and heading of `aiperf --help`; each is the function of its name in `aiperf_analysis.cli.NAME`.
 COMMANDS = (
     ("analyze", "Analyze stored results: ranks, fronts, scaling, power, cost.", LOOK),
+    ("tui", "Look at results in the terminal, with keys or a numbered menu.", LOOK),
     ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
     ("dashboard", "Show results as pages, and answer by a REST API.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
@@ -75,3 +80,41 @@ def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
     for name, summary in ANALYSES:
         yield Analysis(name, summary, f"aiperf_analysis.analyses.{name.replace('-', '_')}:analyze")
+
+
+@cache
+def _observer() -> "LiveObserver":
+    """The observer of this process's runs; imported with the first run."""
+    from aiperf_analysis.live.observer import LiveObserver
+
+    return LiveObserver()
+
+
+@hookimpl
+def aiperf_run_started(run: "RunStarted") -> None:
+    """Write the state of the run to a file of its own."""
+    _observer().run_started(run)
+
+
+@hookimpl
+def aiperf_target_started(target: "TargetStarted") -> None:
+    """Write that a target starts."""
+    _observer().target_started(target)
+
+
+@hookimpl
+def aiperf_progress(progress: "Progress") -> None:
+    """Write how far the target is."""
+    _observer().progress(progress)
+
+
+@hookimpl
+def aiperf_target_finished(result: "TargetFinished") -> None:
+    """Write that a target is done."""
+    _observer().target_finished(result)
+
+
+@hookimpl
+def aiperf_run_finished(bundle: "RunFinished") -> None:
+    """Write the last line."""
+    _observer().run_finished(bundle)

@@ -250,6 +250,19 @@ class Selection:
         """The rows that `keep` accepts."""
         return evolve(self, every=[one for one in self.every if keep(one)])
 
+    def matching(
+        self, targets: Sequence[str] = (), hardware: str | None = None, device: str | None = None
+    ) -> "Selection":
+        """The rows that the filters of `select` accept."""
+        kept = self.only(
+            lambda one: (
+                (not targets or any(fnmatchcase(one.result.target, pattern) for pattern in targets))
+                and (device is None or one.result.device == device)
+                and (hardware is None or fnmatchcase(one.hardware, hardware))
+            )
+        )
+        return evolve(kept, patterns=tuple(targets))
+
 
 def select(
     texts: Iterable[str] = (),

@@ -30,6 +30,8 @@ class Progress:
     phase: `setup`, `warm-up`, `sampling` or `verification`, with a step of it, as in `setup: prepare`.
     samples: those of `implementation` so far.
     seconds_left: of the target, an estimate.
+    undecided: an implementation whose interval is not narrow enough yet.
+    interval: low and high of the speedup of `undecided` so far.
     """
 
     target: str
@@ -37,6 +39,8 @@ class Progress:
     implementation: str | None = None
     samples: int | None = None
     seconds_left: float | None = None
+    undecided: str | None = None
+    interval: tuple[float, float] | None = None
 
 
 @frozen(kw_only=True)

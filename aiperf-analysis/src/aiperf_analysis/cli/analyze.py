@@ -185,9 +185,20 @@ def _run(record: "Analysis") -> Callable[..., ExitCode]:
 
 def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     """Read the selection, call the analysis and show its result; the exit code is the result's."""
+    from aiperf_analysis.options import of_files
+
+    options = options_from(function, values)
+    output(values, check_only=True)
+    taken = list(values["files"]) if of_files(function) else selection_of(values)
+    result: Result = function(taken, options)
+    return output(values, result)
+
+
+def options_from(function: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """The options of an analysis from the parameters of its command. Raises UsageError with what is accepted."""
     import attrs
 
-    from aiperf_analysis.options import of_files, options_of, value_of
+    from aiperf_analysis.options import options_of, value_of
 
     options = options_of(function)
     given = {}
@@ -196,15 +207,12 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
         if value is None or value == ():
             continue
         given[one.name] = value if isinstance(value, bool) else value_of(options, one, value)
-    output(values, check_only=True)
-    taken = list(values["files"]) if of_files(function) else selection_of(values)
-    result: Result = function(taken, options(**given))
-    return output(values, result)
+    return options(**given)
 
 
 def selection_of(values: dict[str, Any]) -> Any:
     """The rows that the common options select, from bundles or from a store."""
-    labels = _labels(values.get("labels") or ())
+    labels = labels_of(values.get("labels") or ())
     filters: dict[str, Any] = {
         "targets": values.get("targets") or (),
         "hardware": values.get("hardware"),
@@ -222,7 +230,8 @@ def selection_of(values: dict[str, Any]) -> Any:
     return select(values.get("bundles") or (), folder=values.get("folder") or Path("artifacts/runs"), **filters)
 
 
-def _labels(texts: tuple[str, ...]) -> dict[str, str]:
+def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label`. Raises UsageError for a text without a name or a value."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -419,5 +419,7 @@ class _Relay:
             implementation=self._implementation,
             samples=state.samples if state else None,
             seconds_left=state.seconds_left if state else None,
+            undecided=state.undecided if state else None,
+            interval=state.interval if state else None,
         )
         self.plugins.hook.aiperf_progress(progress=progress)

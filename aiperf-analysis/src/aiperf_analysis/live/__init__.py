@@ -1,0 +1,1 @@
+"""A run that is going on: an observer that writes its state to a file, and the reader of such files."""

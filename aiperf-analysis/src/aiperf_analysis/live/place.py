@@ -1,0 +1,27 @@
+"""Where the files of running runs lie, and how a run is recognised as dead."""
+
+import os
+from pathlib import Path
+
+from aiperf_core.folders import cache_folder
+
+SUFFIX = ".jsonl"
+
+
+def live_folder() -> Path:
+    """The folder of the files of running runs: `aiperf/live` in `$XDG_RUNTIME_DIR`, else `live` in the cache folder."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(base) / "aiperf" / "live" if base else cache_folder() / "live"
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
+
+    None if there is no such process. A process number is used again, the pair of number and start is not.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The name of the command, in parentheses, may contain spaces.
+    return int(text.rpartition(")")[2].split()[19])
