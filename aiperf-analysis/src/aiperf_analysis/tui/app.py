@@ -60,7 +60,7 @@ class Places(Provider):
         app = self.app
         assert isinstance(app, ResultsApp)
         return [
-            *((f"{key} {name}", "screen", lambda key=key: app.action_place(key)) for key, name in NAMES.items()),
+            *((f"{key} {name}", "", lambda key=key: app.action_place(key)) for key, name in NAMES.items()),
             *(
                 (f"analyze {name}", words(one.record.summary), lambda name=name: app.open_analysis(name))
                 for name, one in sorted(app.plugins.analyses.items())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiperf_analysis.tui.app import ResultsApp
 
 LONGEST = 2000  # characters of a foreign text in the details
-PICTURE_HEIGHT = 18
+LEAST_HEIGHT, MOST_HEIGHT = 8, 20  # lines of a picture
 
 
 class AppScreen(Screen[None]):
@@ -323,7 +323,10 @@ class ResultScreen(AppScreen):
         plain = self.results.plain
 
         def lines(width: int) -> list[str]:
-            pictures = (drawn(one, width, PICTURE_HEIGHT, plain=plain) for one in result.drawings)
+            pictures = (
+                drawn(one, width, min(MOST_HEIGHT, max(LEAST_HEIGHT, width // 8)), plain=plain)
+                for one in result.drawings
+            )
             return [line for picture in pictures for line in [*picture, ""]]
 
         self.app.push_screen(TextScreen(f"{result.title}: pictures", lines))
