@@ -6,6 +6,7 @@ Rows that are not believed never enter a figure: they are `left_out`. Rows are p
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -141,18 +142,33 @@ class Entry:
         return blocks_of(result, found, self.ceilings)
 
 
-_READ: dict[tuple[str, str], TargetResult] = {}
+@frozen(eq=False)
+class Read:
+    """A bundle that was read: the run, and its results without samples."""
+
+    run: Measured
+    results: Sequence[TargetResult]
+
+
+_READ: dict[tuple[str, int], TargetResult] = {}
+_LOCK = threading.Lock()
 _KEPT = 4  # targets whose samples stay in memory
 
 
 def _with_samples(bundle: Bundle, target: str) -> TargetResult:
-    """A target with its samples. A few are kept, since analyses ask for the rows of a target one after the other."""
-    key = (str(bundle.path), target)
-    if key not in _READ:
-        while len(_READ) >= _KEPT:
-            _READ.pop(next(iter(_READ)))
-        _READ[key] = bundle.target(target)
-    return _READ[key]
+    """A target with its samples. A few are kept, since analyses ask for the rows of a target one after the other.
+
+    The time of its document is a part of the key: a server reads bundles that are written meanwhile.
+    """
+    with _LOCK:
+        path = bundle.target_path(target)
+        key = (str(path), path.stat().st_mtime_ns if path.exists() else 0)
+        found = _READ.get(key)
+        if found is None:
+            found = _READ[key] = bundle.target(target)
+            while len(_READ) > _KEPT:
+                _READ.pop(next(iter(_READ)))
+        return found
 
 
 @frozen(eq=False)
@@ -271,20 +287,34 @@ def select(
     asked: dict[Path, tuple[Path, list[tuple[str | None, str | None]]]] = {}
     for path, target, row in _addressed(texts, folder):
         asked.setdefault(path.resolve(), (path, []))[1].append((target, row))
+    found = [(read_bundle(path), parts) for path, parts in asked.values()]
+    return gathered(found, targets=targets, hardware=hardware, device=device, labels=labels)
+
+
+def gathered(
+    found: Iterable[tuple[Read | LeftOut, Sequence[tuple[str | None, str | None]]]],
+    *,
+    targets: Sequence[str] = (),
+    hardware: str | None = None,
+    device: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Selection:
+    """The rows of bundles that were read, with the filters of `select`.
+
+    found: each bundle with the targets and rows that are wanted of it; None stands for all.
+    """
     # By the bundle's id: a copy of a bundle is no second run.
     runs: dict[str, Measured] = {}
     every: dict[tuple[str, str, str], Entry] = {}
     unreadable: list[LeftOut] = []
-    for path, parts in asked.values():
-        try:
-            read, results = _read(path)
-        except BundleError as error:
-            unreadable.append(LeftOut(words(path.name), "", str(error)))
+    for read, parts in found:
+        if isinstance(read, LeftOut):
+            unreadable.append(read)
             continue
-        if labels and not labels.items() <= read.manifest.labels.items():
+        if labels and not labels.items() <= read.run.manifest.labels.items():
             continue
-        run = runs.setdefault(read.id, read)
-        for result in results:
+        run = runs.setdefault(read.run.id, read.run)
+        for result in read.results:
             if targets and not any(fnmatchcase(result.target, pattern) for pattern in targets):
                 continue
             if device is not None and result.device != device:
@@ -318,15 +348,18 @@ def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str |
         yield from ((address.bundle.path, name, address.implementation) for name in address.targets)
 
 
-def _read(path: Path) -> tuple[Measured, list[TargetResult]]:
-    """A bundle and its results without samples. Raises BundleError where it is damaged or was changed."""
-    bundle = Bundle.open(path)
-    sealed = check(bundle, None, samples=False)
-    if not sealed.holds:
-        raise BundleError(sealed.told())
-    manifest = bundle.manifest
-    run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
-    return run, [bundle.outline(name) for name in bundle.targets]
+def read_bundle(path: Path) -> Read | LeftOut:
+    """A bundle and its results without samples; why it is left out where it is damaged or was changed."""
+    try:
+        bundle = Bundle.open(path)
+        sealed = check(bundle, None, samples=False)
+        if not sealed.holds:
+            return LeftOut(words(path.name), "", sealed.told())
+        manifest = bundle.manifest
+        run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
+        return Read(run, [bundle.outline(name) for name in bundle.targets])
+    except BundleError as error:
+        return LeftOut(words(path.name), "", str(error))
 
 
 def required(entries: Sequence[Entry], selection: Selection, what: str = "a believed row") -> None:

@@ -216,7 +216,7 @@ def test_html(bundle):
     assert "1,900 MHz (1,200 to 1,980)" in page.text
     assert bundle.manifest.hashes["manifest.json"] in page.text
     # Two strips and their axis, a roofline in two widths, and three pictures a target.
-    assert len(page.images) == 1 + 2 + 2 + 2 * 3
+    assert len(page.images) == 1 + 2 + 2 + 2 * 4
     assert page.images[1] == ["speedup of ch07.again", "FASTER: 8.67x [8.64, 8.70]"]
     assert any("clocks were held down in" in message for _, message in page.images)
 
@@ -348,7 +348,7 @@ def test_the_same_bundle_makes_the_same_bytes(bundle, kind):
     assert report(bundle.path, "--format", kind).stdout == report(bundle.path, "--format", kind).stdout
 
 
-@pytest.mark.parametrize(("plots", "pictures"), [("none", 3), ("0", 3), ("1", 8), ("all", 11)])
+@pytest.mark.parametrize(("plots", "pictures"), [("none", 3), ("0", 3), ("1", 9), ("all", 13)])
 def test_how_many_targets_have_pictures(bundle, plots, pictures):
     assert len(checked(report(bundle.path, "--plots", plots).stdout).images) == pictures
 
@@ -366,7 +366,7 @@ def test_three_samples_make_pictures_and_none_make_none(tmp_path):
     made = Bundle.create_at(tmp_path / "few")
     made.write_target(example.result())
     made.write_manifest(attrs.evolve(example.manifest(), ceilings={}))
-    assert len(checked(report(made.path).stdout).images) == 3
+    assert len(checked(report(made.path).stdout).images) == 4
     rows = [attrs.evolve(row, samples=Samples()) for row in example.rows()]
     made.write_target(attrs.evolve(example.result(), rows=rows))
     made.write_manifest(attrs.evolve(example.manifest(), ceilings={}))

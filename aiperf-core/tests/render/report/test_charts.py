@@ -235,7 +235,7 @@ def test_the_head_of_a_page_the_roofline_and_the_pictures_have_one_best_variant(
     (panel,) = roofline.roofline([made], example.manifest()).panels
     assert section.headline.name == "coalesced"
     assert [mark.name for mark in panel.marks if mark.kind == "best"] == ["coalesced"]
-    (figure, *_) = html._of_target(made)
+    (_, figure, *_) = html._of_target(made)
     assert [
         shape.kind.split()[-1] for shape in figure.picture.shapes if isinstance(shape, Path) and "mark" in shape.kind
     ][:1] == [marks.colours((row.name, row.role) for row in rows)["coalesced"]]

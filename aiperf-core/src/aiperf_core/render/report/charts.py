@@ -5,13 +5,13 @@ An implementation has the same colour in all of them (see `marks`).
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
-from aiperf_core.render import marks
+from aiperf_core.render import forest, marks
 from aiperf_core.render.report import samples as sampled
 from aiperf_core.render.report.samples import DENSE, RowSamples
 from aiperf_core.render.svg import (
@@ -123,6 +123,24 @@ def speedup_strip(target: str, estimate: Estimate, scale: Scale, verdict: str) -
 
 
 # --- times
+
+
+def has_speedups(found: Subject) -> bool:
+    """Whether there is a believed speedup to draw."""
+    return any(_compared(found))
+
+
+def speedups(found: Subject, floor: float) -> Chart:
+    """The speedups of the variants with their intervals, beside the band that counts as no difference."""
+    rows = [(one.name, speedup, one.verdict.value, "") for one, speedup in _compared(found)]
+    picture = forest.speedups(rows, title=f"speedups of {found.target}", floor=floor, wide=WIDE)
+    about = [f"Lines are intervals of 95 %. The band is {floor * 100:g} % around 1: no significant difference."]
+    return Chart(title="Speedup", about=about, picture=picture)
+
+
+def _compared(found: Subject) -> Iterator[tuple[Row, Estimate]]:
+    rows = (one.row for one in found.rows)
+    return ((row, row.speedup) for row in rows if row.speedup is not None and row.verdict not in DISBELIEVED)
 
 
 def times(found: Subject) -> Chart:

@@ -95,7 +95,8 @@ def _fewer(panel: Panel) -> Panel:
 
 def _of_target(result: TargetResult) -> list[Chart]:
     found = charts.subject(result, best_variant(result))
-    return [charts.times(found), charts.distributions(found), charts.series(found)] if found.rows else []
+    several = [charts.speedups(found, result.floor)] if charts.has_speedups(found) else []
+    return [*several, charts.times(found), charts.distributions(found), charts.series(found)] if found.rows else []
 
 
 def page_style() -> str:
