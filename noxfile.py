@@ -28,7 +28,7 @@ SHARED = ROOT / ".nox" / "environment"
 # What pytest leaves out unless it is told otherwise, and what has a session of its own; see the markers in
 # pyproject.toml.
 CHOSEN = "not gpu and not long"
-APART = "(proof or quiet or docs)"
+APART = "(proof or quiet or docs or browser)"
 
 TWO_AT_A_TIME = ("-n", "2", "--dist", "worksteal")
 
@@ -82,6 +82,13 @@ def timing(session: nox.Session) -> None:
     # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
     again = ["--last-failed", "--last-failed-no-failures", "none"]
     run(session, "pytest", *again, *chosen, success_codes=[0, NONE_CHOSEN])
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def browser(session: nox.Session) -> None:
+    """Test the dashboard with the distribution's Chromium, which is installed where it is missing (root only)."""
+    run(session, "python", "aiperf-analysis/tests/chromium.py", "install")
+    run(session, "pytest", "-m", "browser", *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])

@@ -247,3 +247,21 @@ def test_bytes_have_round_ticks(log):
     ticks = [one.content for one in texts_of(picture) if one.kind == "tick" and "B" in one.content]
     assert len(ticks) >= 3
     assert all(re.fullmatch(r"\d+ (MiB|KiB|B)", one) for one in ticks), ticks
+
+
+def test_of_very_many_points_the_extremes_are_drawn():
+    points = [Point(label="", x=Figure(value=float(at)), y=Figure(value=1.0)) for at in range(10_000)]
+    points[4321] = Point(label="", x=Figure(value=4321.0), y=Figure(value=50.0), mark="front")
+    picture = drawings.picture(drawing(points, "lines"))
+    marks = [one for one in picture.shapes if one.kind.startswith(("mark", "hollow"))]
+    assert len(marks) <= drawings.MOST_POINTS
+    assert min(one.y for one in marks) < max(one.y for one in marks) - 100
+
+
+def test_points_lead_to_their_rows():
+    points = [point("a", 1.0, 1.0, origin=Origin("b", "t", "r"), mark="FASTER")]
+    for kind in ("intervals", "lines", "scatter", "bars", "waterfall"):
+        picture = drawings.picture(drawing(points, kind), lambda origin: f"/samples/{origin.bundle}?row={origin.row}")
+        assert [one.href for one in picture.shapes if getattr(one, "href", "")] == ["/samples/b?row=r"], kind
+        unlinked = drawings.picture(drawing(points, kind))
+        assert not any(getattr(one, "href", "") for one in unlinked.shapes)

@@ -43,6 +43,7 @@ OFFERED = {
     "aiperf_core.hookspecs": ("hookimpl",),
     "aiperf_core.targets": ("Target", "InstalledTarget", "TargetFilter"),
     "aiperf_core.analysis": ("Analysis",),
+    "aiperf_core.document_kind": ("DocumentKind", "DocumentReader"),
     "aiperf_core.candidate_format": ("Format", "CandidateFormat", "Code"),
     "aiperf_core.commands": ("Command",),
     "aiperf_core.audit": (),

@@ -107,7 +107,7 @@ def test_a_reference_that_the_format_refuses_is_named(example, tmp_path):
     (tmp_path / "reference.py").write_text("def generate_input(seed): ...\n")
     (tmp_path / "candidate.py").write_text(FUSED)
     line = "aiperf judge candidate.py --target reference.py --format custom-kernel --device cpu --quiet"
-    done = environment.start(line, tmp_path, AIPERF_CACHE_DIR=str(tmp_path / "cache"))
+    done = environment.start(line, tmp_path, AIPERF_CACHE_DIR=str(tmp_path / "cache"), COLUMNS="400")
     assert done.returncode == 2
     assert f"{tmp_path}/reference.py: has no ref_kernel." in " ".join((done.stdout + done.stderr).split())
 

@@ -240,6 +240,17 @@ def test_aiperf_analyses(site):
     assert installed.record.resolve()(1, 2) == (1, 2)
 
 
+def test_aiperf_documents(site):
+    site.install("aiperf-acme", example("aiperf_documents"))
+    site.write("aiperf_acme/loads.py", "class Reader:\n    def render(self, document):\n        return [document]\n")
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert "aiperf_acme.loads" not in sys.modules
+    kind = plugins.known_documents["load"]
+    assert kind.summary == "Loads on a server"
+    assert kind.resolve().render("whole") == ["whole"]
+
+
 def test_aiperf_run_started(site, caplog):
     run = events.RunStarted(targets=("a.b", "a.c"), device="cpu", bundle="artifacts/x")
     assert observe(site, caplog, "aiperf_run_started", run=run) == ["2 benchmarks on cpu"]

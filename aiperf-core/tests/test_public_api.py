@@ -87,7 +87,7 @@ def test_facts_of_every_kind_are_recorded(facts):
         "hook aiperf_targets -> Iterable[Target]",
         "aiperf run -t/--tier takes audit",
         "aiperf run -t/--tier = 'quick'",
-        "aiperf judge <candidate> required",
+        "aiperf watch <target> required",
         "aiperf results rm <bundles> repeated",
     } <= set(facts)
     # Objects that are handed out may get new fields.

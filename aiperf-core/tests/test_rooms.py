@@ -56,7 +56,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "models/*",
         "models/kernels/*",
     ),
-    "results": ("results/*",),
+    "results": ("results/*", "document_kind",),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
     "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),

@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner
 
+from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli.main import Shell
 from aiperf_core.described import TargetRef
 from aiperf_core.harness.isolation.candidate import check_candidate
@@ -44,7 +45,7 @@ def test_candidates_are_files() -> None:
     candidates = [one for one in CASES if one.candidate]
     assert candidates
     for one in candidates:
-        assert check_candidate(file_of(one), "aiperf").text
+        assert check_candidate(file_of(one), AIPERF).text
 
 
 def test_every_case_is_of_an_issue_and_a_module_that_are_there() -> None:

@@ -79,12 +79,17 @@ def kind_of(options: type[Any], name: str) -> type:
     return origin
 
 
+def is_local(options: type[Any], field: "attrs.Attribute[Any]") -> bool:
+    """Whether only a command line may give an option: it is declared so, or it is a path."""
+    return bool(field.metadata.get(LOCAL)) or kind_of(options, field.name) is Path
+
+
 def from_texts(options: type[Any], texts: Mapping[str, str | Sequence[str]]) -> Any:
     """The options from texts by name, as of a URL. Raises UsageError for an unknown name or value.
 
     Options of command lines only are unknown here.
     """
-    known = {one.name.replace("_", "-"): one for one in attrs.fields(options) if not one.metadata.get(LOCAL)}
+    known = {one.name.replace("_", "-"): one for one in attrs.fields(options) if not is_local(options, one)}
     given: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in known:

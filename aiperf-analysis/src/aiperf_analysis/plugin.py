@@ -19,6 +19,7 @@ LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
 COMMANDS = (
     ("analyze", "Analyze stored results: ranks, fronts, scaling, power, cost.", LOOK),
     ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
+    ("dashboard", "Show results as pages, and answer by a REST API.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),
     ("prices", "Show, check and add prices of machines.", LOOK),

@@ -141,6 +141,14 @@ class Entry:
         return blocks_of(result, found, self.ceilings)
 
 
+@frozen(eq=False)
+class Read:
+    """A bundle that was read: the run, and its results without samples."""
+
+    run: Measured
+    results: Sequence[TargetResult]
+
+
 _READ: dict[tuple[str, str], TargetResult] = {}
 _KEPT = 4  # targets whose samples stay in memory
 
@@ -258,20 +266,34 @@ def select(
     asked: dict[Path, tuple[Path, list[tuple[str | None, str | None]]]] = {}
     for path, target, row in _addressed(texts, folder):
         asked.setdefault(path.resolve(), (path, []))[1].append((target, row))
+    found = [(read_bundle(path), parts) for path, parts in asked.values()]
+    return gathered(found, targets=targets, hardware=hardware, device=device, labels=labels)
+
+
+def gathered(
+    found: Iterable[tuple[Read | LeftOut, Sequence[tuple[str | None, str | None]]]],
+    *,
+    targets: Sequence[str] = (),
+    hardware: str | None = None,
+    device: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Selection:
+    """The rows of bundles that were read, with the filters of `select`.
+
+    found: each bundle with the targets and rows that are wanted of it; None stands for all.
+    """
     # By the bundle's id: a copy of a bundle is no second run.
     runs: dict[str, Measured] = {}
     every: dict[tuple[str, str, str], Entry] = {}
     unreadable: list[LeftOut] = []
-    for path, parts in asked.values():
-        try:
-            read, results = _read(path)
-        except BundleError as error:
-            unreadable.append(LeftOut(words(path.name), "", str(error)))
+    for read, parts in found:
+        if isinstance(read, LeftOut):
+            unreadable.append(read)
             continue
-        if labels and not labels.items() <= read.manifest.labels.items():
+        if labels and not labels.items() <= read.run.manifest.labels.items():
             continue
-        run = runs.setdefault(read.id, read)
-        for result in results:
+        run = runs.setdefault(read.run.id, read.run)
+        for result in read.results:
             if targets and not any(fnmatchcase(result.target, pattern) for pattern in targets):
                 continue
             if device is not None and result.device != device:
@@ -305,15 +327,18 @@ def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str |
         yield from ((address.bundle.path, name, address.implementation) for name in address.targets)
 
 
-def _read(path: Path) -> tuple[Measured, list[TargetResult]]:
-    """A bundle and its results without samples. Raises BundleError where it is damaged or was changed."""
-    bundle = Bundle.open(path)
-    sealed = check(bundle, None, samples=False)
-    if not sealed.holds:
-        raise BundleError(sealed.told())
-    manifest = bundle.manifest
-    run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
-    return run, [bundle.outline(name) for name in bundle.targets]
+def read_bundle(path: Path) -> Read | LeftOut:
+    """A bundle and its results without samples; why it is left out where it is damaged or was changed."""
+    try:
+        bundle = Bundle.open(path)
+        sealed = check(bundle, None, samples=False)
+        if not sealed.holds:
+            return LeftOut(words(path.name), "", sealed.told())
+        manifest = bundle.manifest
+        run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
+        return Read(run, [bundle.outline(name) for name in bundle.targets])
+    except BundleError as error:
+        return LeftOut(words(path.name), "", str(error))
 
 
 def required(entries: Sequence[Entry], selection: Selection, what: str = "a believed row") -> None:

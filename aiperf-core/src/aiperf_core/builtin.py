@@ -18,6 +18,7 @@ _COMMANDS = {
         "list": "List the installed benchmarks.",
         "tags": "List the tags of benchmarks.",
         "run": "Measure benchmarks and check their results.",
+        "watch": "Measure a target again whenever a file is saved.",
         "judge": "Benchmark untrusted code in a sandbox.",
         "profile": "Explain with a profiler why an implementation is fast.",
         "reproduce": "Repeat a stored run and compare the verdicts.",

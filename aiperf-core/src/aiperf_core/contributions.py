@@ -14,6 +14,7 @@ from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin
+from aiperf_core.document_kind import DocumentKind
 from aiperf_core.executor import Executor
 from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import InstalledTarget, Target, is_group
@@ -157,4 +158,5 @@ CONTRIBUTIONS = (
     _by_name("aiperf_executors", Executor, "executor"),
     _by_name("aiperf_formats", Format, "format"),
     _by_name("aiperf_analyses", Analysis, "analysis"),
+    _by_name("aiperf_documents", DocumentKind, "document kind"),
 )

@@ -6,8 +6,8 @@ hook.
 
 There are two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`,
 `aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`,
-`aiperf_formats`, `aiperf_analyses`) return records, and are called once, when plugins are loaded. *Observers* return
-nothing, and receive the events of a run.
+`aiperf_formats`, `aiperf_analyses`, `aiperf_documents`) return records, and are called once, when plugins are loaded.
+*Observers* return nothing, and receive the events of a run.
 
 Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a
 device, or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks
@@ -22,6 +22,7 @@ from aiperf_core.analysis import Analysis
 from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
+from aiperf_core.document_kind import DocumentKind
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.executor import Executor
 from aiperf_core.profiler import MetricSet, Profiler
@@ -146,6 +147,15 @@ def aiperf_analyses() -> Iterable[Analysis]:  # type: ignore[empty-body]
 
     Called once, when plugins are loaded. `load` is imported only when the analysis or its help is called. Forbidden:
     importing the analysis's module here, and names of another plugin.
+    """
+
+
+@hookspec
+def aiperf_documents() -> Iterable[DocumentKind]:  # type: ignore[empty-body]
+    """Contribute readers of the documents that this package writes into bundles, for `aiperf show` and `recheck`.
+
+    Called once, when plugins are loaded. `load` is imported only when a bundle has a document of the kind. Forbidden:
+    importing the reader's module here, and names of another plugin.
     """
 
 

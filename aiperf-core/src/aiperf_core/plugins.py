@@ -28,6 +28,7 @@ from aiperf_core.compatibility import unmet
 from aiperf_core.contributions import CONTRIBUTIONS, Contribution, Installed, Rejected
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin, SetAside, installed_origins
+from aiperf_core.document_kind import DocumentKind
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import Executor
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
@@ -83,6 +84,7 @@ class Plugins:
     executors: Mapping[str, Installed[Executor]] = field(factory=dict)
     formats: Mapping[str, Installed[Format]] = field(factory=dict)
     analyses: Mapping[str, Installed[Analysis]] = field(factory=dict)
+    documents: Mapping[str, Installed[DocumentKind]] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
@@ -96,6 +98,11 @@ class Plugins:
     def known_executors(self) -> dict[str, Executor]:
         """Executors by name."""
         return {name: one.record for name, one in self.executors.items()}
+
+    @property
+    def known_documents(self) -> dict[str, DocumentKind]:
+        """What reads documents, by their kinds."""
+        return {name: one.record for name, one in self.documents.items()}
 
     @property
     def known_formats(self) -> dict[str, Format]:

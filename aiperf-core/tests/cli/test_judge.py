@@ -136,7 +136,13 @@ class Machine:
         path = self.folder / file
         if text is not None:
             path.write_text(text)
-        environment = {**os.environ, "AIPERF_CACHE_DIR": str(self.cache), "TMPDIR": str(self.temporary)}
+        # So wide that no path is broken.
+        environment = {
+            **os.environ,
+            "COLUMNS": "400",
+            "AIPERF_CACHE_DIR": str(self.cache),
+            "TMPDIR": str(self.temporary),
+        }
         arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2", "--quiet")
         # Only the arguments that the options do not replace.
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)

@@ -37,6 +37,11 @@ def test_the_loaded_and_the_skipped(site):
         "EXECUTOR  SUMMARY                            PLUGIN\n"
         "here      Processes forked on this machine   aiperf-core\n"
         "torchrun  Ranks of torch's elastic launcher  aiperf-core\n"
+        "\n"
+        "FORMAT            SUMMARY                                                                     PLUGIN\n"
+        "aiperf            class Implementation with run(self, ...); --target is a target              aiperf-core\n"
+        "kernelbench       class ModelNew; --target is a file with Model, get_inputs, get_init_inputs  aiperf-core\n"
+        "flashinfer-trace  a solution in JSON; --target is a definition in JSON                        aiperf-core\n"
     )
 
 

@@ -121,7 +121,10 @@ def test_how_sampling_ended():
 @pytest.mark.parametrize(
     ("speedup", "says"),
     [
-        (Estimate(1.0023, 0.972, 1.032), "A verdict needs about 15 times the samples: --budget 46, or --until-decided."),
+        (
+            Estimate(1.0023, 0.972, 1.032),
+            "A verdict needs about 15 times the samples: --budget 46, or --until-decided.",
+        ),
         (Estimate(1.05, 1.005, 1.095), "A verdict needs about 1.5 times the samples: --budget 5, or --until-decided."),
         (Estimate(1.01, 0.99, 1.03), "The value is at the floor itself: more samples will hardly decide."),
         (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4 times the samples: --budget 12, or --until-decided."),

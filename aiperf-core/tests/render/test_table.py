@@ -61,8 +61,8 @@ incremental   speedup of wide over coalesced: 1.084x [1.081, 1.087]
 setup         wide 23.0 ms; excluded from all timings
 stop reason   sampling budget spent
               prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
-              around 1. A verdict needs about 15 times the samples: use a longer
-              --budget.
+              around 1. A verdict needs about 15 times the samples: --budget
+              124, or --until-decided.
 verified      60 timed samples against the reference, bit-exact
 overhead      4.08 ms a sample (input refresh 1.08 ms, cache flush 667 us,
               verification 1.00 ms, messages 750 us, other 583 us), excluded

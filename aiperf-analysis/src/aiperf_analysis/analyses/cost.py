@@ -24,7 +24,7 @@ class Options:
     """Options of this analysis."""
 
     prices: str | None = option(
-        None, "The price file; seed is an example without date and source.", metavar="FILE|seed"
+        None, "The price file; seed is an example without date and source.", metavar="FILE|seed", local=True
     )
     provider: str | None = option(None, "Only prices of this provider.", metavar="NAME")
     region: str | None = option(None, "Only prices of this region.", metavar="NAME")

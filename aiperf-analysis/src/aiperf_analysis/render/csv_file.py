@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 
 from aiperf_analysis.result import Figure, Result, Table
 
@@ -9,11 +10,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def text(result: Result) -> str:
+    """The tables of a result."""
+    return of_tables(result.tables)
+
+
+def of_tables(tables: Sequence[Table]) -> str:
     """All tables, one after the other, each after a line `# NAME` where there are several."""
-    parts = [_table(table) for table in result.tables]
+    parts = [_table(table) for table in tables]
     if len(parts) == 1:
         return parts[0]
-    return "\n".join(f"# {table.name}\n{part}" for table, part in zip(result.tables, parts, strict=True))
+    return "\n".join(f"# {table.name}\n{part}" for table, part in zip(tables, parts, strict=True))
 
 
 def _table(table: Table) -> str:

@@ -8,21 +8,49 @@ import math
 from collections.abc import Callable, Sequence
 
 from aiperf_analysis.render import figures, flame, timeline
-from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series
-from aiperf_core.render import svg
+from aiperf_analysis.result import Axis, Drawing, Figure, Origin, Point, Series
+from aiperf_core.render import forest, svg
 from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, line, log_scale, shortened, text_width
+from aiperf_core.render.thinning import kept
 
 WIDE, HIGH = 720.0, 320.0
 EDGE, LEFT, BELOW = 12.0, 68.0, 40.0
-LINE = 20.0  # height of a line of `intervals`
+LINE = 20.0  # height of a bar with its space
 BOLD = 1.15  # how much wider letters of a title are than others
+MOST_POINTS = 600  # of a series; of more, the extremes are drawn and the table has all
 FORMS = ("circle", "square", "triangle", "diamond")
 _MARKS = {"front": "circle", "dominated": "square", "undecided": "diamond", "SUSPECT": "triangle"}
 
 
-def picture(drawing: Drawing) -> Picture:
-    """The picture. Raises ValueError for a kind without a drawer."""
-    return _DRAWERS[drawing.kind](drawing)
+# From a point's origin to the address where its row is shown.
+Link = Callable[[Origin], str]
+
+
+def picture(drawing: Drawing, link: Link | None = None) -> Picture:
+    """The picture. `link` gives the address of the row of a point; without it, points lead nowhere.
+
+    Raises KeyError for a kind without a drawer.
+    """
+    if drawing.kind == "flame":
+        return flame.picture(drawing)
+    if drawing.kind == "timeline":
+        return timeline.picture(drawing)
+    return _DRAWERS[drawing.kind](drawing, link)
+
+
+def _has_place(point: Point) -> bool:
+    """Whether a point has both figures."""
+    return all(one.value is not None and math.isfinite(one.value) for one in (point.x, point.y))
+
+
+def _thinned(series: Series) -> list[Point]:
+    """The points that have a place; of very many, the extremes of equal pieces."""
+    found = [point for point in series.points if _has_place(point)]
+    return [found[at] for at in kept([point.y.value or 0.0 for point in found], MOST_POINTS)]
+
+
+def _href(point: Point, link: Link | None) -> str:
+    return link(point.origin) if link and point.origin else ""
 
 
 def _head(drawing: Drawing) -> tuple[list[Shape], float]:
@@ -109,12 +137,12 @@ def _tip(point: Point, x: Axis, y: Axis) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _plane(drawing: Drawing) -> Picture:
+def _plane(drawing: Drawing, link: Link | None) -> Picture:
     """Points in a plane with whiskers, joined where the series says so."""
     shapes, top = _head(drawing)
     bottom = top + HIGH
     points = [point for one in drawing.series for point in one.points]
-    shown = [point for point in points if point.x.value is not None and point.y.value is not None]
+    shown = [point for point in points if _has_place(point)]
     y = _scale(_values(shown, "y"), drawing.y, bottom, top + 14)
     ticks = _ticks(y, drawing.y, 6)
     begin = max([LEFT, *(text_width(label, 10) + EDGE + 8 for _, label in ticks)])
@@ -127,11 +155,7 @@ def _plane(drawing: Drawing) -> Picture:
     for name, at in drawing.borders.items():
         shapes += [line(x(at), top + 14, x(at), bottom, "divider", name), Text(x(at) + 3, top + 24, name, "note")]
     for one, form, colour in _looks(drawing.series):
-        places = [
-            (point, x(point.x.value), y(point.y.value))
-            for point in one.points
-            if point.x.value is not None and point.y.value is not None
-        ]
+        places = [(point, x(point.x.value or 0.0), y(point.y.value or 0.0)) for point in _thinned(one)]
         if one.joined:
             shapes.append(Path([(left, up) for _, left, up in places], f"course {colour}"))
         for point, left, up in places:
@@ -142,7 +166,9 @@ def _plane(drawing: Drawing) -> Picture:
                 shapes.append(line(left, y(point.y.low), left, y(point.y.high), f"whisker {colour}"))
             if point.x.low is not None and point.x.high is not None and point.x.high > point.x.low:
                 shapes.append(line(x(point.x.low), up, x(point.x.high), up, f"whisker {colour}"))
-            shapes.append(svg.mark(left, up, 3.5, _MARKS.get(point.mark, form), f"{_kind(point.mark)} {colour}", tip))
+            mark = _MARKS.get(point.mark, form)
+            href = _href(point, link)
+            shapes.append(svg.mark(left, up, 3.5, mark, f"{_kind(point.mark)} {colour}", tip, href))
     shapes += _labels([(point.label, _reach(point.x, x), y(point.y.value or 0)) for point in shown], begin)
     return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
 
@@ -171,31 +197,39 @@ def _labels(places: Sequence[tuple[str, tuple[float, float], float]], edge: floa
     return shapes
 
 
-def _intervals(drawing: Drawing) -> Picture:
+def _intervals(drawing: Drawing, link: Link | None) -> Picture:
     """A line for each point: its name, a mark and the interval on the horizontal axis."""
-    shapes, top = _head(drawing)
-    points = [(point, colour) for one, _, colour in _looks(drawing.series) for point in one.points]
-    names = min(240.0, max([text_width(point.label) for point, _ in points], default=0.0)) + EDGE + 10
-    values = [*_values([point for point, _ in points], "x"), *([1.0] if drawing.x.unit == "1" else [])]
-    x = _scale(values, drawing.x, names, WIDE - EDGE - 100)
-    bottom = top + LINE * max(len(points), 1) + 6
-    shapes += svg.axis_below(x, top, bottom, _ticks(x, drawing.x, 6), drawing.x.title)
-    if drawing.x.unit == "1" and x.low <= 1 <= x.high:
-        shapes.append(line(x(1), top, x(1), bottom, "one", "no difference"))
-    for index, (point, colour) in enumerate(points):
-        y = top + LINE * (index + 0.5) + 3
-        shapes.append(Text(EDGE, y + 4, shortened(point.label, names - EDGE - 8), "label"))
-        if point.x.value is None:
-            shapes.append(Text(names, y + 4, shortened(point.x.reason or "not measured", 300, 10), "note"))
-            continue
-        if point.x.low is not None and point.x.high is not None:
-            shapes.append(line(x(point.x.low), y, x(point.x.high), y, f"whisker {colour}"))
-        shapes.append(svg.mark(x(point.x.value), y, 3.5, "circle", f"mark {colour}", _tip(point, drawing.x, drawing.y)))
-        shapes.append(Text(WIDE - EDGE, y + 4, f"{figures.text(point.x)} {point.mark}".rstrip(), "tick", "end"))
-    return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
+    lines = [
+        forest.Line(
+            name=point.label,
+            value=point.x.value,
+            low=point.x.low,
+            high=point.x.high,
+            told=(figures.text(point.x), figures.interval(point.x)),
+            verdict=point.mark,
+            reason=point.x.reason or "",
+            group=one.name if len(drawing.series) > 1 else "",
+            kind=colour,
+            href=_href(point, link),
+        )
+        for one, _, colour in _looks(drawing.series)
+        for point in one.points
+    ]
+    is_ratio = drawing.x.unit == "1"
+    values = [*_values([point for one in drawing.series for point in one.points], "x"), *([1.0] if is_ratio else [])]
+    frame = forest.Frame(
+        title=drawing.title,
+        message=drawing.message,
+        axis=drawing.x.title,
+        scale=lambda left, right: _scale(values, drawing.x, left, right),
+        ticks=lambda scale, most: _ticks(scale, drawing.x, most),
+        reference=1.0 if is_ratio else None,
+        kind=drawing.kind,
+    )
+    return forest.draw(lines, frame)
 
 
-def _bars(drawing: Drawing) -> Picture:
+def _bars(drawing: Drawing, link: Link | None) -> Picture:
     """A bar for each point from zero to its value on the horizontal axis, with the interval; or steps of a ladder."""
     shapes, top = _head(drawing)
     points = [(point, colour) for one, _, colour in _looks(drawing.series) for point in one.points]
@@ -218,7 +252,8 @@ def _bars(drawing: Drawing) -> Picture:
             continue
         left, right = sorted((x(begin) if begin or not drawing.x.log else x.left, x(end)))
         corners = [(left, y - 6), (right, y - 6), (right, y + 6), (left, y + 6)]
-        shapes.append(Path(corners, f"ridge {colour}", closed=True, title=_tip(point, drawing.x, drawing.y)))
+        tip = _tip(point, drawing.x, drawing.y)
+        shapes.append(Path(corners, f"ridge {colour}", closed=True, title=tip, href=_href(point, link)))
         shapes.append(line(x(end), y - 6, x(end), y + 6, f"median {colour}"))
         if point.x.low is not None and point.x.high is not None:
             shapes.append(line(x(point.x.low), y, x(point.x.high), y, f"whisker {colour}"))
@@ -226,12 +261,10 @@ def _bars(drawing: Drawing) -> Picture:
     return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
 
 
-_DRAWERS: dict[str, Callable[[Drawing], Picture]] = {
+_DRAWERS: dict[str, Callable[[Drawing, Link | None], Picture]] = {
     "intervals": _intervals,
     "lines": _plane,
     "scatter": _plane,
     "bars": _bars,
     "waterfall": _bars,
-    "flame": flame.picture,
-    "timeline": timeline.picture,
 }

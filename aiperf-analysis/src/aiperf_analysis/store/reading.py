@@ -210,6 +210,16 @@ class Counts:
     newest: list[Count]
 
 
+def state(database: Database) -> str:
+    """A text that changes whenever a bundle is added, moved or pruned."""
+    bundle, tombstone = tables.bundle, tables.tombstone
+    wanted = sa.select(sa.func.count(), sa.func.max(bundle.c.number), sa.func.max(bundle.c.ingested_s))
+    with database.reading() as connection:
+        count, last, ingested = connection.execute(wanted.select_from(bundle)).one()
+        pruned = connection.execute(sa.select(sa.func.count()).select_from(tombstone)).scalar()
+    return f"{count}-{last}-{ingested}-{pruned}"
+
+
 def counts(database: Database, *, targets: Sequence[str] = (), hardware: str | None = None) -> Counts:
     """Count what is stored. The filters are patterns, and apply to `newest`."""
     bundle, newest, target, row = tables.bundle, tables.newest, tables.target, tables.row

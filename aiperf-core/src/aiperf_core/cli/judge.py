@@ -23,7 +23,7 @@ def _known(context: click.Context, _: click.Parameter, name: str) -> Format:
 
 
 @click.command("judge")
-@click.argument("candidate", type=click.Path(path_type=Path), metavar="CANDIDATE.py")
+@click.argument("candidate", type=click.Path(path_type=Path), required=False, metavar="CANDIDATE.py")
 @click.option(
     "--target",
     required=True,
@@ -47,16 +47,26 @@ def _known(context: click.Context, _: click.Parameter, name: str) -> Format:
     help="Largest relative L2 error, in place of that of the target; 0 demands equal bits. Needs --tolerance-reason.",
 )
 @click.option("--tolerance-reason", metavar="TEXT", help="Why that tolerance is right; it stands in the result.")
+@click.option("--watch", is_flag=True, help="Judge again whenever CANDIDATE.py or the reference is saved.")
+@click.option(
+    "--serve",
+    "socket",
+    type=click.Path(path_type=Path),
+    metavar="SOCKET",
+    help="Judge candidates that programs send as JSON lines to this socket, without CANDIDATE.py.",
+)
 @measuring_options(timeout_s=30.0, scope="")
 @color_option
 @click.pass_obj
 def judge(
     plugins: Plugins,
-    candidate: Path,
+    candidate: Path | None,
     target: str,
     kind: Format,
     tolerance: float | None,
     tolerance_reason: str | None,
+    watch: bool,
+    socket: Path | None,
     measuring: Measuring,
 ) -> int:
     """Benchmark untrusted code in a sandbox, against the baseline of a target.
@@ -65,8 +75,21 @@ def judge(
     parameters are inputs and sizes of the target. The candidate runs in a sandboxed process that holds no reference,
     tolerance or seed. Another process makes the verdict. Exit code 3: the candidate is INVALID. A file that was INVALID
     three times is refused until it changes.
+
+    With --watch and --serve the processes stay warm between verdicts. --serve answers each line with a line; see the
+    documentation on judging.
     """
+    if (candidate is None) == (socket is None) or (watch and socket is not None):
+        raise UsageError("Give CANDIDATE.py, with --watch or without, or --serve SOCKET. See: aiperf judge --help")
     server = server_ahead()
+    if watch or socket is not None:
+        from aiperf_core.cli.judging import Judging
+
+        accepted = _tolerance(tolerance, tolerance_reason)
+        selection, baseline = _selection(plugins, target, kind)
+        judging = Judging(server, plugins, selection, baseline, kind, accepted, measuring)
+        return judging.serve(socket) if socket is not None else judging.watch(candidate or Path())
+    assert candidate is not None
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.isolation import quarantine
@@ -86,7 +109,7 @@ def judge(
     code = execute(planned, view, screen, as_json=measuring.as_json)
     for result in planned.results:
         quarantine.note(source, result)
-    return ExitCode.USAGE if _refused(selection.target, planned.results) else code
+    return ExitCode.USAGE if refused(selection.target, planned.results) else code
 
 
 def _tolerance(rel_l2: float | None, reason: str | None) -> "Tolerance | None":
@@ -102,7 +125,7 @@ def _tolerance(rel_l2: float | None, reason: str | None) -> "Tolerance | None":
     return Tolerance(rel_l2, " ".join(reason.split()), name="requested")
 
 
-def _refused(target: InstalledTarget, results: "Sequence[TargetResult | SkippedTarget]") -> bool:
+def refused(target: InstalledTarget, results: "Sequence[TargetResult | SkippedTarget]") -> bool:
     """Whether a reference was refused: a mistake in the user's file, which the reason names first."""
     reference = reference_of(target.module)
     reasons = (getattr(result, "reason", "") for result in results)

@@ -11,6 +11,7 @@ from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
+from aiperf_core.plugins import Plugins
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
@@ -35,8 +36,15 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 )
 @click.option("--identity", metavar="NAME", help="The allowed signer that is required.")
 @json_option()
+@click.pass_obj
 def recheck(
-    what: "Address", seal_only: bool, seal: str | None, signers: Path | None, identity: str | None, as_json: bool
+    plugins: Plugins,
+    what: "Address",
+    seal_only: bool,
+    seal: str | None,
+    signers: Path | None,
+    identity: str | None,
+    as_json: bool,
 ) -> ExitCode:
     """Recompute the intervals, speedups and verdicts of a run from its samples, and check that no file changed.
 
@@ -51,7 +59,13 @@ def recheck(
 
     bundle = what.bundle
     signed = _verified(bundle, signers, identity)
-    found = check(bundle, figures=not seal_only, expected_seal=seal, processes=usable_cpus())
+    found = check(
+        bundle,
+        figures=not seal_only,
+        expected_seal=seal,
+        processes=usable_cpus(),
+        documents=plugins.known_documents,
+    )
     out, _ = consoles()
     if as_json:
         out.write(jsontext.dumps({**document(found), "signed_by": signed.identity if signed else None}))

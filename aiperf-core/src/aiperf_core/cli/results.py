@@ -10,6 +10,7 @@ from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode
+from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.render.row_columns import View
@@ -96,11 +97,12 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 @row_options
 @json_option("a JSON object, with every sample")
 @verified("what", samples=lambda given: given["as_json"])
-def show_results(what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
+@click.pass_obj
+def show_results(plugins: Plugins, what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
     """Show a bundle, or one target of it."""
     from aiperf_core.cli.show import show_bundle
 
-    return show_bundle(what, as_json, view)
+    return show_bundle(plugins, what, as_json, view)
 
 
 @results.command("rm")

@@ -29,15 +29,16 @@ def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | N
     tolerances and implementations. A BUNDLE is a path, a name or the start of it, latest, or latest~1 (the one before).
     """
     if not isinstance(what, str):
-        return show_bundle(what, as_json, view)
+        return show_bundle(plugins, what, as_json, view)
     if view is not None:
         raise UsageError("--compact, --columns, -v and --sort are for results; name a bundle, or leave them out.")
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
 
 
-def show_bundle(address: "Address", as_json: bool, view: "View | None" = None) -> ExitCode:
+def show_bundle(plugins: Plugins, address: "Address", as_json: bool, view: "View | None" = None) -> ExitCode:
     """Print the manifest, the results, and an error for each result that cannot be read."""
+    from aiperf_core.cli.documents import documents_of, print_document
     from aiperf_core.cli.resuming import print_end
     from aiperf_core.cli.run_view import Finished, consoles, print_result
     from aiperf_core.render.manifest import render_manifest
@@ -53,26 +54,32 @@ def show_bundle(address: "Address", as_json: bool, view: "View | None" = None) -
             results.append(address.narrowed(bundle.target(name) if whole else bundle.outline(name)))
         except BundleError as error:
             broken.append(error)
+    documents = documents_of(bundle, broken) if address.target is None else []
     out, _ = consoles()
     if as_json:
-        out.write(_as_json(path, manifest, results))
+        out.write(_as_json(path, manifest, results, documents))
     else:
         if not compact:
             out.print(render_manifest(manifest, path, out.look))
         results += manifest.skipped if address.target is None else []
         for result in results if not compact else ():
             print_result(out, result, view=view)
-        print_end(out, results, view)
+        if results or not documents:
+            print_end(out, results, view)
+        for document in documents:
+            print_document(plugins, document, broken)
     for problem in broken:
         click.echo(f"aiperf: {problem}", err=True)
     return ExitCode.FAILED if broken else ExitCode.OK
 
 
-def _as_json(path: Path, manifest: Any, results: list[Any]) -> str:
+def _as_json(path: Path, manifest: Any, results: list[Any], documents: list[Any]) -> str:
     from aiperf_core.results import jsontext, structure
 
     targets = [structure.document(one) for one in results]
-    return jsontext.dumps({"bundle": str(path), "manifest": structure.document(manifest), "targets": targets})
+    found = {"bundle": str(path), "manifest": structure.document(manifest), "targets": targets}
+    # A run of targets has none, and its output keeps its keys.
+    return jsontext.dumps({**found, **({"documents": list(map(structure.document, documents))} if documents else {})})
 
 
 def _show_targets(plugins: Plugins, pattern: str, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from aiperf_core.render.svg import SERIES
+from aiperf_core.results.models import DISBELIEVED
 
 # By role: the form of a mark (see `svg.mark`) and its classes.
 FORMS: Mapping[str, tuple[str, str]] = {
@@ -11,6 +12,26 @@ FORMS: Mapping[str, tuple[str, str]] = {
     "best": ("diamond", "mark"),
     # See-through: it often stands where the best variant does.
     "yardstick": ("triangle", "mark open"),
+}
+# By verdict: the form of a mark and its classes. A verdict is told by its form and its word before its colour.
+VERDICTS: Mapping[str, tuple[str, str]] = {
+    "FASTER": ("triangle", "mark v-FASTER"),
+    "SMALLER": ("triangle", "mark v-SMALLER"),
+    "IMPROVED": ("triangle", "mark v-IMPROVED"),
+    "MET": ("triangle", "mark v-MET"),
+    "FITS": ("triangle", "mark v-FITS"),
+    "SLOWER": ("down", "mark v-SLOWER"),
+    "LARGER": ("down", "mark v-LARGER"),
+    "REGRESSION": ("down", "mark v-REGRESSION"),
+    "MISSED": ("down", "mark v-MISSED"),
+    "FAILS": ("down", "mark v-FAILS"),
+    "SAME": ("square", "mark v-SAME"),
+    "MEASURED": ("circle", "mark v-MEASURED"),
+    "INCONCLUSIVE": ("diamond", "hollow v-INCONCLUSIVE"),
+    "UNCLEAR": ("diamond", "hollow v-UNCLEAR"),
+    "MAYBE": ("diamond", "hollow v-MAYBE"),
+    "SUSPECT": ("diamond", "hollow v-SUSPECT"),
+    **{word.value: ("cross", "hollow disbelieved") for word in DISBELIEVED},
 }
 _BASELINE, _OTHERS = SERIES[-1], SERIES[:-1]
 

@@ -5,14 +5,15 @@ style sheet gives each class its colour, which follows the colour scheme of the 
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 from markupsafe import Markup
 
 from aiperf_core.names import words
+from aiperf_core.render.links import local
+from aiperf_core.render.ticks import linear, logarithmic
 
-STEPS = (1, 2, 5)
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
 
@@ -60,12 +61,12 @@ _ELEMENTS: Mapping[str, Mapping[str, str]] = {
 }
 # The classes that give a shape its own colour.
 _OWNERS: Mapping[str, str] = {
-    "quiet": "baseline control v-SAME",
+    "quiet": "baseline control v-SAME v-MEASURED",
     "accent": "variant",
-    "good": "best v-FASTER v-SMALLER",
+    "good": "best v-FASTER v-SMALLER v-IMPROVED v-MET v-FITS",
     "yard": "yardstick",
-    "warn": "v-SLOWER v-LARGER v-INCONCLUSIVE",
-    "bad": "disbelieved held",
+    "warn": "v-SLOWER v-LARGER v-INCONCLUSIVE v-SUSPECT v-UNCLEAR v-MAYBE",
+    "bad": "disbelieved held v-REGRESSION v-MISSED v-FAILS",
     **{name: name for name in SERIES},
 }
 _COLOURS = {name: colour for colour, names in _OWNERS.items() for name in names.split()}
@@ -92,6 +93,9 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "base": {"stroke": "line"},
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
     "ridge": {"fill": "own", "fill-opacity": ".3"},
+    "floor": {"fill": "faint", "stroke": "none"},
+    "band": {"fill": "own", "fill-opacity": ".16", "stroke": "none"},
+    "front-line": {"stroke-width": "1.2", "stroke-dasharray": "5 3"},
     "series": {"stroke-width": "1.2"},
     "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
@@ -108,13 +112,14 @@ _HALO: Mapping[str, str] = {
 
 @frozen
 class Dot:
-    """A circle. `title` is shown when a reader points at it."""
+    """A circle. `title` is shown when a reader points at it; `href` is where it leads."""
 
     x: float
     y: float
     radius: float
     kind: str
     title: str = field(default="", converter=words)
+    href: str = field(default="", converter=local)
 
 
 @frozen
@@ -125,6 +130,7 @@ class Path:
     kind: str
     closed: bool = False
     title: str = field(default="", converter=words)
+    href: str = field(default="", converter=local)
 
 
 @frozen
@@ -183,35 +189,13 @@ class Scale:
 
     def ticks(self, most: int) -> list[float]:
         """Round values within the scale, at most `most` of them where that is possible."""
-        return _log_ticks(self.low, self.high, most) if self.log else _ticks(self.low, self.high, most)
+        return (logarithmic if self.log else linear)(self.low, self.high, most)
 
 
 def log_scale(low: float, high: float, left: float, right: float) -> Scale:
     """A logarithmic scale, whatever the figures are."""
     low = min(max(low, SMALLEST), LARGEST / 10)
     return Scale(low, min(max(high, low * 1.01), LARGEST), left, right, log=True)
-
-
-def _ticks(low: float, high: float, most: int) -> list[float]:
-    rough = (high - low) / max(most, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next((step * power for step in (*STEPS, 10) if step * power >= rough * 0.999), 10 * power)
-    first = math.ceil(low / step - 1e-9)
-    return [index * step for index in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def _log_ticks(low: float, high: float, most: int) -> list[float]:
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in (STEPS, (1, 3), (1,)):
-        found = _within(low, high, (step * 10.0**power for power in decades for step in steps))
-        if 2 <= len(found) <= most:
-            return found
-    every = max(1, math.ceil(len(decades) / most))
-    return _within(low, high, (10.0**power for power in decades[::every])) or [low]
-
-
-def _within(low: float, high: float, values: Iterable[float]) -> list[float]:
-    return [value for value in values if low * 0.999 <= value <= high * 1.001]
 
 
 # --- parts of a picture
@@ -241,16 +225,18 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "")
     return Path([(x1, y1), (x2, y2)], kind, title=title)
 
 
-def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "") -> Shape:
-    """A mark: a `circle`, `diamond`, `triangle` or `square`."""
+def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "", href: str = "") -> Shape:
+    """A mark: a `circle`, `diamond`, `triangle`, `down` (a triangle on its tip), `square` or `cross`."""
     if form == "circle":
-        return Dot(x, y, radius, kind, title)
+        return Dot(x, y, radius, kind, title, href)
     corners = {
         "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
         "triangle": ((0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
+        "down": ((0, 1.2), (1.15, -0.9), (-1.15, -0.9)),
         "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        "cross": ((-1.1, -1.1), (0, -0.4), (1.1, -1.1), (0.4, 0), (1.1, 1.1), (0, 0.4), (-1.1, 1.1), (-0.4, 0)),
     }[form]
-    return Path([(x + dx * radius, y + dy * radius) for dx, dy in corners], kind, closed=True, title=title)
+    return Path([(x + dx * radius, y + dy * radius) for dx, dy in corners], kind, closed=True, title=title, href=href)
 
 
 def legend(entries: Sequence[tuple[str, str, str]], left: float, right: float, top: float) -> tuple[list[Shape], float]:
@@ -276,9 +262,11 @@ def text_width(text: str, size: float = 11.0) -> float:
 
 def shortened(name: str, width: float, size: float = 11.0) -> str:
     """A name that fits into a width; its end is left out where it must be."""
-    name = words(name)
+    # The narrowest letter takes 0.35 of the size: more letters than these never fit.
+    name = words(name[: 4 * int(width / size) + 64])
     if text_width(name, size) <= width:
         return name
+    name = name[: int(width / (0.35 * size)) + 1]
     while len(name) > 3 and text_width(f"{name}…", size) > width:
         name = name[:-1]
     return f"{name}…"
@@ -302,13 +290,16 @@ def document(picture: Picture) -> str:
 
 
 def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Markup:
+    # The parts of an image are hidden from assistive programs, and so would be its links.
+    has_links = any(not isinstance(shape, Text) and shape.href for shape in picture.shapes)
     return Markup(
-        '<svg {} viewBox="0 0 {} {}" role="img" xmlns="http://www.w3.org/2000/svg">'
+        '<svg {} viewBox="0 0 {} {}" role="{}" xmlns="http://www.w3.org/2000/svg">'
         "<title>{}</title><desc>{}</desc>{}{}</svg>"
     ).format(
         attributes,
         number(picture.width),
         number(picture.height),
+        "group" if has_links else "img",
         picture.title,
         picture.alt,
         before,
@@ -332,7 +323,14 @@ def _drawn(shape: Shape) -> Markup:
             if shape.anchor != "start":
                 where += Markup(' text-anchor="{}"').format(shape.anchor)
             drawn = Markup('<text class="{}" {}>{}</text>').format(shape.kind, where, shape.content)
-    return Markup("<g><title>{}</title>{}</g>").format(shape.title, drawn) if shape.title else drawn
+    if shape.title:
+        drawn = Markup("<g><title>{}</title>{}</g>").format(shape.title, drawn)
+    if not isinstance(shape, Text) and shape.href:
+        # By keyboard a reader follows the same links in the table of the picture.
+        drawn = Markup('<a href="{}" tabindex="-1" aria-label="{}">{}</a>').format(
+            shape.href, shape.title or shape.href, drawn
+        )
+    return drawn
 
 
 def number(value: float) -> str:

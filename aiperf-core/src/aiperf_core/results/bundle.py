@@ -5,6 +5,7 @@
         targets/<target>.json       one target: its rows, and how they were measured
         targets/<target>.<hash>.npz every sample of it
         load/<name>.json            a document of another package, of one of the kinds in `models.DOCUMENT_KINDS`
+        load/<name>.<hash>.npz      its samples, where it has some
         logs/<target>/<name>.log    the output of an implementation
 
 A file is written whole or not at all, and its content is checked when it is written and when it is read. A bundle may
@@ -175,12 +176,35 @@ class Bundle:
             raise BundleError(f"'{file}' holds '{words(found.kind)}/{words(found.name)}'; its path says otherwise.")
         return found
 
-    def write_document(self, document: "Document") -> Path:
-        """Write or replace a document and return its path."""
+    def write_document(self, document: "Document", samples: bytes | None = None) -> Path:
+        """Write or replace a document and return its path.
+
+        samples: the content of a `.npz` file beside it, which replaces the last one. It comes first: at any moment the
+            document is whole with its samples. `document_samples` reads it by its SHA-256, which the document keeps.
+        """
         from aiperf_core.results import records
 
         path = self.path / document.kind / f"{file_name(document.name)}.json"
-        return self._write(path, records.record_bytes(document, path))
+        name = ""
+        if samples is not None:
+            name = records.samples_name(document.name, hashlib.sha256(samples).hexdigest())
+            self._write(path.with_name(name), samples)
+        self._write(path, records.record_bytes(document, path))
+        self._remove_samples(path, name)
+        return path
+
+    def document_samples(self, kind: str, name: str, sha256: str) -> bytes:
+        """The samples beside a document. Raises BundleError where there are none with this SHA-256."""
+        from aiperf_core.results import records
+
+        path = f"{kind}/{records.samples_name(name, sha256)}"
+        data = self.file_bytes(path)
+        if (digest := hashlib.sha256(data).hexdigest()) != sha256:
+            raise BundleError(
+                f"'{self.path / path}' does not hold the samples that its document was written with: its SHA-256 is "
+                f"{digest}."
+            )
+        return data
 
     def write_target(self, result: "TargetResult") -> Path:
         """Write or replace a target's files and return the path of its document.

@@ -1,7 +1,7 @@
 """The bundles in folders: which there are, which runs match a filter, and removing a bundle with nothing else."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -70,11 +70,14 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def bundles(folder: Path) -> list[Run | Unreadable]:
-    """The bundles in `folder`: runs, newest first, then unreadable ones. Other folders and links are left out."""
+def bundles(folder: Path, read: "Callable[[Path], Run | Unreadable] | None" = None) -> list[Run | Unreadable]:
+    """The bundles in `folder`: runs, newest first, then unreadable ones. Other folders and links are left out.
+
+    read: `listed`, or a function in its place that remembers bundles which have not changed.
+    """
     if not folder.is_dir():
         return []
-    found = [listed(path) for path in folder.iterdir() if _may_be_bundle(path)]
+    found = [(read or listed)(path) for path in folder.iterdir() if _may_be_bundle(path)]
     return sorted(found, key=_order, reverse=True)
 
 

@@ -14,16 +14,18 @@ import math
 import multiprocessing
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
 
 from aiperf_core import units
+from aiperf_core.document_kind import DocumentKind
 from aiperf_core.errors import AiperfError, BundleError
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.results import seal_check, structure
@@ -33,6 +35,7 @@ from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import (
     DISBELIEVED,
     DOCUMENT_KINDS,
+    Document,
     Manifest,
     Row,
     SkippedTarget,
@@ -80,8 +83,17 @@ class Recheck:
         return not self.differences
 
 
-def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None = None, processes: int = 1) -> Recheck:
+def recheck(
+    bundle: Bundle,
+    *,
+    figures: bool = True,
+    expected_seal: str | None = None,
+    processes: int = 1,
+    documents: Mapping[str, DocumentKind] = MappingProxyType({}),
+) -> Recheck:
     """Check a bundle's seal, and its figures unless `figures` is false. `expected_seal` was noted when it was closed.
+
+    documents: what checks the figures of the documents of other packages, by their kinds.
 
     The figures of many targets are computed in `processes` processes, which import the main module of the program
     again. Raises BundleError for a manifest that cannot be read. Any other file that cannot be read is a difference.
@@ -93,9 +105,15 @@ def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None =
     now = manifest.hashes.get(MANIFEST)
     if expected_seal is not None and now != expected_seal:
         found.append(Difference(MANIFEST, "seal", f"{expected_seal} (given)", now or "none"))
-    found += _of_documents(bundle)
+    read = list(_documents(bundle))
+    found += [one for one in read if isinstance(one, Difference)]
     if not figures:
         return Recheck(len(bundle.targets), 0, 0, now, found, notes)
+    for one in read:
+        if isinstance(one, Document) and one.kind in documents:
+            found += documents[one.kind].resolve().recheck(bundle, manifest, one)
+        elif isinstance(one, Document):
+            notes.append(f"'{one.kind}/{one.name}': only its seal was checked; no installed package reads its kind")
     if not _same_draws(manifest):
         made = manifest.packages.get("numpy", "an unknown release")
         notes.append(
@@ -105,18 +123,19 @@ def recheck(bundle: Bundle, *, figures: bool = True, expected_seal: str | None =
     for look in looks:
         found += look.differences
     results = [look.outline for look in looks if look.outline is not None]
-    if len(results) == len(looks):
+    # Where there are documents alone, the exit code follows from these.
+    if len(results) == len(looks) and (results or manifest.skipped or not read):
         found += _of_end(results, manifest)
     rows = sum(len(one.rows) for one in results)
     return Recheck(len(results), rows, sum(look.samples for look in looks), now, found, notes)
 
 
-def _of_documents(bundle: Bundle) -> Iterator[Difference]:
-    """The documents of other packages that cannot be read."""
+def _documents(bundle: Bundle) -> Iterator[Document | Difference]:
+    """The documents of other packages; a difference for each that cannot be read."""
     for kind in DOCUMENT_KINDS:
         for name in bundle.documents(kind):
             try:
-                bundle.document(kind, name)
+                yield bundle.document(kind, name)
             except BundleError as error:
                 yield Difference(f"{kind}/{name}", "file", "a document", str(error))
 

@@ -274,7 +274,7 @@ class ForkServer:
                 self._note_exit(reply)
         theirs.close()
         child = Child(name, int(reply["spawned"]), ours, log, self)
-        self._children.append(child)
+        self._children = [one for one in self._children if not one.ended] + [child]
         return child
 
     def exit_code(self, pid: int, timeout: float = 5.0) -> int | None:

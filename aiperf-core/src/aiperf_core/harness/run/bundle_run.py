@@ -68,6 +68,7 @@ class BundleRun:
     reproduces: the bundle that is reproduced.
     before: called with the plans before anything is written; an error ends the run.
     after: called after a target was measured and written, for instance to profile it.
+    warm: a planner that stays open after the run, with its processes and what it knows of the machine.
     bundle: the bundle, once it is open.
     results: the targets that are done.
     total: how many targets the run has.
@@ -86,6 +87,7 @@ class BundleRun:
     before: Callable[[Sequence[Plan]], None] | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
     labels: Mapping[str, str] = field(factory=dict, kw_only=True)
+    warm: Planner | None = field(default=None, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
     results: list[Finished] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
@@ -120,7 +122,11 @@ class BundleRun:
 
     @contextmanager
     def _planner(self) -> Iterator[Planner]:
-        """A planner with a temporary folder."""
+        """The warm planner, or one with a temporary folder."""
+        if self.warm is not None:
+            self.warm.options = self._with_plugins(self.options)
+            yield self.warm
+            return
         scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         try:
             with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():

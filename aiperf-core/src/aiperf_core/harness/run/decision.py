@@ -26,7 +26,7 @@ class Decision:
     _last: Mapping[str, Verdict] | None = field(default=None, init=False)
 
     def is_due(self, passes: int) -> bool:
-        """Whether the verdicts should be looked at after so many passes."""
+        """Whether the verdicts should be looked at after this number of passes."""
         return passes >= self.at_passes
 
     def stands(self, said: Mapping[str, Verdict], passes: int) -> bool:

@@ -1,0 +1,89 @@
+"""What a handler gets, and what it gives."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from aiperf_analysis.dashboard.filters import Filters
+from aiperf_core.errors import AiperfError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from aiperf_analysis.dashboard.registry import Endpoint, Page
+    from aiperf_analysis.dashboard.site import Site
+    from aiperf_analysis.result import Table
+
+
+class NotFoundError(AiperfError):
+    """Nothing has this id or name. The message says what there is."""
+
+
+class GoneError(AiperfError):
+    """The source of the results cannot be read now: a folder that vanished, a database that went away."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """A request.
+
+    path: the parts of the address, such as the `id` of `/run/{id}`.
+    query: the texts of each name.
+    of: the page or the endpoint.
+    request: the request itself, for handlers that stream.
+    """
+
+    site: "Site"
+    path: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    of: "Page | Endpoint"
+    request: "Request"
+
+    def one(self, name: str, default: str = "") -> str:
+        """The last text of a name."""
+        return next((text for text in reversed(self.query.get(name, ())) if text), default)
+
+    @property
+    def analysis(self) -> str:
+        """The analysis that the page or the endpoint shows."""
+        return self.of.analysis or ""
+
+    @property
+    def filters(self) -> Filters:
+        """What selects rows. Raises UsageError for a label without a name."""
+        return Filters.of(self.query)
+
+
+@frozen(kw_only=True)
+class View:
+    """A page to be rendered.
+
+    template: its file in `templates/`.
+    title: its heading, which may come from a bundle.
+    data: what the template shows.
+    command: the command line that gives the same, as arguments; empty for none.
+    api: the address of the same as JSON; with `format=csv` as CSV where `csv` is true.
+    crumbs: the pages above it, as pairs of title and address.
+    redirect: an address to go to instead.
+    """
+
+    template: str = ""
+    title: str = ""
+    data: dict[str, Any] = field(factory=dict)
+    command: Sequence[str] = ()
+    api: str = ""
+    csv: bool = False
+    crumbs: Sequence[tuple[str, str]] = ()
+    status: int = 200
+    redirect: str = ""
+
+
+@frozen(kw_only=True)
+class Answer:
+    """An answer of the API: a JSON document, and its tables for CSV."""
+
+    document: Any
+    tables: "Sequence[Table]" = ()
+    status: int = 200
+    headers: Mapping[str, str] = field(factory=dict)

@@ -1,0 +1,101 @@
+"""The pages: a file each, with a function `page(asked) -> View`."""
+
+from aiperf_analysis.dashboard.registry import ADVISE, COMPARE, MACHINES, RUNS, Page
+
+_HERE = "aiperf_analysis.dashboard.pages"
+# Analyses of files instead of bundles.
+OF_FILES = ("trace", "trace-diff")
+# Analyses under the heading of advice.
+ADVICE = ("recommend", "improvements", "coverage", "targets", "context")
+
+
+def _page(path: str, name: str, title: str, question: str, load: str, section: str = "", method: str = "GET") -> Page:
+    return Page(
+        path=path, name=name, title=title, question=question, load=f"{_HERE}.{load}", section=section, method=method
+    )
+
+
+PAGES: tuple[Page, ...] = (
+    _page(
+        "/", "overview", "Overview", "What ran last, what got worse, and what is not trusted?", "overview:page", RUNS
+    ),
+    _page("/runs", "runs", "Runs", "Which runs are there?", "runs:page", RUNS),
+    _page("/rows", "rows", "Rows", "Which rows of all runs match?", "rows:page", RUNS),
+    _page(
+        "/compare",
+        "compare",
+        "Compare",
+        "What differs between two runs, and what became faster or slower?",
+        "compare:page",
+        RUNS,
+    ),
+    _page(
+        "/validity",
+        "validity",
+        "Validity",
+        "What is not trusted, why, and which guards are proven?",
+        "validity:page",
+        RUNS,
+    ),
+    _page(
+        "/roofline",
+        "roofline",
+        "Roofline",
+        "How near is each implementation to what its machine allows?",
+        "roofline:page",
+        COMPARE,
+    ),
+    _page(
+        "/target/{t:path}",
+        "target",
+        "Target",
+        "How fast is this target on each kind of machine, why, and how did that change?",
+        "target:page",
+    ),
+    _page("/run/{id}", "run", "Run", "What did this run measure, on which machine, and can it be trusted?", "run:page"),
+    _page(
+        "/run/{id}/recheck",
+        "recheck",
+        "Recheck",
+        "Do the seal and the figures of this run hold?",
+        "recheck:page",
+        method="POST",
+    ),
+    _page(
+        "/samples/{id}",
+        "samples",
+        "Samples",
+        "Which times were measured, in which order, and how do they spread?",
+        "samples:page",
+    ),
+    _page(
+        "/machines",
+        "machines",
+        "Machines",
+        "Which machines measured, and which of a kind is slow?",
+        "machines:page",
+        MACHINES,
+    ),
+    _page("/machine/{id}", "machine", "Machine", "What does this machine reach?", "machines:page_of_one"),
+    _page("/traces", "traces", "Traces", "Which traces are there?", "traces:page", MACHINES),
+    _page("/trace/{id}", "trace", "Trace", "Where does the time of this trace go?", "traces:page_of_one"),
+    _page(
+        "/profiles",
+        "profiles",
+        "Profiles",
+        "Which profiles are there, and what do they show?",
+        "profiles:page",
+        MACHINES,
+    ),
+    _page("/loads", "loads", "Loads", "Which loads on servers were measured?", "loads:page", MACHINES),
+    _page("/load/{id}", "load", "Load", "How did the server answer under this load?", "loads:page_of_one"),
+    _page(
+        "/checklist",
+        "checklist",
+        "Checklist",
+        "What is recommended, and what do results prove?",
+        "checklist:page",
+        ADVISE,
+    ),
+    _page("/calc", "calc", "Calculators", "How large is a cache, and what does a token cost?", "calc:page", ADVISE),
+)

@@ -1,0 +1,62 @@
+"""Profiles of implementations: those in the bundles, and their figures."""
+
+from aiperf_analysis.dashboard import filters
+from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.pages import document
+from aiperf_analysis.result import Column, LeftOut, Origin, Record, Result, Table
+from aiperf_core import units
+from aiperf_core.errors import BundleError
+from aiperf_core.profiling import store
+
+MOST = 500  # profiles that are read
+
+
+def page(asked: Asked) -> View:
+    """The profiles of what the filters select."""
+    return document.view(
+        asked, every(asked), api=filters.with_query("/api/v1/profiles", asked.filters.query), command=()
+    )
+
+
+def every(asked: Asked) -> Result:
+    """The profiles as a result: a row for each figure."""
+    selection = asked.site.source.selection(asked.filters)
+    records: list[Record] = []
+    left_out: list[LeftOut] = []
+    count = 0
+    for one in selection.every:
+        if one.run.bundle is None or count >= MOST:
+            continue
+        folder = store.folder_of(one.run.bundle.path, one.result.target, one.row.name)
+        if not (folder / store.PAGE).is_file() or not folder.resolve().is_relative_to(one.run.bundle.path.resolve()):
+            continue
+        try:
+            profile = store.read(folder)
+        except BundleError as error:
+            left_out.append(LeftOut(one.name, "", str(error), one.origin))
+            continue
+        count += 1
+        for name, value in profile.observed.figures.items():
+            records.append(
+                Record(
+                    {"row": one.row.name, "target": one.result.target, "tool": profile.tool, "figure": name,
+                     "value": str(value)},
+                    [Origin(one.run.id, one.result.target, one.row.name)],
+                )
+            )  # fmt: skip
+    columns = [
+        Column("row", "implementation"),
+        Column("target", "target"),
+        Column("tool", "profiler"),
+        Column("figure", "figure"),
+        Column("value", "value", "figure"),
+    ]
+    none = "No bundle here holds a profile. Take one: aiperf profile TARGET"
+    return Result(
+        analysis="profiles",
+        title=units.plural("profile", count),
+        summary=[f"{units.plural('profile', count)} with {units.plural('figure', len(records))}." if count else none],
+        tables=[Table("figures", "Figures", columns, records)],
+        left_out=left_out,
+        sources=selection.sources,
+    )

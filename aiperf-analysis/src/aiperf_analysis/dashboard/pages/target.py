@@ -1,0 +1,114 @@
+"""A target: its rows by kind of machine, its history, and why its variants are faster."""
+
+from attrs import evolve
+
+from aiperf_analysis.dashboard import filters, shown
+from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard.pages import document
+from aiperf_analysis.dashboard.pages.rows import COLUMNS, record
+from aiperf_analysis.result import Axis, Column, Drawing, Point, Record, Result, Series, Table, counted, figure
+from aiperf_analysis.selection import Entry, Selection
+from aiperf_core import units
+from aiperf_core.errors import AiperfError
+from aiperf_core.names import words
+
+
+def page(asked: Asked) -> View:
+    """The target with the name of the address."""
+    name = asked.path["t"]
+    result = of_target(asked)
+    return document.view(
+        asked,
+        result,
+        title=name,
+        api=filters.with_query(f"/api/v1/targets/{shown.quoted(name)}", asked.filters.query),
+        command=["analyze", "history", *asked.site.source.arguments, "--target", name],
+    )
+
+
+def of_target(asked: Asked) -> Result:
+    """What is known of a target. Raises NotFoundError for a name without results."""
+    name = asked.path["t"]
+    chosen = evolve(asked.filters, targets=(shown.literal(name),))
+    selection = asked.site.source.selection(chosen)
+    if not selection.every:
+        raise NotFoundError(f"there is no result of '{words(name[:200])}' here. The targets: /rows")
+    latest = selection.latest()
+    history = _history(asked, name)
+    about = selection.every[0].result
+    return Result(
+        analysis="target",
+        title=about.summary or name,
+        summary=[
+            f"{units.plural('run', len(selection.runs))}; newest results of {_classes(latest)}.",
+            *(f"No gain is expected here: {one}" for one in {one.result.no_gain for one in latest.every} if one),
+        ],
+        options={"target": name},
+        tables=[_rows(latest), *_whys(latest), *(history.tables if history else [])],
+        drawings=[*_speedups(latest), *(history.drawings if history else [])],
+        left_out=selection.left_out,
+        sources=selection.sources,
+    )
+
+
+def _history(asked: Asked, name: str) -> Result | None:
+    try:
+        return asked.site.result("history", evolve(asked.filters, targets=(shown.literal(name),)), {})
+    except AiperfError:
+        return None
+
+
+def _classes(latest: Selection) -> str:
+    return ", ".join(sorted({one.hardware for one in latest.every}))
+
+
+def _rows(latest: Selection) -> Table:
+    return Table("rows", "Newest results", COLUMNS, [record(one) for one in latest.every if one.row.role != "control"])
+
+
+def _whys(latest: Selection) -> list[Table]:
+    whys = {one.row.name: one.row.why for one in latest.every if one.row.why}
+    if not whys:
+        return []
+    records = [Record({"row": name, "why": why}) for name, why in whys.items()]
+    return [Table("whys", "Why", [Column("row", "implementation"), Column("why", "mechanism")], records)]
+
+
+def _speedups(latest: Selection) -> list[Drawing]:
+    """The speedups of the variants of the newest results."""
+    groups: dict[str, list[Entry]] = {}
+    for one in latest.entries:
+        if one.row.speedup is not None:
+            groups.setdefault(one.hardware, []).append(one)
+    if not groups:
+        return []
+    every = [one for some in groups.values() for one in some]
+    best = max(every, key=lambda one: one.row.speedup.value if one.row.speedup else 0.0)
+    shown_best = units.ratio_estimate(best.row.speedup).value if best.row.speedup else ""
+    series = [
+        Series(
+            name=name,
+            points=[
+                Point(
+                    label=one.row.name,
+                    x=figure(one.row.speedup),
+                    y=counted(float(index), "count"),
+                    mark=one.row.verdict.value,
+                    origin=one.origin,
+                )
+                for index, one in enumerate(some)
+            ],
+        )
+        for name, some in groups.items()
+    ]
+    return [
+        Drawing(
+            name="speedups",
+            title="Speedups over the baseline",
+            kind="intervals",
+            message=f"{best.row.name} has the largest speedup, {shown_best}, on {best.hardware}.",
+            x=Axis(title="speedup (larger is better)", log=True),
+            y=Axis(title="implementation", unit="count"),
+            series=series,
+        )
+    ]

@@ -1,0 +1,139 @@
+"""The records of pages and endpoints. Routes, navigation, the API and its OpenAPI document are made from them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+from attrs import field, frozen
+
+from aiperf_core.plugins import Plugins
+
+# The headings of the navigation, in their order. A page without one is reached by links only.
+RUNS, COMPARE, ADVISE, MACHINES = "Results", "Analyses", "Advice", "Machines"
+SECTIONS = (RUNS, COMPARE, ADVISE, MACHINES)
+
+
+def _loaded(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+@frozen(kw_only=True)
+class Page:
+    """A page.
+
+    path: its address, such as `/run/{id}`.
+    name: its name, unique among pages.
+    title: of the navigation and the heading.
+    question: what the page answers.
+    load: its function `(Asked) -> View`, as `package.module:function`. It is imported with the first request.
+    section: its heading in the navigation; empty for a page that is reached by links only.
+    analysis: the analysis that it shows, whose generated page it replaces.
+    method: `GET`, or `POST` for an action, which then needs the cookie and the origin of this server.
+    """
+
+    path: str
+    name: str
+    title: str
+    question: str
+    load: str
+    section: str = ""
+    analysis: str | None = None
+    method: str = "GET"
+
+    def resolve(self) -> Callable[..., Any]:
+        """Import the function."""
+        return _loaded(self.load)
+
+
+@frozen(kw_only=True)
+class Parameter:
+    """A parameter of an endpoint.
+
+    place: `path` or `query`.
+    schema: its JSON Schema.
+    """
+
+    name: str
+    about: str
+    place: str = "query"
+    schema: Mapping[str, Any] = field(factory=lambda: {"type": "string"})
+    required: bool = False
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """An endpoint of the API.
+
+    path: below `/api/v1`, or a whole path for an old address.
+    name: its name, unique among endpoints: the `operationId`.
+    load: its function `(Asked) -> Answer`, as `package.module:function`.
+    schema: the JSON Schema of the answer; `{"$ref": ...}` of a component is possible.
+    csv: whether `?format=csv` gives its tables.
+    scope: the token that it needs: `read`, or `add`.
+    successor: of an old address, the one that replaces it.
+    analysis: the analysis that it calls.
+    media: the type of the answer where it is not JSON.
+    """
+
+    path: str
+    name: str
+    summary: str
+    load: str
+    method: str = "GET"
+    parameters: tuple[Parameter, ...] = ()
+    schema: Mapping[str, Any] = field(factory=lambda: {"type": "object"})
+    csv: bool = False
+    scope: str = "read"
+    successor: str | None = None
+    analysis: str | None = None
+    media: str = "application/json"
+
+    @property
+    def address(self) -> str:
+        """Its whole path."""
+        return self.path if self.successor else f"/api/v1{self.path}"
+
+    def resolve(self) -> Callable[..., Any]:
+        """Import the function."""
+        return _loaded(self.load)
+
+
+def pages(plugins: Plugins) -> list[Page]:
+    """All pages: those of `pages.PAGES`, and of each analysis of bundles that has none there."""
+    from aiperf_analysis.dashboard.pages import PAGES
+
+    own = {page.analysis for page in PAGES}
+    taken = {page.path for page in PAGES}
+    return [*PAGES, *(_generated(name, plugins, taken) for name in analyses(plugins) if name not in own)]
+
+
+def analyses(plugins: Plugins) -> list[str]:
+    """The names of the analyses that a page can show: of bundles, not of files."""
+    from aiperf_analysis.dashboard.pages import OF_FILES
+
+    return [name for name in plugins.analyses if name not in OF_FILES]
+
+
+def _generated(name: str, plugins: Plugins, taken: Iterable[str]) -> Page:
+    from aiperf_analysis.dashboard.pages import ADVICE
+
+    path = f"/{name}"
+    return Page(
+        path=f"/analyses/{name}" if path in taken or name in ("api", "static", "login") else path,
+        name=f"analysis-{name}",
+        title=name.capitalize().replace("-", " "),
+        question=plugins.analyses[name].record.summary,
+        load="aiperf_analysis.dashboard.pages.analysis:page",
+        section=ADVISE if name in ADVICE else COMPARE,
+        analysis=name,
+    )
+
+
+def endpoints(plugins: Plugins) -> list[Endpoint]:
+    """All endpoints: those of `api.ENDPOINTS`, one for each analysis, and the old addresses."""
+    from aiperf_analysis.dashboard.api import ENDPOINTS, of_analyses, old
+
+    found = [*ENDPOINTS, *of_analyses(plugins)]
+    return [*found, *old(found)]

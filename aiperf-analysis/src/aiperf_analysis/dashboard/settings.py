@@ -1,0 +1,35 @@
+"""How a dashboard is served: addresses, tokens and limits."""
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@frozen(kw_only=True)
+class Settings:
+    """The settings of a server.
+
+    hosts: host names that a request may name, beside those of loopback.
+    token: what a reader must show; None on loopback, where none is needed.
+    add_token: what `PUT /api/v1/bundles/{id}` needs; None accepts no bundle.
+    accepted: the folder that keeps the bundles which were added.
+    secure: whether readers come by HTTPS, so that cookies are for HTTPS only.
+    given: options of analyses that only the command line gives, by analysis and option.
+    session: the value of the cookie of this server. It is another after each start.
+    answer_s: the longest time of a request.
+    body_bytes: the longest body of a request, uploads excepted.
+    """
+
+    hosts: tuple[str, ...] = ()
+    token: str | None = None
+    add_token: str | None = None
+    accepted: Path | None = None
+    secure: bool = False
+    given: Mapping[str, Mapping[str, str]] = field(factory=dict)
+    session: str = field(factory=lambda: secrets.token_urlsafe(32))
+    answer_s: float = 60.0
+    body_bytes: int = 1 << 16

@@ -1,0 +1,126 @@
+"""What all requests share: the source, the plugins, and results of analyses, kept until the source changes."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import frozen
+
+from aiperf_analysis.dashboard.asked import NotFoundError
+from aiperf_analysis.dashboard.filters import Filters
+from aiperf_analysis.dashboard.registry import Endpoint, Page, analyses, endpoints, pages
+from aiperf_analysis.dashboard.settings import Settings
+from aiperf_analysis.dashboard.source import Source
+from aiperf_analysis.options import from_texts, of_files, options_of, value_of
+from aiperf_analysis.result import Result
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.names import words
+from aiperf_core.plugins import Plugins
+from aiperf_core.targets import nearest
+
+RESULTS = 64  # that are kept
+AT_ONCE = 2  # analyses that compute at once; others wait
+
+Texts = Mapping[str, Sequence[str]]
+
+
+@frozen
+class _Failed:
+    error: AiperfError
+
+
+class Site:
+    """The source, the settings and the plugins of a server."""
+
+    def __init__(self, source: Source, settings: Settings, plugins: Plugins) -> None:
+        self.source = source
+        self.settings = settings
+        self.plugins = plugins
+        self._lock = threading.Lock()
+        self._computing = threading.BoundedSemaphore(AT_ONCE)
+        self._results: OrderedDict[tuple[object, ...], Result | _Failed] = OrderedDict()
+
+    @cached_property
+    def pages(self) -> list[Page]:
+        """All pages."""
+        return pages(self.plugins)
+
+    @cached_property
+    def endpoints(self) -> list[Endpoint]:
+        """All endpoints."""
+        return endpoints(self.plugins)
+
+    @cached_property
+    def page_of_analysis(self) -> dict[str, Page]:
+        """The page of each analysis that has one."""
+        return {page.analysis: page for page in self.pages if page.analysis}
+
+    def options(self, name: str) -> type[Any]:
+        """The class of options of an analysis. Raises NotFoundError for an unknown name."""
+        return options_of(self._function(name))
+
+    def _function(self, name: str) -> Any:
+        if name not in analyses(self.plugins):
+            known = analyses(self.plugins)
+            raise NotFoundError(f"{words(name[:80])!r} is no analysis.{nearest(name, known)} Known: {', '.join(known)}")
+        function = self.plugins.analyses[name].record.resolve()
+        if of_files(function):
+            raise NotFoundError(f"{name!r} is an analysis of files; see aiperf analyze {name} --help")
+        return function
+
+    def result(self, name: str, filters: Filters, texts: Texts) -> Result:
+        """The result of an analysis, computed once for each state of the source.
+
+        texts: options by name, as of a URL; options of command lines only are refused, and come from the settings.
+
+        Raises what the analysis raises, UsageError for an unknown option, GoneError where the source is gone.
+        """
+        function = self._function(name)
+        given = from_texts(options_of(function), {key: list(value) for key, value in texts.items()})
+        options = self._with_given(name, given)
+        key = (self.source.state(), name, filters, repr(options))
+        with self._lock:
+            if key in self._results:
+                self._results.move_to_end(key)
+                return _opened(self._results[key])
+        with self._computing:
+            found = self._computed(function, filters, options)
+        with self._lock:
+            self._results[key] = found
+            while len(self._results) > RESULTS:
+                self._results.popitem(last=False)
+        return _opened(found)
+
+    def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
+        try:
+            result: Result = function(self.source.selection(filters), options)
+        except AiperfError as error:
+            return _Failed(error)
+        except (OverflowError, MemoryError, RecursionError) as error:
+            return _Failed(UsageError(f"the analysis cannot compute with these options: {words(str(error))}"))
+        return result
+
+    def _with_given(self, name: str, options: Any) -> Any:
+        """The options with those of the command line that started the server."""
+        import attrs
+
+        given = self.settings.given.get(name, {})
+        fields = {one.name.replace("_", "-"): one for one in attrs.fields(type(options))}
+        return attrs.evolve(
+            options, **{fields[key].name: value_of(type(options), fields[key], text) for key, text in given.items()}
+        )
+
+
+def _opened(found: "Result | _Failed") -> Result:
+    if isinstance(found, _Failed):
+        raise found.error
+    return found
+
+
+def whole_number(name: str, text: str, most: int = 10**6) -> int:
+    """A parameter that is a whole number from 0 to `most`. Raises UsageError."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) <= most):
+        raise UsageError(f"{name} takes a whole number up to {most:,}; got {words(text[:40])!r}.")
+    return int(text)

@@ -1,0 +1,44 @@
+"""Folders of bundles for tests of the dashboard, made without measuring, always the same."""
+
+import runpy
+from pathlib import Path
+
+from attrs import evolve
+
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.seal import sealed
+
+run = runpy.run_path(str(Path(__file__).with_name("history_bundles.py")))["run"]
+BEFORE_S, AFTER_S = 0.65e-3, 0.98e-3  # of `coalesced`, before and after the injected regression
+RUNS, REGRESSED_AT = 16, 10
+HOSTILE = {
+    "markup": "<script>window.pwned=1</script>",
+    "attribute": '"><img src=x onerror=window.pwned=1>',
+    "rtl": "\u202eexe.tnemhcatta",
+    "up": "../../../../etc/passwd",
+    "long": "x" * 10_000,
+    "template": "{{ 7 * 7 }}{% raw %}",
+}
+
+
+def regression(folder):
+    """A history in which the variant `coalesced` gets slower at run REGRESSED_AT and stays so."""
+    for number in range(RUNS):
+        time_s = BEFORE_S if number < REGRESSED_AT else AFTER_S
+        run(folder, number, time_s * (1 + (number % 3 - 1) * 1e-3))
+
+
+def whole(folder, number, **changes):
+    """A sealed bundle with every kind of row, and these fields of the manifest."""
+    bundle = Bundle.create_at(folder / f"whole-{number:04d}")
+    bundle.write_target(example.result())
+    hashes = {path: bundle.digest(path) for path in bundle.result_files}
+    bundle.write_manifest(sealed(evolve(example.manifest(), **changes), hashes, bundle.path))
+    return bundle
+
+
+def hostile(folder):
+    """Bundles whose labels are attacks on a page; their names come back from `HOSTILE`."""
+    for number, (name, text) in enumerate(HOSTILE.items()):
+        whole(folder, number, labels={name: text})

@@ -1,0 +1,366 @@
+"""The pages: on good, empty, damaged and hostile folders, and on a store."""
+
+import json
+import re
+import runpy
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from aiperf_analysis.store import adding, database
+from aiperf_analysis.traces.example import Job, write
+from aiperf_core.analysis import Analysis
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.models import Document
+
+HERE = Path(__file__).parent
+SITE = runpy.run_path(str(HERE / "dashboard_site.py"))
+HISTORY = runpy.run_path(str(HERE / "history_bundles.py"))
+NEWEST = datetime(2026, 11, 23, tzinfo=UTC)
+client_of, crawled, links = SITE["client_of"], SITE["crawled"], SITE["links"]
+
+
+@pytest.fixture
+def folder(example_runs):
+    """Bundles with all figures, and a history whose newest runs are slower."""
+    usual = next(row.time_s.value for row in example.rows() if row.name == "coalesced")
+    for number in range(12):
+        time_s = usual if number < 9 else 1.3 * usual
+        HISTORY["run"](example_runs, number, time_s, created=NEWEST + timedelta(hours=number))
+    return example_runs
+
+
+@pytest.fixture
+def client(folder, plugins):
+    return client_of(folder, plugins)
+
+
+def address_of(client, name):
+    return next(one for one in client.app.state.site.pages if one.name == name).path
+
+
+def text_of(answer):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.text))
+
+
+def test_every_address_of_every_page_answers(client):
+    found = crawled(client)
+    wrong = {address: answer.status_code for address, answer in found.items() if answer.status_code >= 500}
+    assert not wrong
+    pages = {address: one for address, one in found.items() if not address.startswith("/api/")}
+    assert {address: one.status_code for address, one in pages.items() if one.status_code != 200} == {}
+    reached = {
+        page.name
+        for page in client.app.state.site.pages
+        for address in pages
+        if re.fullmatch(re.sub(r"{[^}]*}", "[^/]+", page.path), address.partition("?")[0])
+    }
+    assert reached >= {"overview", "runs", "run", "samples", "target", "rows", "machine", "roofline", "compare"}
+
+
+def test_pages_say_their_question_the_command_and_the_addresses_of_their_data(client):
+    for page in client.app.state.site.pages:
+        if "{" in page.path:
+            continue
+        answer = client.get(page.path)
+        assert page.question in text_of(answer).replace("&#39;", "'"), page.name
+        assert "<h1>" in answer.text
+        if page.analysis:
+            assert f'href="/api/v1/analyses/{page.analysis}' in answer.text
+            assert f"aiperf analyze {page.analysis} --in " in answer.text
+
+
+def test_the_filters_of_an_address_are_those_of_the_command(client, folder):
+    answer = client.get("/pareto?target=ch09.*&objective=time,energy&class=nvidia-*&across=true&device=")
+    assert answer.status_code == 200
+    assert (
+        f"aiperf analyze pareto --in {folder} --target &#39;ch09.*&#39; --class &#39;nvidia-*&#39; "
+        "--objective time,energy --across</pre>" in answer.text
+    )
+    assert 'value="time,energy"' in answer.text
+
+
+def test_wrong_options_are_told_on_the_page_with_the_form(client):
+    answer = client.get("/pareto?objective=speed-of-light-years")
+    assert answer.status_code == 400
+    assert "<form" in answer.text
+    assert "speed-of-light-years" in answer.text
+    answer = client.get("/pareto?objectiv=time")
+    assert "&#39;objectiv&#39; is no option here. Did you mean &#39;objective&#39;?" in answer.text
+
+
+def test_from_a_picture_to_raw_samples_in_two_steps(client):
+    answer = client.get("/target/ch09.matmul")
+    samples = [one for one in links(answer.text) if one.startswith("/samples/")]
+    assert samples
+    answer = client.get(samples[0])
+    assert answer.status_code == 200
+    assert answer.text.count("<svg ") >= 2
+    assert "<table" in answer.text
+    csv = [one for one in links(answer.text) if one.endswith("format=csv")]
+    assert len(client.get(csv[0]).text.splitlines()) == 12 * 4 + 1
+
+
+def test_samples_have_pages(made, plugins):
+    result = made.result({"plain": 2e-3, "tiled": 1e-3}, passes=200)
+    made.bundle("one", result)
+    client = client_of(made.folder, plugins)
+    run = client.get("/api/v1/bundles").json()["tables"][0]["records"][0]["cells"]["id"]
+    place = f"/samples/{run}?of=ch07.memory_access&row=tiled"
+    first, second = client.get(place), client.get(f"{place}&page=2")
+    assert "page 1 of 2" in text_of(first)
+    assert first.text.count("<tr>") == 501
+    assert second.text.count("<tr>") == 301
+    assert client.get(f"{place}&page=99").text == second.text
+    assert client.get(f"{place}&page=x").status_code == 400
+
+
+def test_what_got_worse_is_on_the_first_page(client):
+    answer = client.get("/")
+    assert "REGRESSION" in answer.text
+    assert "What got worse" in answer.text
+
+
+def test_a_comparison_says_what_differs_first(client, folder):
+    runs = [one["cells"]["id"] for one in client.get("/api/v1/bundles").json()["tables"][0]["records"]]
+    whole = client.get("/api/v1/bundles?target=ch09.*").json()["tables"][0]["records"][0]["cells"]["id"]
+    answer = client.get(f"/compare?a={whole}&b={runs[0]}")
+    assert answer.status_code == 200
+    assert "no target in common" in answer.text
+    answer = client.get(f"/compare?a={runs[5]}&b={runs[0]}")
+    assert answer.text.index("What differs") < answer.text.index("Ratios")
+    assert "SLOWER" in answer.text
+    same = client.get(f"/compare?a={runs[0][:12]}&b={runs[0]}")
+    assert same.status_code == 200
+    assert "the same" in same.text
+
+
+def test_a_recheck_needs_the_cookie_and_changes_nothing(client, folder):
+    run = next(one for one in links(client.get("/runs").text) if one.startswith("/run/"))
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    answer = client.post(f"{run}/recheck", headers={"origin": SITE["HOST"]})
+    assert answer.status_code == 200
+    assert re.search("It holds|It does not hold", answer.text)
+    assert {
+        path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()
+    } == before
+    assert client.get(f"{run}/recheck").status_code == 405
+
+
+def test_a_recheck_finds_a_changed_sample(folder, plugins):
+    samples = next((folder / "whole" / "targets").glob("*.npz"))
+    data = bytearray(samples.read_bytes())
+    data[len(data) // 2] ^= 1
+    samples.write_bytes(data)
+    client = client_of(folder, plugins)
+    run = next(one for one in links(client.get("/runs?target=ch09.*").text) if one.startswith("/run/"))
+    answer = client.post(f"{run}/recheck", headers={"origin": SITE["HOST"]})
+    assert "It does not hold" in answer.text
+    assert samples.name in answer.text
+
+
+def test_an_empty_folder(tmp_path, plugins):
+    client = client_of(tmp_path, plugins)
+    found = crawled(client)
+    assert {address: one.status_code for address, one in found.items() if one.status_code >= 500} == {}
+    assert "There are no results here yet" in client.get("/").text
+    assert client.get("/target/x").status_code == 404
+    assert client.get("/run/0").status_code == 404
+
+
+def test_a_folder_that_vanishes_and_comes_back(folder, plugins, monkeypatch):
+    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    client = client_of(folder, plugins)
+    assert client.get("/").status_code == 200
+    away = folder.with_name("away")
+    folder.rename(away)
+    for address in ("/", "/pareto", "/runs", "/api/v1/rows", "/machines"):
+        answer = client.get(address)
+        assert answer.status_code == 503, address
+        assert "cannot be read" in answer.text
+        assert "Restore it, or start the dashboard with another folder." in answer.text
+    away.rename(folder)
+    assert client.get("/").status_code == 200
+
+
+def test_new_and_changed_bundles_are_seen(folder, plugins, monkeypatch):
+    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    client = client_of(folder, plugins)
+    before = client.get("/api/v1/bundles?limit=1").json()["details"]["total"]
+    HISTORY["run"](folder, 50, 1e-3)
+    assert client.get("/api/v1/bundles?limit=1").json()["details"]["total"] == before + 1
+    shutil.rmtree(folder / "run-050")
+    assert client.get("/api/v1/bundles?limit=1").json()["details"]["total"] == before
+
+
+def test_a_bundle_is_read_once(folder, plugins, monkeypatch):
+    from aiperf_analysis.dashboard import source
+
+    read = []
+    monkeypatch.setattr(source, "LOOK_S", 0.0)
+    monkeypatch.setattr(source, "read_bundle", lambda path, real=source.read_bundle: read.append(path) or real(path))
+    client = client_of(folder, plugins)
+    for _ in range(3):
+        client.get("/runs")
+    assert len(read) == len(set(read)) == 14
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda bundle: (bundle / MANIFEST).write_text("{"),
+        lambda bundle: (bundle / MANIFEST).write_bytes(b"\xff\xfe" * 50),
+        lambda bundle: (bundle / MANIFEST).write_text("[" * 100_000),
+        lambda bundle: (bundle / MANIFEST).write_text(json.dumps({"schema_version": 99})),
+        lambda bundle: next((bundle / "targets").glob("*.json")).write_text('{"rows": 1e999}'),
+        lambda bundle: next((bundle / "targets").glob("*.json")).unlink(),
+        lambda bundle: shutil.rmtree(bundle / "targets"),
+        lambda bundle: next((bundle / "targets").glob("*.npz")).write_bytes(b"PK"),
+    ],
+)
+def test_damaged_bundles_are_named_and_the_rest_is_shown(folder, plugins, harm):
+    harm(folder / "whole")
+    client = client_of(folder, plugins)
+    found = crawled(client, ["/", "/runs", "/rows", "/validity", "/machines", "/overview", "/history"], most=120)
+    assert {address: one.status_code for address, one in found.items() if one.status_code >= 500} == {}
+    assert "run-003" in client.get("/runs").text
+
+
+def test_hostile_names_are_text(made, plugins):
+    long = "x" * 200
+    manifest = example.manifest()
+    for number, name in enumerate((*SITE["HOSTILE"], long)):
+        result = made.result({f"plain{number}": 2e-3, name: 1e-3}, target=f"ch01.t{number}")
+        result = evolve(result, summary=name * 50, target=name if number != 5 else result.target)
+        machine = evolve(manifest.machine, hostname=name, cpu=name)
+        made.bundle(
+            f"run {number}",
+            result,
+            machine=machine,
+            labels={name: name},
+            command=[name],
+            created=f"2026-11-22T10:{number:02}:00+00:00",
+        )
+    client = client_of(made.folder, plugins)
+    found = crawled(client, most=700)
+    assert {address: one.status_code for address, one in found.items() if one.status_code >= 500} == {}
+    for address, answer in found.items():
+        if answer.headers["content-type"].startswith("text/html"):
+            assert "<script>alert" not in answer.text, address
+            assert "<img" not in answer.text, address
+            assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", answer.text), address
+            assert "{{ 7 * 7 }}" in answer.text or "49{%" not in answer.text
+    assert any("&lt;script&gt;" in answer.text for answer in found.values())
+
+
+def test_a_link_is_never_followed(folder, plugins, tmp_path):
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "manifest.json").write_text("{}")
+    (secret / "trace.json").write_text('{"traceEvents": []}')
+    (folder / "linked").symlink_to(secret)
+    (folder / "run-000" / "profiles").symlink_to(secret)
+    (folder / "trace.json").symlink_to(secret / "trace.json")
+    client = client_of(folder, plugins)
+    assert "linked" not in client.get("/runs").text
+    assert client.get("/api/v1/traces").json()["tables"][0]["records"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["%2e%2e%2fetc%2fpasswd", "..%2f..", "0" * 64, "x" * 3000, "%00", "%ff", "open-", "a b", "<script>"],
+)
+def test_ids_are_looked_up_and_never_paths(client, text):
+    for place in ("/run/{}", "/samples/{}?of=a&row=b", "/machine/{}", "/trace/{}", "/load/{}", "/api/v1/bundles/{}",
+                  "/api/v1/traces/{}", "/api/v1/loads/{}", "/api/v1/series/{}", "/static/{}"):  # fmt: skip
+        answer = client.get(place.format(text))
+        assert answer.status_code in (400, 404, 414), place
+        assert "root:" not in answer.text
+
+
+def test_traces_below_the_folder(folder, plugins):
+    (folder / "traces").mkdir()
+    write(folder / "traces" / "one.json", Job())
+    (folder / "traces" / "broken.json").write_text('{"traceEvents": [')
+    client = client_of(folder, plugins)
+    found = crawled(client, ["/traces"])
+    assert all(one.status_code < 500 for one in found.values())
+    ids = {
+        one["cells"]["name"]: one["cells"]["id"] for one in client.get("/api/v1/traces").json()["tables"][0]["records"]
+    }
+    assert set(ids) == {"traces/one.json", "traces/broken.json"}
+    assert client.get(f"/trace/{ids['traces/one.json']}").status_code == 200
+    assert client.get(f"/trace/{ids['traces/broken.json']}").status_code == 422
+    assert client.get(f"/trace/{ids['traces/one.json']}?export=/tmp/x.json").status_code == 400
+
+
+def test_loads_of_bundles(folder, plugins):
+    none = client_of(folder, plugins)
+    assert "No bundle here holds a load" in none.get("/loads").text
+    bundle = Bundle(folder / "run-001")
+    manifest = bundle.manifest
+    bundle.write_document(Document("load", "chat <b>", "2026-11-22T10:00:00+00:00", {"rate": 3.0, "x": {"y": [1]}}))
+    bundle.write_manifest(evolve(manifest, hashes={}))
+    client = client_of(folder, plugins)
+    place = next(one for one in links(client.get("/loads").text) if one.startswith("/load/"))
+    answer = client.get(place)
+    assert answer.status_code == 200
+    assert "chat &lt;b&gt;" in answer.text
+    assert "&#34;rate&#34;: 3.0" in answer.text
+
+
+def test_an_analysis_of_a_stranger_has_a_page_and_an_endpoint(folder, plugins):
+    record = Analysis("newest-name", "Name the newest run.", "aiperf_analysis.analyses.overview:analyze")
+    there = evolve(plugins.analyses["overview"], record=record)
+    client = client_of(folder, evolve(plugins, analyses={**plugins.analyses, "newest-name": there}))
+    assert 'href="/newest-name"' in client.get("/").text
+    assert "Name the newest run." in client.get("/newest-name").text
+    assert client.get("/api/v1/analyses/newest-name").json()["analysis"] == "overview"
+    assert "/api/v1/analyses/newest-name" in client.get("/api/v1/openapi.json").json()["paths"]
+
+
+def test_a_store_gives_the_pages_of_the_folder(folder, plugins, tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    database.made(url)
+    with database.opened(url) as store:
+        for path in adding.named([str(folder)]):
+            assert adding.add(store, path).ending == "added"
+    two = [client_of(source, plugins) for source in (folder, url)]
+    for address in (
+        "/",
+        "/runs",
+        "/rows",
+        "/pareto",
+        "/history",
+        "/target/ch09.matmul",
+        "/machines",
+        "/validity",
+        "/stacking",
+    ):
+        ours, theirs = (text_of(one.get(address)) for one in two)
+        names = (str(folder), f"--in {folder}"), (url, f"--db {url}")
+        for name, option in names:
+            ours, theirs = (
+                ours.replace(option, "SOURCE").replace(name, "NAME"),
+                theirs.replace(option, "SOURCE").replace(name, "NAME"),
+            )
+        assert ours == theirs, address
+
+
+def test_a_database_that_goes_away(folder, plugins, tmp_path, monkeypatch):
+    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    url = f"sqlite:///{tmp_path}/store.db"
+    database.made(url)
+    client = client_of(url, plugins)
+    assert client.get("/").status_code == 200
+    for file in tmp_path.glob("store.db*"):
+        file.unlink()
+    for address in ("/", "/pareto", "/api/v1/rows"):
+        assert client.get(address).status_code == 503
+    (tmp_path / "store.db").write_bytes(b"no database" * 1000)
+    assert client.get("/").status_code == 503

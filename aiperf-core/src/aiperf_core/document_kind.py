@@ -1,0 +1,53 @@
+"""DocumentKind: what reads the documents of a kind that other packages write into bundles.
+
+A plugin contributes `DocumentKind` records with the hook `aiperf_documents`. `aiperf show` then shows documents of the
+kind, and `aiperf recheck` checks their figures.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from attrs import field, frozen
+
+from aiperf_core.contributed import class_path, named, one_line, resolve
+
+if TYPE_CHECKING:
+    from aiperf_core.results.bundle import Bundle
+    from aiperf_core.results.models import Document, Manifest
+    from aiperf_core.results.seal_check import Difference
+
+_NAME = re.compile(r"[a-z][a-z0-9]*")
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+class DocumentReader(Protocol):
+    """What a package does with the documents of its kind."""
+
+    def recheck(self, bundle: "Bundle", manifest: "Manifest", document: "Document") -> "Iterable[Difference]":
+        """What does not hold: figures that do not follow from the samples, and an exit code that does not follow."""
+
+    def render(self, document: "Document") -> Iterable[str]:
+        """The document as lines of text, for `aiperf show`. Raises `BundleError` for one that cannot be read."""
+
+
+@frozen
+class DocumentKind:
+    """A kind of documents. A field that breaks a rule below raises `ValueError`, and its plugin is skipped.
+
+    name: the kind, such as `load`.
+    summary: one line.
+    load: a class without arguments that is a `DocumentReader`, `"package.module:Class"`.
+    """
+
+    name: str = field(validator=named("document kind", _is_name, "lower-case letters and digits can, such as 'load'"))
+    summary: str = field(validator=one_line("document kind"))
+    load: str = field(validator=class_path("document kind"))
+
+    def resolve(self) -> DocumentReader:
+        """Import the class and make a reader. Raises what the import raises."""
+        found: Any = resolve(self.load)
+        return cast(DocumentReader, found())

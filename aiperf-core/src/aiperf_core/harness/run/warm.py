@@ -1,0 +1,43 @@
+"""Runs one after the other with processes that stay: the fork server, and what is known of the machine.
+
+Judge, describer and workers are forked anew for each run, and import the benchmark and the candidate anew: a changed
+file has its effect at once.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Self
+
+from aiperf_core.devices import nvml
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner, RunReporter
+from aiperf_core.plugins import Plugins
+from aiperf_core.targets import Selection
+
+
+class WarmRuns:
+    """Measures a target again and again. Use as a context manager: leaving it ends every process."""
+
+    def __init__(self, server: ForkServer, plugins: Plugins) -> None:
+        self._server, self._plugins = server, plugins
+        self._scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
+        self._planner = Planner(Options(), self._scratch, server=server)
+        self._nvml = nvml.held()
+
+    def __enter__(self) -> Self:
+        self._nvml.__enter__()
+        self._planner.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._planner.__exit__()
+        self._nvml.__exit__(None, None, None)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def run(self, selection: Selection, options: Options, reporter: RunReporter, out: Path | None) -> BundleRun:
+        """A run of a target that is ready to be executed; `out` is as of `BundleRun`."""
+        name = selection.target.name
+        return BundleRun(self._server, self._plugins, [selection], name, options, out, reporter, warm=self._planner)

@@ -1,0 +1,203 @@
+"""`aiperf watch` and `aiperf judge --watch`, as a user calls them: files are saved, verdicts follow, Ctrl-C ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aiperf_core.cli.watching import Files
+from aiperf_core.results.bundle import Bundle
+
+HONEST = """
+import torch
+
+class Implementation:
+    def run(self, x):
+        return torch.softmax(x, dim=-1)
+"""
+ZEROS = HONEST.replace("torch.softmax(x, dim=-1)", "torch.zeros_like(x)")
+
+
+def test_a_changed_a_new_and_a_removed_file_are_seen(tmp_path: Path) -> None:
+    files = Files([tmp_path])
+    (tmp_path / "a.py").write_text("1")
+    (tmp_path / "__pycache__").mkdir()
+    before = files.state()
+    assert [*before] == [tmp_path / "a.py"]
+    (tmp_path / "__pycache__" / "a.py").write_text("not watched")
+    (tmp_path / "notes.txt").write_text("not watched")
+    assert files.state() == before
+    (tmp_path / "b.cu").write_text("2")
+    assert files.wait(before) == [tmp_path / "b.cu"]
+    (tmp_path / "a.py").unlink()
+    assert files.wait(before) == [tmp_path / "a.py", tmp_path / "b.cu"]
+
+
+def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("")
+    files = Files([path])
+    before = files.state()
+
+    def write() -> None:
+        for length in range(1, 8):
+            path.write_text("x" * length)
+            time.sleep(0.03)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert files.wait(before) == [path]
+    writer.join()
+    assert path.read_text() == "x" * 7
+
+
+class Watching:
+    """A process that watches, with its output so far."""
+
+    def __init__(self, arguments: list[str], folder: Path, cache: Path) -> None:
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        environment = {**os.environ, "AIPERF_CACHE_DIR": str(cache), "TMPDIR": str(self.temporary)}
+        command = [sys.executable, "-m", "aiperf_core", *arguments]
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.text = ""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.text += line
+
+    def until(self, word: str, count: int = 1) -> None:
+        """Wait until a word stands so many times in the output."""
+        deadline = time.monotonic() + 240
+        while self.text.count(word) < count:
+            assert self.process.poll() is None, self.text
+            assert time.monotonic() < deadline, self.text
+            time.sleep(0.05)
+
+    def interrupt(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(60)
+        self.close()
+        return code
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+Start = Callable[..., Watching]
+
+
+@pytest.fixture
+def cache(new_cache: Callable[[], Path]) -> Path:
+    return new_cache()
+
+
+@pytest.fixture
+def start(tmp_path: Path, cache: Path) -> Iterator[Start]:
+    started: list[Watching] = []
+
+    def begin(*arguments: str) -> Watching:
+        started.append(Watching([*arguments], tmp_path, cache))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
+
+
+SMALL = ("--device", "cpu", "--size", "smoke", "--budget", "0.2")
+
+
+def test_a_candidate_is_judged_whenever_it_is_saved(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "candidate.py"
+    file.write_text(HONEST)
+    watching = start("judge", "candidate.py", "--watch", "--target", "practice.softmax", *SMALL)
+    watching.until("Ctrl-C ends", 1)
+    assert "practice.softmax" in watching.text
+    file.write_text("class Implementation(\n")
+    watching.until("Ctrl-C ends", 2)
+    assert "candidate.py', line 1, column 21: does not parse" in " ".join(watching.text.split())
+    file.write_text(ZEROS)
+    watching.until("Ctrl-C ends", 3)
+    assert "output.wrong_values" in watching.text
+    file.write_text(HONEST)
+    watching.until("Ctrl-C ends", 4)
+    assert watching.interrupt() == 0
+    assert "Traceback" not in watching.text
+    (kept,) = (tmp_path / "artifacts/runs").iterdir()
+    assert Bundle.open(kept).manifest.complete
+    assert [*watching.temporary.iterdir()] == []
+
+
+def test_a_target_is_measured_again_when_its_file_is_saved(start: Start, tmp_path: Path) -> None:
+    """Touching the file suffices."""
+    from aiperf_core.practice import softmax
+
+    watching = start("watch", "practice.softmax", "--out", "kept", *SMALL)
+    watching.until("Ctrl-C ends", 1)
+    file = Path(str(softmax.__file__))
+    stat = file.stat()
+    try:
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+        watching.until("Ctrl-C ends", 2)
+    finally:
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert "saved: softmax.py" in watching.text
+    watching.until("Ctrl-C ends", 3)
+    assert watching.interrupt() == 0
+    assert [*Bundle.open(tmp_path / "kept").targets] == ["practice.softmax"]
+
+
+def test_a_run_that_is_interrupted_before_a_verdict_keeps_nothing(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "candidate.py").write_text("not python")
+    watching = start("judge", "candidate.py", "--watch", "--target", "practice.softmax", *SMALL)
+    watching.until("Ctrl-C ends", 1)
+    assert watching.interrupt() == 1
+    assert "interrupted before the first verdict; no results are kept" in watching.text
+    assert not (tmp_path / "artifacts").exists()
+
+
+def test_two_watchers_take_turns(start: Start, tmp_path: Path, cache: Path) -> None:
+    import fcntl
+
+    (tmp_path / "candidate.py").write_text(HONEST)
+    with (cache / "watch.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        watching = start("judge", "candidate.py", "--watch", "--target", "practice.softmax", *SMALL)
+        watching.until("another watcher measures on this machine; waiting for its end")
+        assert "Ctrl-C ends" not in watching.text
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        watching.until("Ctrl-C ends")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("watch", "practice.*"), "aiperf watch takes one target, such as practice.softmax; 'practice.*' is 3."),
+        (("judge", "--target", "practice.softmax"), "Give CANDIDATE.py, with --watch or without, or --serve SOCKET."),
+        (
+            ("judge", "a.py", "--serve", "s", "--target", "practice.softmax"),
+            "Give CANDIDATE.py, with --watch or without, or --serve SOCKET.",
+        ),
+    ],
+)
+def test_what_is_refused(start: Start, arguments: tuple[str, ...], message: str) -> None:
+    watching = start(*arguments)
+    assert watching.process.wait(60) == 2
+    watching.close()
+    assert message in " ".join(watching.text.split())

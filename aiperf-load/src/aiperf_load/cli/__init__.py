@@ -1,0 +1,1 @@
+"""The command `aiperf load`; one file a subcommand."""

@@ -1,0 +1,33 @@
+"""`aiperf load show`: the loads in a bundle."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiperf_core.cli.bundles import BUNDLE, verified
+from aiperf_core.errors import AiperfError
+
+if TYPE_CHECKING:
+    from aiperf_core.results.address import Address
+
+
+@click.command("show")
+@click.argument("what", type=BUNDLE, metavar="BUNDLE")
+@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Curves as .svg, .png or .pdf.")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="The points as CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document as JSON.")
+@verified("what", samples=lambda _: False)
+def command(what: "Address", picture: Path | None, csv_file: Path | None, as_json: bool) -> None:
+    """Show the loads of a bundle: a path, a name or the start of it, or latest."""
+    from aiperf_load import keeping
+    from aiperf_load.cli.output import show
+
+    names = what.bundle.documents(keeping.KIND)
+    if not names:
+        raise AiperfError(f"'{what.bundle.path}' has no load. Measure one: aiperf load run URL --rate N")
+    if len(names) > 1 and (picture or csv_file):
+        raise AiperfError(f"'{what.bundle.path}' has {len(names)} loads; --picture and --csv take a bundle with one.")
+    for name in names:
+        result = keeping.read(what.bundle.document(keeping.KIND, name))
+        show(result, name, as_json=as_json, picture=picture, csv_file=csv_file)

@@ -1,0 +1,56 @@
+"""Times in a queue with one server and Poisson arrivals, in closed form."""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
+from aiperf_core.errors import UsageError
+
+
+def _load(rate_per_s: float, service_s: float) -> float:
+    load = rate_per_s * service_s
+    if not 0 < load < 1:
+        raise UsageError(f"a queue is steady at a load above 0 and below 1; {rate_per_s:g} a second of {service_s:g} s "
+                         f"each is {load:g}.")  # fmt: skip
+    return load
+
+
+def markov(rate_per_s: float, service_s: float, share: float) -> float:
+    """A percentile of the time in an M/M/1 system, in seconds: it is exponential with mean s / (1 - load)."""
+    return -math.log1p(-share) * service_s / (1 - _load(rate_per_s, service_s))
+
+
+def deterministic(rate_per_s: float, service_s: float, share: float) -> float:
+    """A percentile of the time in an M/D/1 system, in seconds: the wait by `waits_at_most`, and the service."""
+    _load(rate_per_s, service_s)
+    return service_s + _inverse(lambda wait_s: waits_at_most(rate_per_s, service_s, wait_s), share, service_s)
+
+
+def waits_at_most(rate_per_s: float, service_s: float, wait_s: float) -> float:
+    """The probability that a request of an M/D/1 queue waits at most this long before its service (Erlang, 1909).
+
+    (1 - load) * sum over k from 0 to floor(wait / s) of (-u)^k / k! * exp(u), with u = rate * (wait - k s).
+    """
+    load = _load(rate_per_s, service_s)
+    with localcontext() as context:
+        # The terms alternate in sign and are far larger than their sum.
+        context.prec = 100
+        rate, service, wait = Decimal(rate_per_s), Decimal(service_s), Decimal(wait_s)
+        total = Decimal(0)
+        for k in range(int(wait_s / service_s) + 1):
+            u = rate * (wait - k * service)
+            total += ((-u) ** k if k else Decimal(1)) / math.factorial(k) * u.exp()
+        return float(total * (1 - Decimal(load)))
+
+
+def _inverse(below: Callable[[float], float], share: float, first: float) -> float:
+    """The value below which this share lies."""
+    if below(0.0) >= share:
+        return 0.0
+    low, high = 0.0, first
+    while below(high) < share:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return high
