@@ -38,7 +38,7 @@ class Grid(ScrollView, can_focus=True):
     Grid { height: 1fr; min-height: 3; }
     Grid > .grid--head { text-style: bold; color: $text-muted; }
     Grid > .grid--cursor { background: $surface-lighten-2; text-style: bold; }
-    Grid:focus > .grid--cursor { background: $primary; color: $text; text-style: bold reverse; }
+    Grid:focus > .grid--cursor { background: $primary; color: $text; text-style: bold; }
     Grid > .grid--good { color: $text-success; text-style: bold; }
     Grid > .grid--bad { color: $text-error; text-style: bold; }
     Grid > .grid--open { color: $text-warning; }
