@@ -11,6 +11,7 @@ from aiperf_analysis.result import Result
 from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.tui import pages, samples
 from aiperf_analysis.tui.asking import ask, command_line
+from aiperf_analysis.tui.records import record_lines
 from aiperf_analysis.tui.source import Source, name_of
 from aiperf_core.cli.tables import print_text, room
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
@@ -142,7 +143,7 @@ class Menu:
         run = self.chosen_run("run")
         entry = self.chosen_row(run) if run is not None else None
         if entry is not None:
-            lines = [*pages.record_lines(pages.ROW_COLUMNS, pages.row_record(entry)), ""]
+            lines = [*record_lines(pages.ROW_COLUMNS, pages.row_record(entry)), ""]
             lines += samples.lines(entry, min(room() or WIDTH, WIDTH), plain=True)
             click.echo("\n".join(lines))
 

@@ -5,8 +5,11 @@ Every screen shows a `Result`: those of `pages` about runs, rows, machines and c
 
     source      the rows, from a folder or a store
     pages       runs, rows, machines and comparisons as results
+    running     the runs that go on, as a result
     asking      an analysis by its command line
     pictures    pictures as lines of characters
+    samples     the samples of a row as lines
+    records     a record as lines
     grid        the table of the screens
     screen      a screen that shows a result
     places      the screens by name

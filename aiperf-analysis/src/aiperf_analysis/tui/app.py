@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.markup import escape
 from textual.app import App
@@ -13,12 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from aiperf_analysis.result import Origin
-from aiperf_analysis.selection import Selection
-from aiperf_analysis.tui import places, samples
+from aiperf_analysis.tui import places
 from aiperf_analysis.tui.screen import AppScreen, ResultScreen, TextScreen
 from aiperf_analysis.tui.source import Source
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+
+if TYPE_CHECKING:
+    from aiperf_analysis.selection import Selection
 
 DARK, LIGHT = "textual-dark", "textual-light"
 # Signals that end the application in order, so that the terminal is restored.
@@ -58,7 +60,7 @@ class Places(Provider):
         app = self.app
         assert isinstance(app, ResultsApp)
         return [
-            *((f"{key} {name}", "screen", lambda key=key: app.action_place(key)) for key, name in NAMES.items()),
+            *((f"{key} {name}", "", lambda key=key: app.action_place(key)) for key, name in NAMES.items()),
             *(
                 (f"analyze {name}", words(one.record.summary), lambda name=name: app.open_analysis(name))
                 for name, one in sorted(app.plugins.analyses.items())
@@ -117,7 +119,7 @@ class ResultsApp(App[None]):
 
     # --- rows
 
-    def selection(self) -> Selection:
+    def selection(self) -> "Selection":
         """The rows, read once until `forget`. Called in threads. Raises AiperfError."""
         with self._lock:
             if self._selection is None:
@@ -176,6 +178,8 @@ class ResultsApp(App[None]):
             return
 
         def lines(width: int) -> list[str]:
+            from aiperf_analysis.tui import samples
+
             entry = samples.entry_of(self.selection(), origin)
             if entry is None:
                 return ["this row is no longer there; read the results again (r)"]

@@ -38,7 +38,7 @@ class Grid(ScrollView, can_focus=True):
     Grid { height: 1fr; min-height: 3; }
     Grid > .grid--head { text-style: bold; color: $text-muted; }
     Grid > .grid--cursor { background: $surface-lighten-2; text-style: bold; }
-    Grid:focus > .grid--cursor { background: $primary; color: $text; text-style: bold reverse; }
+    Grid:focus > .grid--cursor { background: $primary; color: $text; text-style: bold; }
     Grid > .grid--good { color: $text-success; text-style: bold; }
     Grid > .grid--bad { color: $text-error; text-style: bold; }
     Grid > .grid--open { color: $text-warning; }
@@ -128,8 +128,12 @@ class Grid(ScrollView, can_focus=True):
     def narrow(self, text: str) -> None:
         """Show only records that contain all words of a text, in any case."""
         before = self._shown[self._cursor] if self._shown else None
+        longer = bool(self._filter) and text.startswith(self._filter)
         self._filter = text
-        self._arrange()
+        if longer:  # what is shown keeps its order
+            self._shown = self._matching(self._shown)
+        else:
+            self._arrange()
         self.virtual_size = Size(self._width, len(self._shown) + 1)
         self._go(self._shown.index(before) if before in self._shown else 0)
 
@@ -148,8 +152,7 @@ class Grid(ScrollView, can_focus=True):
         self._go(0)
 
     def _arrange(self) -> None:
-        parts = self._filter.lower().split()
-        shown = [at for at, text in enumerate(self._texts) if all(part in text for part in parts)]
+        shown = self._matching(range(self.total))
         if self._order is not None:
             key, down = self._order
             cells = {at: _sortable(self._table.records[at].cells.get(key)) for at in shown}
@@ -158,6 +161,12 @@ class Grid(ScrollView, can_focus=True):
             with_value.sort(key=lambda at: cells[at] or (0, 0.0, ""), reverse=down)
             shown = with_value + without
         self._shown = shown
+
+    def _matching(self, places: Sequence[int]) -> list[int]:
+        parts = self._filter.lower().split()
+        for part in parts:
+            places = [at for at in places if part in self._texts[at]]
+        return list(places)
 
     # --- layout
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from aiperf_analysis.render import figures
 from aiperf_analysis.result import (
     Cell,
     Column,
@@ -19,7 +18,6 @@ from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.tui.source import name_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
-from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
 from aiperf_core.results.models import Manifest
@@ -325,18 +323,3 @@ def analyses(plugins: Plugins) -> Result:
         summary=[f"{len(records)} analyses are installed. Other packages may add more."],
         tables=[Table("analyses", "analyses", columns, records)],
     )
-
-
-def record_lines(columns: Sequence[Column], record: Record, most: int = 2000) -> list[str]:
-    """A record as lines: each cell with its title, its interval and why it has no value.
-
-    most: characters of a text that are shown.
-    """
-    found = []
-    for column in columns:
-        cell = record.cells.get(column.key)
-        why = figures.reason(cell)
-        shown = f"none ({words(why)})" if why else figures.whole(cell[:most] if isinstance(cell, str) else cell)
-        if shown:
-            found.append(f"{words(column.title)}: {shown}")
-    return found

@@ -10,7 +10,8 @@ import numpy as np
 from rich.cells import set_cell_size
 
 from aiperf_analysis.render import figures
-from aiperf_analysis.result import Axis, Drawing, Point, Series
+from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series
+from aiperf_core import units
 from aiperf_core.names import words
 
 BLOCKS, PLAIN_BLOCKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
@@ -57,7 +58,7 @@ def bars(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> l
     label = min(max(NARROWEST_LABEL, *(len(words(one.label)) for one in shown)), WIDEST_LABEL, width // 3)
     texts = [figures.whole(one.x) for one in shown]
     room = width - label - max(map(len, texts)) - 4
-    ends = [end for one in shown for end in _ends(one)]
+    ends = [end for one in shown for end in _ends(one.x)]
     filled = drawing.kind in ("bars", "waterfall") and not drawing.x.log
     low, high = _range([*ends, 0.0] if filled else ends, drawing.x.log)
     lines = []
@@ -73,7 +74,7 @@ def bars(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> l
 def _bar(point: Point, low: float, high: float, room: int, log: bool, plain: bool, filled: bool) -> str:
     line, mark = ("-", "o") if plain else ("─", "●")
     cells = [" "] * room
-    start, middle, end = (_place(one, low, high, room, log) for one in _three(point))
+    start, middle, end = (_place(one, low, high, room, log) for one in _three(point.x))
     if filled:
         zero = _place(0.0, low, high, room, log)
         cells[min(zero, middle) : max(zero, middle) + 1] = ["=" if plain else "▬"] * (abs(middle - zero) + 1)
@@ -84,7 +85,7 @@ def _bar(point: Point, low: float, high: float, room: int, log: bool, plain: boo
 
 
 def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> list[str]:
-    """Points in a plane, a mark for each series, with the ends of both axes."""
+    """Points in a plane, a mark for each series, with their intervals and the ends of both axes."""
     kept = [
         (series, one)
         for series in drawing.series
@@ -93,20 +94,27 @@ def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
     ]
     if not kept:
         return ["no points"]
-    left, right = _range([float(one.x.value or 0) for _, one in kept], drawing.x.log)
-    low, high = _range([float(one.y.value or 0) for _, one in kept], drawing.y.log)
-    tops = [figures.number(one, drawing.y.unit) for one in (high, low)]
+    across = _range([end for _, one in kept for end in _ends(one.x)], drawing.x.log)
+    upward = _range([end for _, one in kept for end in _ends(one.y)], drawing.y.log)
+    tops = [_number(one, drawing.y) for one in reversed(upward)]
     gutter = max(map(len, tops))
     columns, rows = max(10, width - gutter - 2), max(4, height)
     wall, corner, floor = ("|", "+", "-") if plain else ("│", "└", "─")
     canvas = [[" "] * columns for _ in range(rows)]
+    marks = []
     for series, one in kept:
-        x = _place(float(one.x.value or 0), left, right, columns, drawing.x.log)
-        y = _place(float(one.y.value or 0), low, high, rows, drawing.y.log)
-        canvas[rows - 1 - y][x] = _mark(drawing.series, series)
+        left, x, right = (_place(at, *across, columns, drawing.x.log) for at in _three(one.x))
+        low, y, high = (rows - 1 - _place(at, *upward, rows, drawing.y.log) for at in _three(one.y))
+        for column in range(left, right + 1):
+            canvas[y][column] = floor
+        for row in range(high, low + 1):
+            canvas[row][x] = wall
+        marks.append((y, x, _mark(drawing.series, series)))
+    for y, x, mark in marks:  # above all whiskers
+        canvas[y][x] = mark
     heads = [tops[0], *[""] * (rows - 2), tops[1]]
     lines = [f"{head:>{gutter}} {wall}{''.join(row)}" for head, row in zip(heads, canvas, strict=True)]
-    ends = figures.number(left, drawing.x.unit), figures.number(right, drawing.x.unit)
+    ends = [_number(one, drawing.x) for one in across]
     between = " " * max(1, columns - len(ends[0]) - len(ends[1]))
     legend = [f"{_mark(drawing.series, one)} {words(one.name)}" for one in drawing.series if one.points]
     return [
@@ -116,6 +124,10 @@ def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
         f"across: {_axis(drawing.x)}; up: {_axis(drawing.y)}",
         *(legend[:12] if len(legend) > 1 else []),
     ]
+
+
+def _number(value: float, axis: Axis) -> str:
+    return units.seconds(value) if axis.unit == "s" and value > 0 else figures.number(value, axis.unit)
 
 
 def _mark(every: Sequence[Series], one: Series) -> str:
@@ -156,14 +168,14 @@ def _drawable(value: float | None, axis: Axis) -> bool:
     return value is not None and math.isfinite(value) and (value > 0 or not axis.log)
 
 
-def _three(point: Point) -> tuple[float, float, float]:
-    value = float(point.x.value or 0.0)
-    low, high = point.x.low, point.x.high
+def _three(figure: Figure) -> tuple[float, float, float]:
+    value = float(figure.value or 0.0)
+    low, high = figure.low, figure.high
     return (value if low is None else low), value, (value if high is None else high)
 
 
-def _ends(point: Point) -> tuple[float, float]:
-    low, _, high = _three(point)
+def _ends(figure: Figure) -> tuple[float, float]:
+    low, _, high = _three(figure)
     return low, high
 
 

@@ -1,28 +1,30 @@
-"""The screens: runs, rows, a run, a comparison, machines, analyses, the checklist."""
+"""The screens: runs, rows, a run, a comparison, machines, analyses, the checklist.
+
+What reads and computes is imported in the threads that call it, so that the first screen need not wait for numpy.
+"""
 
 import shlex
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from aiperf_analysis.result import Record, Result
-from aiperf_analysis.selection import Entry, Selection
-from aiperf_analysis.tui import pages, samples
-from aiperf_analysis.tui.asking import ask, command_line
 from aiperf_analysis.tui.grid import Grid
-from aiperf_analysis.tui.running import running
+from aiperf_analysis.tui.records import record_lines
 from aiperf_analysis.tui.screen import ResultScreen
-from aiperf_analysis.tui.source import run_of
 from aiperf_core import units
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.names import words
 
+if TYPE_CHECKING:
+    from aiperf_analysis.selection import Entry, Selection
+
 LIVE_S = 1.0  # between two looks at the runs that are going on
-Reader = Callable[[], Selection]
+Reader = Callable[[], "Selection"]
 
 
 class RunsScreen(ResultScreen):
@@ -36,6 +38,8 @@ class RunsScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The runs."""
+        from aiperf_analysis.tui import pages
+
         return pages.runs(selection())
 
     def chosen(self, record: Record) -> None:
@@ -63,6 +67,8 @@ class _OfRows(ResultScreen):
 
     def more(self, record: Record, width: int) -> list[str]:
         """The samples of the row."""
+        from aiperf_analysis.tui import samples
+
         entry = samples.entry_of(self.results.selection(), record.origins[0]) if record.origins else None
         if entry is None:
             return []
@@ -83,6 +89,8 @@ class RowsScreen(_OfRows):
 
     def make(self, selection: Reader) -> Result:
         """The rows."""
+        from aiperf_analysis.tui import pages
+
         return pages.rows(selection())
 
 
@@ -97,10 +105,14 @@ class RunScreen(_OfRows):
 
     def make(self, selection: Reader) -> Result:
         """The run."""
+        from aiperf_analysis.tui import pages
+
         return pages.run(selection(), self._bundle)
 
     def command(self) -> str:
         """The command of the same run."""
+        from aiperf_analysis.tui.source import run_of
+
         run = run_of(self.results.selection(), self._bundle)
         return f"aiperf show {words(shlex.quote(run.path))}"
 
@@ -116,10 +128,14 @@ class CompareScreen(_OfRows):
 
     def make(self, selection: Reader) -> Result:
         """The comparison."""
+        from aiperf_analysis.tui import pages
+
         return pages.comparison(selection(), *self._sides)
 
     def command(self) -> str:
         """The command of the same comparison."""
+        from aiperf_analysis.tui.source import run_of
+
         paths = [run_of(self.results.selection(), one).path for one in self._sides]
         return f"aiperf compare {words(shlex.join(paths))}"
 
@@ -131,6 +147,8 @@ class MachinesScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The machines."""
+        from aiperf_analysis.tui import pages
+
         return pages.machines(selection())
 
 
@@ -141,6 +159,8 @@ class ChecklistScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The checklist."""
+        from aiperf_analysis.tui import pages
+
         return pages.checklist(selection())
 
     def command(self) -> str:
@@ -160,6 +180,8 @@ class LiveScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The runs."""
+        from aiperf_analysis.tui.running import running
+
         return running()
 
 
@@ -170,6 +192,8 @@ class AnalysesScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The names and summaries."""
+        from aiperf_analysis.tui import pages
+
         return pages.analyses(self.results.plugins)
 
     def chosen(self, record: Record) -> None:
@@ -198,6 +222,8 @@ class AnalysisScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The result of the analysis."""
+        from aiperf_analysis.tui.asking import ask
+
         return ask(self._installed, self._options, selection)
 
     def action_options(self) -> None:
@@ -215,20 +241,23 @@ class AnalysisScreen(ResultScreen):
     def command(self) -> str:
         """The command of the same result."""
         from aiperf_analysis.options import of_files
+        from aiperf_analysis.tui.asking import command_line
 
         files = of_files(self._installed.record.resolve())
         return command_line(self._installed.record, self._options, self.results.source, files=files)
 
 
-def row_lines(entry: Entry, width: int, *, plain: bool) -> list[str]:
+def row_lines(entry: "Entry", width: int, *, plain: bool) -> list[str]:
     """A row of a run with its samples, findings and where it lies."""
+    from aiperf_analysis.tui import pages, samples
+
     record = pages.row_record(entry)
     told = [f"verdict: {entry.row.verdict.value}{f' ({words(entry.row.reason)})' if entry.row.reason else ''}"]
     told += [words(entry.result.summary), words(entry.row.why or "")]
     params = " ".join(f"{name}={units.parameter(value)}" for name, value in entry.result.problem.params.items())
     told += [f"sizes: {words(params) or 'none'}; clock {entry.result.clock}, cache {entry.result.cache}"]
     told += [f"run: {words(entry.run.path)}", ""]
-    told += pages.record_lines(pages.ROW_COLUMNS, record)
+    told += record_lines(pages.ROW_COLUMNS, record)
     told += ["", *samples.lines(entry, width, plain=plain), ""]
     told += [f"{one.severity} {words(one.issue)}: {words(one.message)}" for one in entry.row.findings]
     return [one for number, one in enumerate(told) if one or number > 5]

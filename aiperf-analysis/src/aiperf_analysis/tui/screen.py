@@ -14,18 +14,17 @@ from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from aiperf_analysis.result import Record, Result
-from aiperf_analysis.selection import Selection
-from aiperf_analysis.tui import pages
 from aiperf_analysis.tui.grid import Grid
-from aiperf_analysis.tui.pictures import drawn
+from aiperf_analysis.tui.records import record_lines
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 
 if TYPE_CHECKING:
+    from aiperf_analysis.selection import Selection
     from aiperf_analysis.tui.app import ResultsApp
 
 LONGEST = 2000  # characters of a foreign text in the details
-PICTURE_HEIGHT = 18
+LEAST_HEIGHT, MOST_HEIGHT = 8, 20  # lines of a picture
 
 
 class AppScreen(Screen[None]):
@@ -137,7 +136,7 @@ class ResultScreen(AppScreen):
     # --- for subclasses
 
     @abstractmethod
-    def make(self, selection: Callable[[], Selection]) -> Result:
+    def make(self, selection: "Callable[[], Selection]") -> Result:
         """The result; called in a thread. Raises AiperfError. `selection` reads the rows."""
 
     def chosen(self, record: Record) -> None:
@@ -239,7 +238,7 @@ class ResultScreen(AppScreen):
     def told(self, record: Record) -> list[str]:
         """A record as lines: each cell with its title, its interval and why it has no value."""
         columns = self.result.tables[self._table].columns if self.result and self.result.tables else []
-        return pages.record_lines(columns, record)
+        return record_lines(columns, record)
 
     def _detail(self, record: Record, width: int) -> None:
         lines = self.more(record, width)
@@ -315,6 +314,8 @@ class ResultScreen(AppScreen):
 
     def action_picture(self) -> None:
         """Show the pictures of the result."""
+        from aiperf_analysis.tui.pictures import drawn
+
         result = self.result
         if result is None or not result.drawings:
             self.notify("This result has no picture.", markup=False)
@@ -322,7 +323,10 @@ class ResultScreen(AppScreen):
         plain = self.results.plain
 
         def lines(width: int) -> list[str]:
-            pictures = (drawn(one, width, PICTURE_HEIGHT, plain=plain) for one in result.drawings)
+            pictures = (
+                drawn(one, width, min(MOST_HEIGHT, max(LEAST_HEIGHT, width // 8)), plain=plain)
+                for one in result.drawings
+            )
             return [line for picture in pictures for line in [*picture, ""]]
 
         self.app.push_screen(TextScreen(f"{result.title}: pictures", lines))

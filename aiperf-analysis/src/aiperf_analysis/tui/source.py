@@ -1,12 +1,15 @@
 """Where the rows come from: a folder of bundles, or a store."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from aiperf_analysis.selection import Measured, Selection, select
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
+
+if TYPE_CHECKING:
+    from aiperf_analysis.selection import Measured, Selection
 
 
 @frozen
@@ -30,12 +33,14 @@ class Source:
         """What names it on the command line of an analysis."""
         return ("--in", str(self.folder)) if self.url is None else ("--db", self.name)
 
-    def read(self) -> Selection:
+    def read(self) -> "Selection":
         """All rows. Raises AiperfError where the folder or the store cannot be read, or holds nothing."""
         if self.url is not None:
             from aiperf_analysis.store.reading import select as select_stored
 
             return select_stored(self.url)
+        from aiperf_analysis.selection import select
+
         try:
             return select(folder=self.folder)
         except OSError as error:
@@ -44,7 +49,7 @@ class Source:
             ) from error
 
 
-def run_of(selection: Selection, bundle: str) -> Measured:
+def run_of(selection: "Selection", bundle: str) -> "Measured":
     """The run with an id. Raises AiperfError where it is gone."""
     for run in selection.runs:
         if run.id == bundle:
@@ -52,6 +57,6 @@ def run_of(selection: Selection, bundle: str) -> Measured:
     raise AiperfError(f"the run '{words(bundle)[:40]}' is no longer there. Read the runs again.")
 
 
-def name_of(run: Measured) -> str:
+def name_of(run: "Measured") -> str:
     """The name of a run's folder."""
     return Path(run.path).name
