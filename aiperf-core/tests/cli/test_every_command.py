@@ -26,6 +26,9 @@ BRIEF = {
     "ch07 widths": ["ch07.memory_access"],
     "kernels": ["practice.softmax"],
     "selftest": ["--issue", "timing.no_such_issue"],
+    # Servers that would serve until they are stopped.
+    "load serve clockwork": ["--service", "sometimes"],
+    "load serve tiny": ["--port", "70000"],
 }
 # What `docs/exit-codes.md` documents. No command has findings or regressions without arguments.
 CODES = (0, 1, 2)

@@ -73,7 +73,7 @@ _OPTIONS = (
     click.option("--processes", type=int, default=1, show_default=True, help="Processes of the generator."),
     click.option("--seed", type=int, default=1, show_default=True, help="Draws arrivals, lengths and prompts."),
     click.option("--name", default="server", show_default=True, help="The name of the document in the bundle."),
-    click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="The folder of the bundle."),
+    click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="The folder of the bundle."),
     click.option("--label", "labels", multiple=True, callback=_labels, metavar="NAME=VALUE", help="A label of it."),
     click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Curves as .svg, .png or .pdf."),
     click.option("--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="The points as CSV."),

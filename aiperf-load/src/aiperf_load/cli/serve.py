@@ -30,7 +30,7 @@ def _ready(url: str) -> None:
 def clockwork(
     host: str, port: int, service: str, servers: int, gap: str, stall: str | None, faults: tuple[str, ...], seed: int
 ) -> None:
-    """A server with one queue and known waiting times, which can stall and fail on request.
+    """Serve with one queue and known waiting times; stall and fail on request.
 
     Faults: cut, malformed, hang, early, wrong-usage, error, 429, 500, 404, redirect, html, gzip, huge, endless.
     """
@@ -60,7 +60,10 @@ def clockwork(
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws the weights.")
 @click.option("--threads", type=int, default=1, show_default=True, help="Processor threads of the model.")
 def tiny(host: str, port: int, rows: int, room: int, seed: int, threads: int) -> None:
-    """A small transformer with continuous batching, whose tokens are planted: every one is verified. Needs torch."""
+    """Serve a small transformer with continuous batching.
+
+    Its tokens are planted, so that every one is verified. Needs torch.
+    """
     try:
         import torch
     except ImportError:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the document as JSON.")
 @verified("what", samples=lambda _: False)
 def command(what: "Address", picture: Path | None, csv_file: Path | None, as_json: bool) -> None:
-    """Show the loads of a bundle: a path, a name or the start of it, or latest."""
+    """Show the loads of a bundle.
+
+    A bundle is a path, a name or the start of it, or latest.
+    """
     from aiperf_load import keeping
     from aiperf_load.cli.output import show
 

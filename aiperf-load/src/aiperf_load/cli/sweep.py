@@ -24,7 +24,9 @@ def command(
     plugins: Plugins, /, url: str, low: float, high: float, factor: float, met: float, precision: float, kind: str,
     **given: Any,
 ) -> int:  # fmt: skip
-    """Load the server at URL at rising rates, then search for the highest that serves its requests in time.
+    """Load the server at URL at rising rates, and find its capacity.
+
+    After the first rate that it cannot serve in time, the highest that it can is searched for.
 
     A rate is served when the share of requests within all limits of --slo is at least --met.
     """
