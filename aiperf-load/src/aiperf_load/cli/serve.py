@@ -30,7 +30,9 @@ def _ready(url: str) -> None:
 def clockwork(
     host: str, port: int, service: str, servers: int, gap: str, stall: str | None, faults: tuple[str, ...], seed: int
 ) -> None:
-    """Serve with one queue and known waiting times; stall and fail on request.
+    """Serve one queue with known waiting times.
+
+    It can stall, and fail on request.
 
     Faults: cut, malformed, hang, early, wrong-usage, error, 429, 500, 404, redirect, html, gzip, huge, endless.
     """
