@@ -16,6 +16,7 @@ from aiperf_core.results.models import DISBELIEVED, Verdict
 
 LAST_RUNS = 10
 WORSE = ("REGRESSION", "SUSPECT")
+STEPPED = "WORSE"
 MOST = 12  # lines of a list; the page behind it has all
 
 
@@ -63,16 +64,29 @@ def _counts(latest: Selection) -> list[tuple[str, int]]:
 
 
 def _worse(asked: Asked) -> tuple[shown.ShownTable | None, Sequence[str]]:
-    """The series whose newest runs are worse, and what the history says; else why there is none."""
+    """The series that got worse, and what the history says; else why there is none.
+
+    A series got worse where its newest runs are worse, or where it is still behind its last step.
+    """
     try:
         result = asked.site.result("history", asked.filters, {})
     except AiperfError as error:
         return None, [str(error)]
-    series = result.tables[0]
-    records = [one for one in series.records if one.cells.get("newest") in WORSE]
+    series, stepped = result.tables[0], _last_steps(result)
+    records = [
+        one
+        for one in series.records
+        if one.cells.get("newest") in WORSE or stepped.get((one.cells.get("series"), one.cells.get("class"))) == STEPPED
+    ]
     if not records:
-        return None, ["No newest run is worse than the runs before it.", *result.summary]
+        return None, ["No series got worse.", *result.summary]
     return shown.table(evolve(series, records=records[:MOST], note="")), result.summary
+
+
+def _last_steps(result: Result) -> dict[tuple[object, object], object]:
+    """The direction of the last step of each series."""
+    steps = next((one.records for one in result.tables if one.name == "steps"), [])
+    return {(one.cells.get("series"), one.cells.get("class")): one.cells.get("direction") for one in steps}
 
 
 def _distrusted(one: Entry) -> Distrusted:
