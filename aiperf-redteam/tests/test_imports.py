@@ -12,7 +12,6 @@ PUBLIC = {fact.split("(")[0].split()[0] for fact in API.read_text().splitlines()
 OURS = "aiperf_core"
 # What an attack replaces, or looks for in the process that it runs in.
 ATTACKED = {
-    "environment_libraries.py": {"aiperf_core.folders.cache_folder"},
     "evaluation.py": {
         "aiperf_core.harness.roles.judge",
         "aiperf_core.harness.roles.output_check",
