@@ -108,8 +108,8 @@ def test_what_perf_prints_when_it_is_refused_is_known() -> None:
     assert Perf(JOB).remedy("[ perf record: Woken up 1 times to write data ]") is None
 
 
-# The window alone, without torch: half of the work is done while perf counts, and as much before it.
-# It prints the processor time of those calls, for what a call takes differs with what else runs on the machine.
+# The window alone, without torch: two calls while perf counts, two before and two after. It prints the processor time
+# of the two, because the time of a call depends on what else runs on the machine.
 SUBJECT = """
 import sys
 import time
