@@ -1,6 +1,7 @@
 """For the tests of all packages."""
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,8 @@ import pytest
 
 # pytest-xdist sets it to 80, and tables would be wrapped. Tests of widths set it themselves.
 os.environ.pop("COLUMNS", None)
+# A script's background job ignores Ctrl-C, and so would all processes that tests start and end by it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Environment:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from textual.worker import WorkerCancelled
 
 from aiperf_analysis.tui import running
 from aiperf_analysis.tui.app import ResultsApp
@@ -19,9 +20,15 @@ class Seen:
         self.app, self._pilot = app, pilot
 
     async def settle(self) -> None:
-        """Wait until nothing is being read."""
-        for _ in range(3):
-            await self.app.workers.wait_for_complete()
+        """Wait until nothing is being read, three times in a row."""
+        idle = 0
+        while idle < 3:
+            try:
+                await self.app.workers.wait_for_complete()
+                idle += 1
+            except WorkerCancelled:
+                # A newer worker of its group took its place, and is waited for next.
+                idle = 0
             await self._pilot.pause()  # type: ignore[attr-defined]
 
     async def press(self, *keys: str) -> str:
